@@ -85,7 +85,7 @@ func (c *compilation) steady(now []manifest.Section) int {
 		if before.Placement != phases.PlacementSystem || before.Stability == stable {
 			continue
 		}
-		if n == len(now) || before.SectionID != now[n].SectionID || before.Fingerprint != manifest.MarkOf(now[n].Fingerprint) {
+		if n == len(now) || before.SectionID != now[n].SectionID || before.Hash != manifest.MarkOf(now[n].Hash) {
 			break
 		}
 		n++

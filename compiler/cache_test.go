@@ -78,7 +78,7 @@ func TestPredict(t *testing.T) {
 		}, 0, manifest.CauseText},
 		{"implicit: the safety text changed", implicit, func(in *Input) { in.Host.Safety = strings.Repeat("x", 100) }, nil, down(tools + 113), manifest.CauseText},
 		{"no minimum and no step", CacheRules{}, nil, nil, tools + stable + agents + recall + 4, ""},
-		{"other tools", explicit, func(in *Input) { in.Tools[0].Hash = "xxh64:1" }, nil, 0, manifest.CauseTools},
+		{"other tools", explicit, func(in *Input) { in.Tools[0].Hash = "sha256:1" }, nil, 0, manifest.CauseTools},
 		{"no tools any more", implicit, func(in *Input) { in.Tools = nil }, nil, 0, manifest.CauseTools},
 		{"another model", explicit, func(in *Input) { in.Model = "m2" }, nil, 0, manifest.CauseModel},
 		{"another provider", explicit, func(in *Input) { in.Provider = "openai" }, nil, 0, manifest.CauseProvider},
@@ -327,7 +327,7 @@ func (f *fakeProvider) serve(t *testing.T, out *Output) int {
 	}
 	for i := range out.Sections {
 		s := &out.Sections[i]
-		body, err := text(s.Fingerprint)
+		body, err := text(s.Hash)
 		if err != nil {
 			t.Fatal(err)
 		}

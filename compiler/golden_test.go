@@ -54,7 +54,7 @@ func (s *scenario) input(t *testing.T) Input {
 	}
 	for _, tool := range s.Tools {
 		in.Tools = append(in.Tools, phases.MergedTool{
-			Name: tool.Name, BundleID: "b", Owner: "p", Definition: tool, Hash: manifest.Fingerprint(tool.Name, nil),
+			Name: tool.Name, BundleID: "b", Owner: "p", Definition: tool, Hash: manifest.Hash(tool.Name, nil),
 		})
 	}
 	if s.CountTokens == "words" {
@@ -143,7 +143,7 @@ func goldenFiles(t *testing.T, ar *txtar.Archive) []txtar.File {
 	add("diagnostics", lines(out.Diagnostics, func(d phases.Diagnostic) string {
 		return fmt.Sprintf("%s %s %s: %s", d.Severity, d.Code, d.Slot, d.Message)
 	}))
-	add("texts", lines(out.Texts, func(x manifest.Text) string { return fmt.Sprintf("[%s]\n%s", x.Fingerprint, x.Text) }))
+	add("texts", lines(out.Texts, func(x manifest.Text) string { return fmt.Sprintf("[%s]\n%s", x.Hash, x.Text) }))
 	cache, err := json.MarshalIndent(out.Cache, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -286,18 +286,23 @@ func TestFingerprintsAreOfTheText(t *testing.T) {
 		in := seventeen(300)
 		in.FingerprintKey = key
 		out := mustCompile(t, in)
-		f := func(s string) string { return manifest.Fingerprint(s, key) }
+		f, h := func(s string) string { return manifest.Fingerprint(s, key) }, func(s string) string { return manifest.Hash(s, key) }
 		p := out.Prompt
 		last := strings.LastIndex(p.DynamicText, join+"## Extra System")
 		want := manifest.Fingerprints{
 			FingerprintStable: f(p.StableText), FingerprintDynamic: f(p.DynamicText), FingerprintFull: f(p.FullText),
 			FingerprintDynamicWithoutExtraSystem: f(p.DynamicText[:last]), FingerprintTools: f("[]"), FingerprintKeyID: manifest.KeyID(key),
+			HashStable: h(p.StableText), HashDynamic: h(p.DynamicText), HashFull: h(p.FullText),
+			HashDynamicWithoutExtraSystem: h(p.DynamicText[:last]), HashTools: h("[]"),
 		}
 		if diff := cmp.Diff(out.Fingerprints, want); diff != "" {
 			t.Errorf("key %q (-got +want):\n%s", key, diff)
 		}
 		if got, want := out.Sections[0].Fingerprint, f("## Identity\n\n"+in.Host.Identity); got != want {
 			t.Errorf("key %q: section fingerprint %s, want %s", key, got, want)
+		}
+		if got, want := out.Sections[0].Hash, h("## Identity\n\n"+in.Host.Identity); got != want {
+			t.Errorf("key %q: section hash %s, want %s", key, got, want)
 		}
 	}
 }

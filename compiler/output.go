@@ -46,7 +46,7 @@ type Output struct {
 	// Files are the rows of the input; Chars says how much of each text is in the prompt.
 	Files []manifest.File
 	Cache manifest.Cache
-	// Texts are the rendered sections, each fingerprint once, with [Input.KeepTexts].
+	// Texts are the rendered sections, each once, with [Input.KeepTexts].
 	Texts []manifest.Text
 	// Diagnostics name their section as Slot. Their messages are safe for users.
 	Diagnostics []phases.Diagnostic

@@ -16,12 +16,12 @@ var errGone = errors.New("no such text")
 
 // lookup finds texts as a store does.
 func lookup(texts []manifest.Text) func(string) (string, error) {
-	byFingerprint := map[string]string{}
+	byHash := map[string]string{}
 	for _, x := range texts {
-		byFingerprint[x.Fingerprint] = x.Text
+		byHash[x.Hash] = x.Text
 	}
-	return func(fingerprint string) (string, error) {
-		text, ok := byFingerprint[fingerprint]
+	return func(hash string) (string, error) {
+		text, ok := byHash[hash]
 		if !ok {
 			return "", errGone
 		}
@@ -34,8 +34,8 @@ func lookup(texts []manifest.Text) func(string) (string, error) {
 func checkRebuilt(t *testing.T, out *Output, key []byte) {
 	t.Helper()
 	for _, x := range out.Texts {
-		if got := manifest.Fingerprint(x.Text, key); got != x.Fingerprint {
-			t.Errorf("a text with the fingerprint %s is kept under %s", got, x.Fingerprint)
+		if got := manifest.Hash(x.Text, key); got != x.Hash {
+			t.Errorf("a text with the hash %s is kept under %s", got, x.Hash)
 		}
 	}
 	p, err := Rebuild(out.Sections, lookup(out.Texts))
@@ -47,10 +47,13 @@ func checkRebuilt(t *testing.T, out *Output, key []byte) {
 	if diff := cmp.Diff(p, want); diff != "" {
 		t.Errorf("rebuilt (-got +want):\n%s", diff)
 	}
-	f := func(s string) string { return manifest.Fingerprint(s, key) }
-	if f(p.StableText) != out.Fingerprints.FingerprintStable || f(p.DynamicText) != out.Fingerprints.FingerprintDynamic ||
-		f(p.FullText) != out.Fingerprints.FingerprintFull {
-		t.Error("the fingerprints of the rebuilt prompt are others")
+	is := func(s, fingerprint, hash string) bool {
+		return manifest.Fingerprint(s, key) == fingerprint && manifest.Hash(s, key) == hash
+	}
+	f := &out.Fingerprints
+	if !is(p.StableText, f.FingerprintStable, f.HashStable) || !is(p.DynamicText, f.FingerprintDynamic, f.HashDynamic) ||
+		!is(p.FullText, f.FingerprintFull, f.HashFull) {
+		t.Error("the fingerprints or hashes of the rebuilt prompt are others")
 	}
 }
 
@@ -137,13 +140,13 @@ func ExampleRebuild() {
 	}
 	kept := map[string]string{}
 	for _, text := range out.Texts {
-		kept[text.Fingerprint] = text.Text
+		kept[text.Hash] = text.Text
 	}
 
 	m := out.Manifest()
-	prompt, err := Rebuild(m.Sections, func(fingerprint string) (string, error) { return kept[fingerprint], nil })
+	prompt, err := Rebuild(m.Sections, func(hash string) (string, error) { return kept[hash], nil })
 	fmt.Println(prompt.FullText, err)
-	fmt.Println(manifest.Fingerprint(prompt.FullText, nil) == m.FingerprintFull)
+	fmt.Println(manifest.Hash(prompt.FullText, nil) == m.HashFull)
 	// Output:
 	// ## Identity
 	//

@@ -34,7 +34,7 @@ func (p *Prepared) Render(list []phases.MergedSection, contexts []phases.Context
 			c.omit(s, reason)
 		} else if c.compose(s) {
 			pieces := s.pieces()
-			s.Fingerprint = c.fingerprint(pieces[:]...)
+			s.Fingerprint, s.Hash = c.sums(pieces[:]...)
 			c.sections = append(c.sections, s)
 		}
 	}
@@ -70,7 +70,7 @@ func (c *compilation) findUnstable() {
 		if s.Stability != stable || before == nil {
 			continue
 		}
-		changed := sameKey && before.Stability == stable && before.Fingerprint != manifest.MarkOf(s.Fingerprint)
+		changed := sameKey && before.Stability == stable && before.Hash != manifest.MarkOf(s.Hash)
 		if changed {
 			c.reportUnstable(s)
 		}
@@ -142,13 +142,13 @@ func (c *compilation) rows() {
 	}
 }
 
-// keepTexts outputs the rendered sections, each fingerprint once.
+// keepTexts outputs the rendered sections, each once.
 func (c *compilation) keepTexts() {
 	seen := make(map[string]bool, len(c.sections))
 	for i, s := range c.sections {
-		if !seen[s.Fingerprint] {
-			seen[s.Fingerprint] = true
-			c.out.Texts = append(c.out.Texts, manifest.Text{Fingerprint: s.Fingerprint, Text: c.rendered[i]})
+		if !seen[s.Hash] {
+			seen[s.Hash] = true
+			c.out.Texts = append(c.out.Texts, manifest.Text{Hash: s.Hash, Text: c.rendered[i]})
 		}
 	}
 }
@@ -249,22 +249,27 @@ func (s *section) size() int {
 	return n
 }
 
-// fingerprint is of all pieces together.
-func (c *compilation) fingerprint(pieces ...string) string {
+// sums returns the fingerprint and the hash of all pieces together.
+func (c *compilation) sums(pieces ...string) (fingerprint, hash string) {
 	c.hasher.Reset()
+	return c.further(pieces...)
+}
+
+// further is sums of the pieces before and these.
+func (c *compilation) further(pieces ...string) (fingerprint, hash string) {
 	for _, piece := range pieces {
-		_, _ = c.hasher.WriteString(piece) // a hash never returns an error
+		c.hasher.WriteString(piece)
 	}
-	return c.hasher.Sum()
+	return c.hasher.Sums()
 }
 
 func (c *compilation) fingerprints() {
 	f, p := &c.out.Fingerprints, &c.out.Prompt
 	f.FingerprintKeyID = manifest.KeyID(c.in.FingerprintKey)
-	f.FingerprintStable = c.fingerprint(p.StableText)
-	f.FingerprintDynamic = c.fingerprint(p.DynamicText)
-	f.FingerprintFull = c.fingerprint(p.FullText)
-	f.FingerprintDynamicWithoutExtraSystem = f.FingerprintDynamic
+	f.FingerprintDynamic, f.HashDynamic = c.sums(p.DynamicText)
+	f.FingerprintStable, f.HashStable = c.sums(p.StableText)
+	f.FingerprintFull, f.HashFull = c.further(strings.TrimPrefix(p.FullText, p.StableText))
+	f.FingerprintDynamicWithoutExtraSystem, f.HashDynamicWithoutExtraSystem = f.FingerprintDynamic, f.HashDynamic
 	isFacts := func(s *section) bool { return s.SectionID == sections.ExtraSystem }
 	if slices.ContainsFunc(c.sections, isFacts) {
 		var pieces []string
@@ -278,21 +283,21 @@ func (c *compilation) fingerprints() {
 			all := s.pieces()
 			pieces = append(pieces, all[:]...)
 		}
-		f.FingerprintDynamicWithoutExtraSystem = c.fingerprint(pieces...)
+		f.FingerprintDynamicWithoutExtraSystem, f.HashDynamicWithoutExtraSystem = c.sums(pieces...)
 	}
 }
 
 var errOrder = errors.New("it stands behind one that comes later in a prompt")
 
 // Rebuild puts a prompt together again from the sections of its manifest and their texts, which text finds by
-// fingerprint (see [Output.Texts]). It has no cache plan. Compare [manifest.Fingerprint] of its parts with the
+// hash (see [Output.Texts]). It has no cache plan. Compare [manifest.Hash] of its parts with the
 // manifest to know that it is the one that was compiled. An error is one of text, or says that the sections are
 // not in the order of a prompt.
-func Rebuild(sections []manifest.Section, text func(fingerprint string) (string, error)) (Prompt, error) {
+func Rebuild(sections []manifest.Section, text func(hash string) (string, error)) (Prompt, error) {
 	a := newAssembly()
 	for i := range sections {
 		s := &sections[i]
-		rendered, err := text(s.Fingerprint)
+		rendered, err := text(s.Hash)
 		if part(s) < a.last {
 			err = errOrder
 		}

@@ -70,7 +70,7 @@ func (c *compilation) omitTools() {
 	c.in.Tools = nil
 }
 
-// tools lists and fingerprints the tools.
+// tools lists the tools and fingerprints the list.
 func (c *compilation) tools() {
 	hidden := false
 	c.out.Tools = make([]manifest.Tool, 0, len(c.in.Tools)+1)
@@ -92,7 +92,7 @@ func (c *compilation) tools() {
 			strings.Compare(a.Hash, b.Hash), strings.Compare(a.Definition.Description, b.Definition.Description),
 			slices.Compare(a.Definition.InputSchema, b.Definition.InputSchema))
 	})
-	c.out.Fingerprints.FingerprintTools = c.offeredFingerprint()
+	c.fingerprintTools()
 }
 
 func (c *compilation) addTool(t phases.MergedTool, domain string) {
@@ -116,15 +116,16 @@ func (c *compilation) offerRequest() {
 	default:
 		t := phases.MergedTool{Name: phases.RequestTools, Owner: phases.OwnerBuiltin, Definition: RequestTools()}
 		if b, err := toolEncoder().Append(nil, &t.Definition); err == nil { // a constant that encodes
-			t.Hash = digest.Fingerprint(c.in.FingerprintKey, b)
+			t.Hash = digest.Hash(c.in.FingerprintKey, b)
 		}
 		c.addTool(t, "")
 	}
 }
 
-// offeredFingerprint is the fingerprint of the offered tools.
-func (c *compilation) offeredFingerprint() string {
+// fingerprintTools fingerprints the list of the offered tools.
+func (c *compilation) fingerprintTools() {
 	offered := slices.DeleteFunc(slices.Clone(c.out.Tools), func(t manifest.Tool) bool { return t.HiddenDomain != "" })
 	b, _ := toolsEncoder().Append(nil, &offered) // strings that are valid UTF-8 always encode
-	return digest.Fingerprint(c.in.FingerprintKey, b)
+	f := &c.out.Fingerprints
+	f.FingerprintTools, f.HashTools = digest.Fingerprint(c.in.FingerprintKey, b), digest.Hash(c.in.FingerprintKey, b)
 }

@@ -166,7 +166,7 @@ func TestRequestTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := manifest.Tool{Name: phases.RequestTools, Owner: phases.OwnerBuiltin, Hash: digest.XXH64(whole)}
+	want := manifest.Tool{Name: phases.RequestTools, Owner: phases.OwnerBuiltin, Hash: digest.SHA256(whole)}
 	if diff := cmp.Diff(out.Tools[i], want); diff != "" {
 		t.Errorf("its row (-got +want):\n%s", diff)
 	}

@@ -52,7 +52,7 @@ type Log interface { //nolint:interfacebloat // one log, all of which clients re
 	List(ctx context.Context, f store.Filter) ([]manifest.Index, error)
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
 	Find(ctx context.Context, id string, f store.Filter) (store.Found, error)
-	Text(ctx context.Context, fingerprint string) (string, error)
+	Text(ctx context.Context, hash string) (string, error)
 	Usage(ctx context.Context, manifestID string) ([]manifest.Usage, error)
 	Judge(ctx context.Context, m *manifest.Manifest) error
 	Entries(ctx context.Context, f store.Filter) iter.Seq2[manifest.Entry, error]

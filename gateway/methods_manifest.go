@@ -63,7 +63,7 @@ type (
 		manifestFilter
 
 		Sentence string          `json:"sentence,omitempty" jsonschema:"a piece of a kept text: blanks and line ends count as one blank, and case counts"`
-		Text     string          `json:"text,omitempty"     jsonschema:"a whole section with its heading, or a whole prompt: it is found by its fingerprint, kept or not"`
+		Text     string          `json:"text,omitempty"     jsonschema:"a whole section with its heading, or a whole prompt: it is found by its hash, kept or not"`
 		Terms    []manifest.Term `json:"terms,omitempty"    jsonschema:"what a manifest must have, all of them: the kinds are the flags of \"grapnel manifest find\""`
 		Since    time.Time       `json:"since,omitzero"     jsonschema:"only manifests from this time on"`
 		Until    time.Time       `json:"until,omitzero"     jsonschema:"only manifests from before this time"`
@@ -85,7 +85,7 @@ type (
 		manifestFilter
 
 		Head         string `json:"head,omitempty"          jsonschema:"the hash of a manifest that must be there, as kept from an earlier verify"`
-		Text         string `json:"text,omitempty"          jsonschema:"a text that some manifest must have the fingerprint of"`
+		Text         string `json:"text,omitempty"          jsonschema:"a text that some manifest must have the hash of"`
 		AllowUnkeyed bool   `json:"allow_unkeyed,omitempty" jsonschema:"with a key: take threads whose last manifest is from before there was one"`
 	}
 )

@@ -14,7 +14,7 @@ type (
 	textResult struct {
 		ManifestID string        `json:"manifest_id"`
 		Sections   []sectionText `json:"sections"    jsonschema:"in the order of the prompt"`
-		Checked    bool          `json:"checked"     jsonschema:"whether each text is there and has the fingerprint of its section"`
+		Checked    bool          `json:"checked"     jsonschema:"whether each text is there and has the hash of its section"`
 		Why        string        `json:"why"         jsonschema:"why not, for people; empty if it is"`
 	}
 	sectionText struct {
@@ -23,7 +23,7 @@ type (
 	}
 )
 
-const keyed = "hmac-" // begins a fingerprint that was made with a key
+const keyed = "hmac-" // begins a hash that was made with a key
 
 // textOf reads the texts of a prompt, as far as they were kept.
 func (g *Gateway) textOf(ctx context.Context, c call[getParams]) (textResult, error) {
@@ -50,10 +50,10 @@ func (g *Gateway) textsWithin(ctx context.Context, m *manifest.Manifest) (textRe
 	for i := range m.Sections {
 		s := &m.Sections[i]
 		row := sectionText{ID: s.SectionID}
-		text, err := g.opts.Log.Text(ctx, s.Fingerprint)
+		text, err := g.opts.Log.Text(ctx, s.Hash)
 		switch {
 		case err == nil:
-			if !strings.HasPrefix(s.Fingerprint, keyed) && manifest.Fingerprint(text, nil) != s.Fingerprint {
+			if !strings.HasPrefix(s.Hash, keyed) && manifest.Hash(text, nil) != s.Hash {
 				differ = append(differ, s.SectionID)
 			}
 			if s.Placement == phases.PlacementSystem {
@@ -80,8 +80,8 @@ func whyUnchecked(m *manifest.Manifest, missing int, differ []string) string {
 		return "its texts were not kept: manifest.keep_text in the configuration keeps them"
 	case missing > 0:
 		return "some of its texts are gone: retention or an erasure took them"
-	case strings.HasPrefix(m.FingerprintFull, keyed):
-		return "its fingerprints are keyed: grapnel manifest show --text checks them with the key"
+	case strings.HasPrefix(m.HashFull, keyed):
+		return "its hashes are keyed: grapnel manifest show --text checks them with the key"
 	}
 	return ""
 }

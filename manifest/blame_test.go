@@ -81,7 +81,7 @@ func joined(priority int, list ...OutlineSpan) *Outline {
 	for i, s := range list {
 		sum = sum*31 + s.Hash + Mark(i)
 	}
-	return &Outline{Sent: true, Sections: []OutlineSection{{SectionID: "notes", Owner: phases.OwnerBuiltin, Tokens: -1, Fingerprint: sum, Spans: list}}}
+	return &Outline{Sent: true, Sections: []OutlineSection{{SectionID: "notes", Owner: phases.OwnerBuiltin, Tokens: -1, Hash: sum, Spans: list}}}
 }
 
 // TestCompareJoined: inside a section that several wrote, the owner of the change is named.
@@ -108,7 +108,7 @@ func TestCompareJoined(t *testing.T) {
 		}
 	}
 	after := joined(5, p, q, host)
-	after.Sections[0].Fingerprint++
+	after.Sections[0].Hash++
 	if got := Compare(before, after, nil, nil); got.Owner != phases.OwnerHost {
 		t.Errorf("a text without a contribution: %+v", got)
 	}
@@ -119,7 +119,7 @@ func TestComparePriority(t *testing.T) {
 	t.Parallel()
 
 	section := func(id string, priority int) OutlineSection {
-		return OutlineSection{SectionID: id, Owner: "p-" + id, Tokens: -1, Fingerprint: MarkOf(id), Spans: []OutlineSpan{{Owner: "p-" + id, ContributionID: "c", Priority: priority}}}
+		return OutlineSection{SectionID: id, Owner: "p-" + id, Tokens: -1, Hash: MarkOf(id), Spans: []OutlineSpan{{Owner: "p-" + id, ContributionID: "c", Priority: priority}}}
 	}
 	before := &Outline{Sections: []OutlineSection{section("a", 9), section("b", 5)}}
 	for _, tt := range []struct {
@@ -229,7 +229,7 @@ func TestCompareUsage(t *testing.T) {
 	prompt := func(change func(o *Outline)) *Outline {
 		o := &Outline{
 			Provider: "p", Model: "m", Rules: explicit, CreatedAt: time.Unix(0, 0), Breakpoints: []Breakpoint{{After: AfterStable, SectionID: "a"}},
-			Sections: []OutlineSection{{SectionID: "a", Owner: "ann", Chars: 9, Tokens: 800, Fingerprint: 1}, {SectionID: "b", Owner: "bob", Chars: 9, Tokens: 400, Fingerprint: 2}},
+			Sections: []OutlineSection{{SectionID: "a", Owner: "ann", Chars: 9, Tokens: 800, Hash: 1}, {SectionID: "b", Owner: "bob", Chars: 9, Tokens: 400, Hash: 2}},
 		}
 		if change != nil {
 			change(o)

@@ -83,7 +83,7 @@ type comparison struct {
 	was, is       *Usage
 	// rules are those of the later prompt's model, and had those of the earlier one's; where one is unknown, the other's.
 	rules, had CacheRules
-	// sameKey says that fingerprints can be compared.
+	// sameKey says that hashes can be compared.
 	sameKey bool
 	// same is how many sections both begin with.
 	same int
@@ -113,7 +113,7 @@ func (c *comparison) equal(a, b *OutlineSection) bool {
 }
 
 func (c *comparison) sameText(a, b *OutlineSection) bool {
-	return a.Chars == b.Chars && (a.Fingerprint == b.Fingerprint || !c.sameKey)
+	return a.Chars == b.Chars && (a.Hash == b.Hash || !c.sameKey)
 }
 
 // find looks for the first change in the order of a request. What is only estimated gives way to what usage shows.

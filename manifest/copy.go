@@ -92,11 +92,11 @@ func mapped[T any](list []T, change func(*T)) []T {
 }
 
 // HashLabels returns a copy of the record in which text written by people and plugins is replaced by its
-// [Fingerprint] under the key: titles of sections, labels of sources, ids of sources that are files or addresses,
+// [Hash] under the key: titles of sections, labels of sources, ids of sources that are files or addresses,
 // paths of files and of absent grants, messages of diagnostics, details of plugins, policy values other than numbers,
 // booleans and null, details of audits, names of images and documents, and reasons of omissions that are not plain words.
 //
-// Ids, names, codes, counts, empty texts and fingerprints stay as they are.
+// Ids, names, codes, counts, empty texts and hashes stay as they are.
 // Without a key, short texts can be guessed. A sealed record must be sealed again.
 func HashLabels(m Manifest, key []byte) Manifest {
 	h := labelHasher{key}
@@ -124,8 +124,8 @@ func HashLabels(m Manifest, key []byte) Manifest {
 type labelHasher struct{ key []byte }
 
 func (h labelHasher) replace(s *string) {
-	if *s != "" && !isFingerprint(*s) {
-		*s = Fingerprint(*s, h.key)
+	if *s != "" && !isHash(*s) {
+		*s = Hash(*s, h.key)
 	}
 }
 
@@ -143,16 +143,16 @@ func (h labelHasher) change(c *RequestChange) {
 	}
 }
 
-// value replaces JSON that can hold text by a fingerprint.
+// value replaces JSON that can hold text by a hash.
 func (h labelHasher) value(raw *json.RawMessage) {
 	v := strings.TrimSpace(string(*raw))
 	switch {
 	case v == "" || !strings.ContainsRune(`"[{`, rune(v[0])):
 		return
-	case v[0] == '"' && isFingerprint(strings.Trim(v, `"`)):
+	case v[0] == '"' && isHash(strings.Trim(v, `"`)):
 		return
 	}
-	*raw = json.RawMessage(strconv.Quote(Fingerprint(v, h.key))) // plain ASCII: Go's quotes are JSON's
+	*raw = json.RawMessage(strconv.Quote(Hash(v, h.key))) // plain ASCII: Go's quotes are JSON's
 }
 
 func isWord(s string) bool {

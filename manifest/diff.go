@@ -74,7 +74,7 @@ type SectionChanges struct {
 	Removed []string `json:"removed"`
 	// Moved are the fewest sections that have to be moved to get from the one order to the other.
 	Moved []string `json:"moved"`
-	// Changed have another fingerprint, stability, placement or truncation.
+	// Changed have another hash, stability, placement or truncation.
 	Changed []string `json:"changed"`
 	// Reowned have another owner.
 	Reowned []string `json:"reowned"`
@@ -183,7 +183,7 @@ func diffSections(a, b []Section) SectionChanges {
 }
 
 func sameText(a, b *Section) bool {
-	return a.Fingerprint == b.Fingerprint && a.Stability == b.Stability && a.Placement == b.Placement &&
+	return a.Hash == b.Hash && a.Stability == b.Stability && a.Placement == b.Placement &&
 		(a.Truncation == nil) == (b.Truncation == nil) && (a.Truncation == nil || *a.Truncation == *b.Truncation)
 }
 

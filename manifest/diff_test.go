@@ -17,7 +17,7 @@ import (
 func sectionsOf(s string) []Section {
 	var out []Section
 	for f := range strings.FieldsSeq(s) {
-		out = append(out, Section{SectionID: f[:1], Fingerprint: f[1:2], Owner: f[2:]})
+		out = append(out, Section{SectionID: f[:1], Hash: f[1:2], Owner: f[2:]})
 	}
 	return out
 }
@@ -126,7 +126,7 @@ func TestDiffCounts(t *testing.T) {
 			a, b := sampleManifest(2, 2, 2), sampleManifest(2, 2, 2)
 			tt.change(&b)
 			d := Diff(&a, &b)
-			if diff := cmp.Diff(compact(t, d), strings.NewReplacer("HASH", Fingerprint("tool", nil), "SHELL", Fingerprint("shell", nil)).Replace(tt.want)); diff != "" || d.Same != (tt.want == "{}") {
+			if diff := cmp.Diff(compact(t, d), strings.NewReplacer("HASH", Hash("tool", nil), "SHELL", Hash("shell", nil)).Replace(tt.want)); diff != "" || d.Same != (tt.want == "{}") {
 				t.Errorf("same: %v (-got +want):\n%s", d.Same, diff)
 			}
 		})

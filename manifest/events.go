@@ -10,7 +10,7 @@ import (
 type HostTool struct {
 	// Name is the name that the model calls.
 	Name string `json:"name"`
-	// Hash is the hash of its definition; empty where the host gave only the name.
+	// Hash is the SHA-256 of its definition; empty where the host gave only the name.
 	Hash string `json:"hash"`
 }
 
@@ -18,7 +18,7 @@ type HostTool struct {
 type History struct {
 	// Entries is how many messages are sent.
 	Entries int `json:"entries"`
-	// Hash is the fingerprint of all of them in order.
+	// Hash is that of all of them in order.
 	Hash string `json:"hash"`
 	// Cut is how many were left out; absent if none.
 	Cut int `json:"cut,omitempty"`
@@ -38,6 +38,8 @@ type Reminder struct {
 	ContributionID string `json:"contribution_id"`
 	// Fingerprint is that of its text.
 	Fingerprint string `json:"fingerprint"`
+	// Hash is the SHA-256 of its text.
+	Hash string `json:"hash"`
 	// Chars is the length of its text in Unicode scalar values.
 	Chars int `json:"chars"`
 	// With is the phase whose answer carried it; absent from one that came with the prompt.
@@ -54,9 +56,9 @@ type Call struct {
 	Tool string `json:"tool,omitempty"`
 	// Owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches.
 	Owner string `json:"owner,omitempty"`
-	// Came is the fingerprint of the input as the host gave it, as canonical JSON.
+	// Came is the hash of the input as the host gave it, as canonical JSON.
 	Came string `json:"came"`
-	// Went is the fingerprint of the input after all rewrites.
+	// Went is the hash of the input after all rewrites.
 	Went string `json:"went"`
 	// Verdict is the decision; absent where no hook decided.
 	Verdict phases.Verdict `json:"verdict,omitempty"`

@@ -18,13 +18,12 @@ func record(id string) manifest.Manifest {
 	m.CreatedAt = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	m.Sections = []manifest.Section{{
 		SectionID: "identity", Title: "Identity", Stability: "stable", Placement: "system", Owner: phases.OwnerBuiltin,
-		Chars: len(text), OriginalChars: len(text), Fingerprint: manifest.Fingerprint(text, nil),
+		Chars: len(text), OriginalChars: len(text),
+		Fingerprint: manifest.Fingerprint(text, nil), Hash: manifest.Hash(text, nil),
 	}}
-	m.FingerprintStable = manifest.Fingerprint(text, nil)
-	m.FingerprintFull = m.FingerprintStable
-	m.FingerprintDynamic = manifest.Fingerprint("", nil)
-	m.FingerprintDynamicWithoutExtraSystem = m.FingerprintDynamic
-	m.FingerprintTools = m.FingerprintDynamic
+	m.Fingerprints = manifest.EmptyFingerprints(nil)
+	m.FingerprintStable, m.HashStable = manifest.Fingerprint(text, nil), manifest.Hash(text, nil)
+	m.FingerprintFull, m.HashFull = m.FingerprintStable, m.HashStable
 	return m
 }
 
@@ -54,8 +53,8 @@ func ExampleHashLabels() {
 	fmt.Println(m.Files[0].Path, "becomes", hashed.Files[0].Path)
 	fmt.Println(hashed.Sections[0].SectionID, "has the title", hashed.Sections[0].Title)
 	// Output:
-	// SOUL.md becomes xxh64:2d30f20474c3ae0a
-	// identity has the title xxh64:8dc958fe77dced2a
+	// SOUL.md becomes sha256:bde0ac766bf0a14e24556e1998952f8521c6b1c9f90ecb9a0295f905eddac9d4
+	// identity has the title sha256:999f23fcd7bec7075e54bb5dea0d9c548bfe7261f95b911ed8e23d2f4188724f
 }
 
 func ExampleParse() {
@@ -72,7 +71,7 @@ func ExampleParse() {
 
 func ExampleCompare() {
 	before, after := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
-	after.Sections[0].Fingerprint = manifest.Fingerprint("You are brief.", nil)
+	after.Sections[0].Hash = manifest.Hash("You are brief.", nil)
 	was, is := before.Outline(), after.Outline()
 	b := manifest.Compare(&was, &is, nil, nil)
 	fmt.Println(b.Cause, b.BrokeAt, b.Owner)

@@ -61,7 +61,7 @@ func ExampleDiff() {
 
 func ExampleBlame() {
 	a, b := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
-	b.Sections[0].Fingerprint = manifest.Fingerprint("You are brief.", nil)
+	b.Sections[0].Hash = manifest.Hash("You are brief.", nil)
 	entries := func(yield func(manifest.Entry, error) bool) {
 		_ = yield(manifest.Entry{Outline: a.Outline()}, nil) && yield(manifest.Entry{Outline: b.Outline()}, nil)
 	}

@@ -155,6 +155,7 @@ func TestContentHash(t *testing.T) {
 		{"failed instead", func(m *Manifest) { m.Runs[0].State = phases.StateFailed }, false},
 		{"another granted budget", func(m *Manifest) { m.Budgets.Turn.GrantedMS++ }, false},
 		{"another fingerprint", func(m *Manifest) { m.Sections[0].Fingerprint = Fingerprint("other", nil) }, false},
+		{"another hash", func(m *Manifest) { m.Sections[0].Hash = Hash("other", nil) }, false},
 		{"a row more", func(m *Manifest) { m.Omitted = append(m.Omitted, phases.Omitted{ID: "x"}) }, false},
 	}
 	for _, tt := range tests {

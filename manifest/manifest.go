@@ -129,8 +129,8 @@ const (
 	KindErasure RecordKind = "erasure" // texts that were erased: by whom, when and why
 )
 
-// Fingerprints are the fingerprints of the prompt as a whole. Parts that are
-// empty have the fingerprint of the empty text.
+// Fingerprints are the fingerprints and hashes of the prompt as a whole: a fingerprint to show, a hash to compare. Parts
+// that are empty have those of the empty text.
 type Fingerprints struct {
 	// FingerprintStable is the fingerprint of the stable part.
 	FingerprintStable string `json:"fingerprint_stable"`
@@ -145,6 +145,27 @@ type Fingerprints struct {
 	FingerprintTools string `json:"fingerprint_tools"`
 	// FingerprintKeyID differs from key to key; absent without one.
 	FingerprintKeyID string `json:"fingerprint_key_id,omitempty"`
+	// HashStable is the hash of the stable part.
+	HashStable string `json:"hash_stable"`
+	// HashDynamic is the hash of the dynamic part.
+	HashDynamic string `json:"hash_dynamic"`
+	// HashDynamicWithoutExtraSystem is the hash of the dynamic part without the section extra_system, which changes with
+	// the date.
+	HashDynamicWithoutExtraSystem string `json:"hash_dynamic_without_extra_system"`
+	// HashFull is the hash of both parts with the boundary between them.
+	HashFull string `json:"hash_full"`
+	// HashTools is the hash of the tool list.
+	HashTools string `json:"hash_tools"`
+}
+
+// EmptyFingerprints returns those of a record without a prompt, under the key.
+func EmptyFingerprints(key []byte) Fingerprints {
+	f, h := Fingerprint("", key), Hash("", key)
+	return Fingerprints{
+		FingerprintStable: f, FingerprintDynamic: f, FingerprintDynamicWithoutExtraSystem: f, FingerprintFull: f, FingerprintTools: f,
+		FingerprintKeyID: KeyID(key),
+		HashStable:       h, HashDynamic: h, HashDynamicWithoutExtraSystem: h, HashFull: h, HashTools: h,
+	}
 }
 
 // KeyID returns the fingerprint_key_id of a key: it tells keys apart and reveals none.
@@ -179,8 +200,10 @@ type Section struct {
 	OriginalChars int `json:"original_chars"`
 	// Truncation says which limit cut the text; null if none did.
 	Truncation *phases.Truncation `json:"truncation"`
-	// Fingerprint is that of the rendered section, heading included.
+	// Fingerprint is that of the rendered section, heading included: a short name of it, which others can forge.
 	Fingerprint string `json:"fingerprint"`
+	// Hash is the SHA-256 of the rendered section, heading included.
+	Hash string `json:"hash"`
 	// ContentMap says who wrote what of the text, in order and without a gap.
 	ContentMap []Span `json:"content_map"`
 	// SourceRefs say where the text came from.
@@ -207,7 +230,7 @@ type Tool struct {
 	BundleID string `json:"bundle_id"`
 	// Owner is the plugin that answers it, "host" or "builtin".
 	Owner string `json:"owner"`
-	// Hash is the hash of its definition; empty where that is not known.
+	// Hash is the SHA-256 of its definition; empty where that is not known.
 	Hash string `json:"hash"`
 	// HiddenDomain is the domain that has to be requested before the tool is offered; empty for a tool that is.
 	HiddenDomain string `json:"hidden_domain,omitempty"`
@@ -298,13 +321,13 @@ type Audit struct {
 	ContributionHash string `json:"contribution_hash"`
 	// Details is any JSON; absent where the plugin did not call it safe for users, or where it is too long.
 	Details json.RawMessage `json:"details,omitempty"`
-	// DetailsFingerprint is that of the details as canonical JSON; absent without details, and where they are here.
-	DetailsFingerprint string `json:"details_fingerprint,omitempty"`
+	// DetailsHash is that of the details as canonical JSON; absent without details, and where they are here.
+	DetailsHash string `json:"details_hash,omitempty"`
 	// DetailsBytes is the length of the details as canonical JSON.
 	DetailsBytes int `json:"details_bytes"`
 }
 
-// SetDetails keeps the details if they are safe and have at most 4 KiB, otherwise their fingerprint under the key.
+// SetDetails keeps the details if they are safe and have at most 4 KiB, otherwise their hash under the key.
 func (a *Audit) SetDetails(details json.RawMessage, safe bool, key []byte) {
 	if len(details) == 0 {
 		return
@@ -318,28 +341,28 @@ func (a *Audit) SetDetails(details json.RawMessage, safe bool, key []byte) {
 		a.Details = canonical
 		return
 	}
-	a.DetailsFingerprint = Fingerprint(string(canonical), key)
+	a.DetailsHash = digest.Hash(key, canonical)
 }
 
-// HashDetails replaces the details by their fingerprint.
+// HashDetails replaces the details by their hash.
 func (a *Audit) HashDetails(key []byte) {
 	if len(a.Details) > 0 {
-		a.Details, a.DetailsFingerprint = nil, Fingerprint(string(a.Details), key)
+		a.Details, a.DetailsHash = nil, digest.Hash(key, a.Details)
 	}
 }
 
-// FingerprintJSON is the fingerprint of JSON in its canonical form; of anything else, that of the text.
-func FingerprintJSON(raw json.RawMessage, key []byte) string {
+// HashRaw returns the [Hash] of JSON in its canonical form; of anything else, that of the text.
+func HashRaw(raw json.RawMessage, key []byte) string {
 	if canonical, err := digest.JSON(nil, raw); err == nil {
 		raw = canonical
 	}
-	return digest.Fingerprint(key, raw)
+	return digest.Hash(key, raw)
 }
 
-// Text is one rendered section of a prompt, heading included. A store keeps each once, by its fingerprint.
+// Text is one rendered section of a prompt, heading included. A store keeps each once, by its hash.
 type Text struct {
-	Fingerprint string
-	Text        string
+	Hash string
+	Text string
 }
 
 // Usage is what a provider reported for the prompt of a kept manifest. It is kept

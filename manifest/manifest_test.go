@@ -45,6 +45,8 @@ func TestValidate(t *testing.T) {
 		{"position", func(m *Manifest) { m.Sections[1].Position = 5 }, "position is 5"},
 		{"stability", func(m *Manifest) { m.Sections[1].Stability = "solid" }, "stability"},
 		{"placement", func(m *Manifest) { m.Sections[1].Placement = "" }, "placement"},
+		{"section hash", func(m *Manifest) { m.Sections[1].Hash = m.Sections[1].Fingerprint }, "hash"},
+		{"prompt hash", func(m *Manifest) { m.HashFull = m.FingerprintFull }, "hash_full"},
 		{"section fingerprint", func(m *Manifest) { m.Sections[1].Fingerprint = "" }, "fingerprint"},
 		{"empty section", func(m *Manifest) { m.Sections[1].Chars = 0 }, "no text"},
 		{"tokens of nobody", func(m *Manifest) { m.Sections[1].Tokenizer = "" }, "tokenizer"},
@@ -149,7 +151,7 @@ func TestHashLabels(t *testing.T) {
 	if strings.Contains(after, secret) {
 		t.Errorf("text is still there: %s", after)
 	}
-	for _, kept := range []string{`"doc-1"`, `"reason":"profile"`, `"value":true`, `"value":5`, `"section_id":"section_1"`, Fingerprint(secret, key)} {
+	for _, kept := range []string{`"doc-1"`, `"reason":"profile"`, `"value":true`, `"value":5`, `"section_id":"section_1"`, Hash(secret, key)} {
 		if !strings.Contains(after, kept) {
 			t.Errorf("%s is missing", kept)
 		}

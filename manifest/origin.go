@@ -49,5 +49,5 @@ func HashJSON(v any, key []byte) string {
 	if err != nil {
 		return ""
 	}
-	return sumOf(canonical, key)
+	return digest.Hash(key, canonical)
 }

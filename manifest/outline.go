@@ -25,9 +25,9 @@ type Outline struct {
 	// Build, CompilerVersion and Config, the mark of the configuration's hash, say what compiled the prompt.
 	Build, CompilerVersion string
 	Config                 Mark
-	// Key says with which key fingerprints were made; 0 is none.
+	// Key says with which key hashes were made; 0 is none.
 	Key Mark
-	// ToolList is the fingerprint of the offered tools, and ToolTokens about how many tokens their definitions have.
+	// ToolList is the mark of the offered tools, and ToolTokens about how many tokens their definitions have.
 	ToolList   Mark
 	ToolTokens int
 	Rules      *CacheRules
@@ -41,10 +41,11 @@ type Outline struct {
 	Plugins     []OutlinePlugin
 }
 
-// Mark stands for a hash or fingerprint: equal ones have equal marks. The empty one is 0.
+// Mark stands for a hash: equal ones have equal marks. The empty one is 0. It has 64 bits, which is enough to say what
+// broke a cache, and proves nothing.
 type Mark uint64
 
-// MarkOf returns the mark of a hash or fingerprint.
+// MarkOf returns the mark of a hash, or of another name of the like.
 func MarkOf(sum string) Mark {
 	if sum == "" {
 		return 0
@@ -59,8 +60,8 @@ type OutlineSection struct {
 	Placement        phases.Placement
 	Chars            int
 	// Tokens is -1 without a tokenizer.
-	Tokens      int
-	Fingerprint Mark
+	Tokens int
+	Hash   Mark
 	// Spans say who wrote the text, in order, without separators; empty where nobody but the owner did.
 	Spans []OutlineSpan
 }
@@ -102,7 +103,7 @@ func (m *Manifest) Outline() Outline {
 		Seq: m.Seq, Round: m.Round, Epoch: m.Epoch, CreatedAt: m.CreatedAt.UTC(), Provider: c.Provider, Model: c.Model,
 		Profile: m.Profile, Mode: m.Mode, Build: m.Build, CompilerVersion: m.CompilerVersion, Config: MarkOf(m.ConfigHash),
 		Key:      MarkOf(m.FingerprintKeyID),
-		ToolList: MarkOf(m.FingerprintTools), ToolTokens: c.ToolTokens, Rules: pointed(c.Rules),
+		ToolList: MarkOf(m.HashTools), ToolTokens: c.ToolTokens, Rules: pointed(c.Rules),
 		PlanKey: MarkOf(c.Plan.Key), Breakpoints: slices.Clone(c.Plan.Breakpoints), Sections: m.outlineSections(),
 	}
 	for _, t := range m.Tools {
@@ -133,7 +134,7 @@ func (m *Manifest) outlineSections() []OutlineSection {
 		s := &m.Sections[i]
 		row := OutlineSection{
 			SectionID: s.SectionID, Owner: s.Owner, Stability: s.Stability, Placement: s.Placement,
-			Chars: s.Chars, Tokens: -1, Fingerprint: MarkOf(s.Fingerprint),
+			Chars: s.Chars, Tokens: -1, Hash: MarkOf(s.Hash),
 		}
 		if s.Tokens != nil {
 			row.Tokens = *s.Tokens

@@ -76,7 +76,7 @@ func (c *outlineCoder) outline(o *Outline) {
 func (c *outlineCoder) section(s *OutlineSection) {
 	c.texts(&s.SectionID, &s.Owner, (*string)(&s.Stability), (*string)(&s.Placement))
 	c.ints(&s.Chars, &s.Tokens)
-	c.marks(&s.Fingerprint)
+	c.marks(&s.Hash)
 	each(c, &s.Spans, func(p *OutlineSpan) {
 		c.texts(&p.Owner, &p.ContributionID)
 		c.ints(&p.Chars, &p.Priority)

@@ -19,11 +19,7 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 	m.Generation = 3
 	m.WorkspaceID, m.ThreadID, m.TurnID, m.SessionID = "w", "t", "turn-1", "s"
 	m.CreatedAt = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
-	m.FingerprintStable = Fingerprint("stable", nil)
-	m.FingerprintDynamic = Fingerprint("dynamic", nil)
-	m.FingerprintDynamicWithoutExtraSystem = Fingerprint("less", nil)
-	m.FingerprintFull = Fingerprint("full", nil)
-	m.FingerprintTools = Fingerprint("tools", nil)
+	setSums(&m, nil)
 	for i := range sections {
 		m.Sections = append(m.Sections, sampleSection(i))
 	}
@@ -38,14 +34,14 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 		})
 	}
 	m.Audits = []Audit{
-		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "seen", ContributionHash: Fingerprint("a", nil), Details: json.RawMessage(`{"text":"what was seen"}`), DetailsBytes: 24},
-		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "hidden", ContributionHash: Fingerprint("b", nil), DetailsFingerprint: Fingerprint("d", nil), DetailsBytes: 9},
+		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "seen", ContributionHash: Hash("a", nil), Details: json.RawMessage(`{"text":"what was seen"}`), DetailsBytes: 24},
+		{Phase: phases.PrePolicy, Plugin: "p", PluginVersion: "1", SubscriptionID: "p.h", EventKind: "hidden", ContributionHash: Hash("b", nil), DetailsHash: Hash("d", nil), DetailsBytes: 9},
 	}
-	m.HostTools = []HostTool{{Name: "shell", Hash: Fingerprint("shell", nil)}}
-	m.History = &History{Entries: 4, Hash: Fingerprint("history", nil), Cut: 2, Summarized: 1, Repaired: 1}
-	m.Reminders = []Reminder{{Type: "tool.output", Owner: "p", ContributionID: "c", Fingerprint: Fingerprint("r", nil), Chars: 9}}
+	m.HostTools = []HostTool{{Name: "shell", Hash: Hash("shell", nil)}}
+	m.History = &History{Entries: 4, Hash: Hash("history", nil), Cut: 2, Summarized: 1, Repaired: 1}
+	m.Reminders = []Reminder{{Type: "tool.output", Owner: "p", ContributionID: "c", Fingerprint: Fingerprint("r", nil), Hash: Hash("r", nil), Chars: 9}}
 	m.Calls = []Call{{
-		Phase: phases.ToolPreCall, CallID: "call-1", Tool: "shell", Owner: phases.OwnerHost, Came: Fingerprint("x", nil), Went: Fingerprint("y", nil),
+		Phase: phases.ToolPreCall, CallID: "call-1", Tool: "shell", Owner: phases.OwnerHost, Came: Hash("x", nil), Went: Hash("y", nil),
 		Verdict: phases.VerdictAllow, RewrittenBy: []string{"p.r"},
 		DecidedBy: []Decider{{Subscription: "p.h", Verdict: phases.VerdictAllow, ReasonCode: "known", Shadow: true}},
 	}}
@@ -58,7 +54,7 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 	m.Cache.Rules = &CacheRules{MinimumTokens: 1024, LifetimeS: 300, Step: 128}
 	m.Omitted = []phases.Omitted{{ID: "memory_recall", Owner: "memory", Reason: "profile", Chars: 12}}
 	m.Policies = []phases.PolicyEntry{{Domain: "memory", Key: "mode", Value: json.RawMessage(`"off"`), Priority: 5, Owner: "memory.policy"}}
-	m.Tools = []Tool{{Name: "read_file", BundleID: "files", Owner: "files", Hash: Fingerprint("tool", nil)}}
+	m.Tools = []Tool{{Name: "read_file", BundleID: "files", Owner: "files", Hash: Hash("tool", nil)}}
 	m.Budgets = Budgets{
 		Turn:   Budget{GrantedMS: 10_000, UsedMS: 12.5, GrantedChars: 64_000, UsedChars: 900},
 		Phases: []PhaseBudget{{Phase: phases.PrePromptCompile, Budget: Budget{GrantedMS: 1000, UsedMS: 1.2}}},
@@ -71,12 +67,24 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 	return m
 }
 
+// setSums names the texts of the prompt, which has the texts "full", "stable" and so on.
+func setSums(m *Manifest, key []byte) {
+	f := &m.Fingerprints
+	for text, to := range map[string][2]*string{
+		"stable": {&f.FingerprintStable, &f.HashStable}, "dynamic": {&f.FingerprintDynamic, &f.HashDynamic},
+		"less": {&f.FingerprintDynamicWithoutExtraSystem, &f.HashDynamicWithoutExtraSystem},
+		"full": {&f.FingerprintFull, &f.HashFull}, "tools": {&f.FingerprintTools, &f.HashTools},
+	} {
+		*to[0], *to[1] = Fingerprint(text, key), Hash(text, key)
+	}
+}
+
 func sampleSection(i int) Section {
 	tokens := 10 * i
 	s := Section{
 		SectionID: fmt.Sprintf("section_%d", i), Title: fmt.Sprintf("Section %d", i), Stability: phases.StabilityDynamic,
 		Placement: phases.PlacementSystem, Owner: phases.OwnerBuiltin, Position: i, Chars: 100 + i, OriginalChars: 100 + i,
-		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: Fingerprint(strconv.Itoa(i), nil),
+		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: Fingerprint(strconv.Itoa(i), nil), Hash: Hash(strconv.Itoa(i), nil),
 		SourceRefs: []phases.SourceRef{{Kind: "file", ID: "/repo/AGENTS.md", Label: "AGENTS.md"}},
 		ContentMap: []Span{{Offset: 0, Length: 100 + i, Owner: phases.OwnerBuiltin, ContributionID: "c"}},
 	}
@@ -91,7 +99,7 @@ func sampleRun(i int) phases.Run {
 	return phases.Run{
 		Subscription: fmt.Sprintf("plugin-%d.hook", i), Hook: "hook", Plugin: fmt.Sprintf("plugin-%d", i), PluginVersion: "1.2.3",
 		Generation: 3, Incarnation: 2, Phase: phases.PrePromptCompile, Stage: phases.RoleContribute, State: phases.StateSucceeded,
-		Attempts: 1, QueueMS: 0.25, DurationMS: 1.5, BytesIn: 1000, BytesOut: 2000, Contributions: []string{Fingerprint(fmt.Sprint("c", i), nil)},
+		Attempts: 1, QueueMS: 0.25, DurationMS: 1.5, BytesIn: 1000, BytesOut: 2000, Contributions: []string{Hash(fmt.Sprint("c", i), nil)},
 		Cut: []phases.Cut{},
 	}
 }
@@ -99,7 +107,7 @@ func sampleRun(i int) phases.Run {
 func sampleSource(i int) phases.HookSource {
 	return phases.HookSource{
 		HookID: "hook", SubscriptionID: fmt.Sprintf("plugin-%d.hook", i), ContributionID: fmt.Sprintf("plugin-%d.hook#0", i),
-		ContributionHash: Fingerprint(fmt.Sprint("c", i), nil), ContributionKind: phases.KindPromptSection,
+		ContributionHash: Hash(fmt.Sprint("c", i), nil), ContributionKind: phases.KindPromptSection,
 		SectionID: fmt.Sprintf("section_%d", i), Phase: phases.PrePromptCompile, Priority: 100 - i, SourceCount: 1, Truncation: "none",
 		Plugin: fmt.Sprintf("plugin-%d", i), PluginVersion: "1.2.3",
 	}

@@ -59,7 +59,7 @@ var plainFields = map[string]string{
 	"HookSource.HookID":           "The plugin's own name of the hook.",
 	"HookSource.SubscriptionID":   "The full id, `PLUGIN.HOOK`.",
 	"HookSource.ContributionID":   "The plugin's id of the contribution, or `SUBSCRIPTION#INDEX`.",
-	"HookSource.ContributionHash": "Fingerprint of the contribution as canonical JSON.",
+	"HookSource.ContributionHash": "The SHA-256 of the contribution as canonical JSON.",
 	"HookSource.ContributionKind": "The kind of the contribution.",
 	"HookSource.SectionID":        "The section that its text went to; empty for what is no text, and for a context that is not rendered.",
 	"HookSource.Phase":            "The phase that it came from.",
@@ -174,11 +174,7 @@ func TestSchemaTakesAnEmptyRecord(t *testing.T) {
 
 	m := New()
 	m.ManifestID = sampleID
-	for _, p := range []*string{
-		&m.FingerprintStable, &m.FingerprintDynamic, &m.FingerprintDynamicWithoutExtraSystem, &m.FingerprintFull, &m.FingerprintTools,
-	} {
-		*p = Fingerprint("", nil)
-	}
+	m.Fingerprints = EmptyFingerprints(nil)
 	b, err := Canonical(&m)
 	if err != nil {
 		t.Fatal(err)
@@ -250,12 +246,17 @@ func addPatterns(s *jsonschema.Schema) {
 	const hmac = "|" + digest.PrefixHMACSHA256 + "[0-9a-f]{64}"
 	fingerprint := "^(" + digest.PrefixXXH64 + "[0-9a-f]{16}" + hmac + ")$"
 	hash := "^(|" + digest.PrefixSHA256 + "[0-9a-f]{64}" + hmac + ")$"
+	known := strings.Replace(hash, "(|", "(", 1)
 	for name, p := range s.Properties {
-		if strings.HasPrefix(name, "fingerprint_") {
+		switch {
+		case strings.HasPrefix(name, "fingerprint_"):
 			p.Pattern = fingerprint
+		case strings.HasPrefix(name, "hash_"):
+			p.Pattern = known
 		}
 	}
-	s.Properties["sections"].Items.Properties["fingerprint"].Pattern = fingerprint
+	section := s.Properties["sections"].Items.Properties
+	section["fingerprint"].Pattern, section["hash"].Pattern = fingerprint, known
 	for _, name := range []string{"content_hash", "prev", "hash"} {
 		s.Properties[name].Pattern = hash
 	}

@@ -22,13 +22,18 @@ func (m *Manifest) sizeHint() int {
 	return 32<<10 + len(m.Runs)<<9 + len(m.HookSources)<<9 + len(m.Budgets.Phases)<<7
 }
 
-// Fingerprint returns the fingerprint of a text: "xxh64:" and 16 hex digits, or with a key "hmac-sha256:" and 64.
+// Fingerprint returns the fingerprint of a text: "xxh64:" and 16 hex digits, or with a key "hmac-sha256:" and 64. It is
+// for people and caches. Without a key another text with the same one is made in seconds: compare [Hash] instead.
 func Fingerprint(text string, key []byte) string {
 	if len(key) == 0 {
 		return digest.XXH64String(text)
 	}
 	return digest.HMACSHA256(key, []byte(text))
 }
+
+// Hash returns the hash of a text: "sha256:" and 64 hex digits, or with a key "hmac-sha256:" and 64. Equal hashes under
+// one key mean equal texts.
+func Hash(text string, key []byte) string { return digest.Hash(key, []byte(text)) }
 
 // Canonical returns the record as canonical JSON (RFC 8785): the bytes that are
 // stored and hashed. A text that is not UTF-8 is an error that names the field.
@@ -56,7 +61,7 @@ func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
 //   - of budgets used_ms and used_chars;
 //   - of diagnostics the message, which may hold times.
 //
-// m is not changed. The hash is not keyed, but covers fingerprints, which may be.
+// m is not changed. The hash is not keyed, but covers hashes and fingerprints, which may be.
 func ContentHash(m *Manifest) (string, error) {
 	sum, _, err := hashContent(make([]byte, 0, m.sizeHint()), m)
 	return sum, err
@@ -107,7 +112,7 @@ func (m *Manifest) seal(buf []byte, last *Link, key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Hash = sumOf(data, key)
+	m.Hash = digest.Hash(key, data)
 	return data, nil
 }
 
@@ -136,7 +141,7 @@ func RecordHash(m *Manifest, key []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return sumOf(b, key), nil
+	return digest.Hash(key, b), nil
 }
 
 func (m *Manifest) unsigned() Manifest {
@@ -218,12 +223,5 @@ func (c *Chain) signature(key []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return sumOf(b, key), nil
-}
-
-func sumOf(b, key []byte) string {
-	if len(key) == 0 {
-		return digest.SHA256(b)
-	}
-	return digest.HMACSHA256(key, b)
+	return digest.Hash(key, b), nil
 }

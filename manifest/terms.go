@@ -50,6 +50,7 @@ func (m *Manifest) Terms() []Term {
 	t.add(TermProvider, m.Cache.Provider)
 	t.add(TermCause, string(m.Cache.Cause))
 	t.add(TermHash, m.FingerprintFull, m.FingerprintStable, m.FingerprintDynamic, m.FingerprintDynamicWithoutExtraSystem, m.FingerprintTools,
+		m.HashFull, m.HashStable, m.HashDynamic, m.HashDynamicWithoutExtraSystem, m.HashTools,
 		m.FingerprintKeyID, m.ContentHash, m.Prev, m.Hash, m.ConfigHash)
 	t.addSections(m)
 	t.addWork(m)
@@ -72,7 +73,7 @@ func (t *terms) addSections(m *Manifest) {
 		s := &m.Sections[i]
 		t.add(TermSection, s.SectionID)
 		t.add(TermOwner, s.Owner)
-		t.add(TermHash, s.Fingerprint)
+		t.add(TermHash, s.Fingerprint, s.Hash)
 		for _, span := range s.ContentMap {
 			t.add(TermOwner, span.Owner)
 		}
@@ -125,10 +126,10 @@ func (t *terms) addWork(m *Manifest) {
 	}
 	for i := range m.Reminders {
 		t.add(TermOwner, m.Reminders[i].Owner)
-		t.add(TermHash, m.Reminders[i].Fingerprint)
+		t.add(TermHash, m.Reminders[i].Fingerprint, m.Reminders[i].Hash)
 	}
 	for i := range m.Audits {
-		t.add(TermHash, m.Audits[i].ContributionHash, m.Audits[i].DetailsFingerprint)
+		t.add(TermHash, m.Audits[i].ContributionHash, m.Audits[i].DetailsHash)
 	}
 	if m.History != nil {
 		t.add(TermHash, m.History.Hash)

@@ -51,7 +51,7 @@ func parseCanonical(data []byte) (*Manifest, error) {
 //
 //   - the schema version is the current one, the id is a ULID, the profile is
 //     known, the time is set, and only the first record has no prev;
-//   - fingerprints have the form of one, and so do content hash, prev and hash
+//   - fingerprints and hashes have the form of one
 //     where they are set (a record that is not sealed yet is fine);
 //   - sections have valid ids without repetition, positions that count from 0,
 //     known stability and placement, lengths that fit together, content maps
@@ -109,8 +109,17 @@ func (v *validator) hashes(m *Manifest) {
 	} {
 		v.needf(isFingerprint(f.value), "%s: %q is not a fingerprint", f.name, f.value)
 	}
+	for _, f := range []struct{ name, value string }{
+		{"hash_stable", m.HashStable},
+		{"hash_dynamic", m.HashDynamic},
+		{"hash_dynamic_without_extra_system", m.HashDynamicWithoutExtraSystem},
+		{"hash_full", m.HashFull},
+		{"hash_tools", m.HashTools},
+	} {
+		v.needf(isHash(f.value), "%s: %q is not a hash", f.name, f.value)
+	}
 	for _, f := range []struct{ name, value string }{{"content_hash", m.ContentHash}, {"prev", m.Prev}, {"hash", m.Hash}} {
-		v.needf(f.value == "" || isRecordHash(f.value), "%s: %q is not a hash", f.name, f.value)
+		v.needf(f.value == "" || isHash(f.value), "%s: %q is not a hash", f.name, f.value)
 	}
 }
 
@@ -123,6 +132,7 @@ func (v *validator) section(s *Section, i int) {
 	v.needf(slices.Contains([]phases.Placement{phases.PlacementSystem, phases.PlacementSystemMessage, phases.PlacementUserMessage}, s.Placement),
 		"%s: placement %q is unknown", where, s.Placement)
 	v.needf(isFingerprint(s.Fingerprint), "%s: fingerprint %q is not one", where, s.Fingerprint)
+	v.needf(isHash(s.Hash), "%s: hash %q is not one", where, s.Hash)
 	v.needf(s.Chars > 0 && s.OriginalChars > 0, "%s: has no text", where)
 	v.needf((s.Tokens == nil) == (s.Tokenizer == ""), "%s: tokens and tokenizer go together", where)
 	v.needf(s.Tokens == nil || *s.Tokens >= 0, "%s: tokens are below 0", where)
@@ -198,7 +208,7 @@ func isFingerprint(s string) bool {
 	return isHex(s, digest.PrefixXXH64, 16) || isHex(s, digest.PrefixHMACSHA256, 64)
 }
 
-func isRecordHash(s string) bool {
+func isHash(s string) bool {
 	return isHex(s, digest.PrefixSHA256, 64) || isHex(s, digest.PrefixHMACSHA256, 64)
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/grapnelhq/grapnel/internal/digest"
 )
 
 // BadReason says what is wrong with a record.
@@ -20,7 +18,7 @@ const (
 	BadMissing     BadReason = "missing"     // a record that should be there
 	BadReordered   BadReason = "reordered"   // a record in the wrong place
 	BadInserted    BadReason = "inserted"    // a record that nobody appended
-	BadFingerprint BadReason = "fingerprint" // a content hash or fingerprint that does not match
+	BadFingerprint BadReason = "fingerprint" // a content hash, or a text's hash, that does not match
 	BadSchema      BadReason = "schema"      // not a record of this schema, or not in canonical form
 	BadText        BadReason = "text"        // a kept text that is gone, though nobody erased it
 	BadTree        BadReason = "tree"        // a tree of hashes that is not that of the records, or not the one that was signed
@@ -69,12 +67,12 @@ type VerifyOptions struct {
 	Key []byte
 	// AllowUnkeyed accepts whole threads without a key beside a Key. Anybody can forge such a thread.
 	AllowUnkeyed bool
-	// FingerprintKey is the key of the fingerprints. Only Texts need it.
+	// FingerprintKey is the key of the texts' hashes. Only texts need it.
 	FingerprintKey []byte
 	// Head is the known hash of a record. The record must exist, and if it is the
 	// last of its thread it proves the end.
 	Head string
-	// Texts are prompts, or parts of them. Some record must name the fingerprint of each.
+	// Texts are prompts, or parts of them. Some record must name the hash of each.
 	Texts []string
 	// Seen, if set, is called with the index of each record.
 	Seen func(Index)
@@ -103,7 +101,7 @@ type Verifier struct {
 	// could not be compared without the key.
 	unproven, headSeen, needKey, keyedTexts bool
 	threads                                 int
-	texts                                   map[string]bool // fingerprints of Texts that no record has named yet
+	texts                                   map[string]bool // hashes of Texts that no record has named yet
 	last                                    Index
 }
 
@@ -111,14 +109,14 @@ type Verifier struct {
 func NewVerifier(o VerifyOptions) *Verifier {
 	v := &Verifier{opts: o, verdict: Verdict{Problems: []Problem{}}, texts: map[string]bool{}}
 	for _, text := range o.Texts {
-		v.texts[Fingerprint(text, nil)] = true
-		v.texts[Fingerprint(text, o.FingerprintKey)] = true
+		v.texts[Hash(text, nil)] = true
+		v.texts[Hash(text, o.FingerprintKey)] = true
 	}
 	return v
 }
 
 // Begin turns to another thread. The chain is the thread's stored sign-off, nil if it is missing. Kept are the texts
-// that the thread's records may name, by their fingerprints: whether each is as it was; nil if that is not to be checked.
+// that the thread's records may name, by their hashes: whether each is as it was; nil if that is not to be checked.
 func (v *Verifier) Begin(workspace, thread string, chain *Chain, kept map[string]bool) {
 	v.endThread()
 	v.threads++
@@ -185,12 +183,12 @@ func (v *Verifier) Verdict() (Verdict, error) {
 		v.problemf(&n, BadMissing, "no record has the hash %s", v.opts.Head)
 	}
 	for i, text := range v.opts.Texts {
-		keyed := Fingerprint(text, v.opts.FingerprintKey)
-		if v.keyedTexts || v.opts.ChainOnly || !v.texts[Fingerprint(text, nil)] || !v.texts[keyed] {
+		keyed := Hash(text, v.opts.FingerprintKey)
+		if v.keyedTexts || v.opts.ChainOnly || !v.texts[Hash(text, nil)] || !v.texts[keyed] {
 			continue
 		}
 		n := node{id: v.last.ManifestID, seq: v.last.Seq, order: v.order}
-		v.problemf(&n, BadFingerprint, "no record names the fingerprint %s of text %d", keyed, i+1)
+		v.problemf(&n, BadFingerprint, "no record names the hash %s of text %d", keyed, i+1)
 	}
 	v.verdict.OK = len(v.verdict.Problems) == 0
 	v.verdict.Anchored = v.threads > 0 && !v.unproven
@@ -304,24 +302,24 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 	if len(v.opts.Texts) == 0 && t.kept == nil {
 		return
 	}
-	if len(v.opts.Texts) > 0 && len(v.opts.FingerprintKey) == 0 && strings.HasPrefix(m.FingerprintFull, digest.PrefixHMACSHA256) {
+	if len(v.opts.Texts) > 0 && len(v.opts.FingerprintKey) == 0 && isKeyed(m.HashFull) {
 		v.needKey, v.keyedTexts = true, true
 	}
-	check := func(what, fingerprint string) {
-		delete(v.texts, fingerprint)
-		whole, kept := t.kept[fingerprint]
-		v.needKey = v.needKey || kept && len(v.opts.FingerprintKey) == 0 && strings.HasPrefix(fingerprint, digest.PrefixHMACSHA256)
+	check := func(what, hash string) {
+		delete(v.texts, hash)
+		whole, kept := t.kept[hash]
+		v.needKey = v.needKey || kept && len(v.opts.FingerprintKey) == 0 && isKeyed(hash)
 		if kept && !whole {
-			n.findf(BadFingerprint, "the text kept for %s does not have the fingerprint %s", what, fingerprint)
+			n.findf(BadFingerprint, "the text kept for %s does not have the hash %s", what, hash)
 		}
 	}
-	check("fingerprint_full", m.FingerprintFull)
-	check("fingerprint_stable", m.FingerprintStable)
-	check("fingerprint_dynamic", m.FingerprintDynamic)
+	check("hash_full", m.HashFull)
+	check("hash_stable", m.HashStable)
+	check("hash_dynamic", m.HashDynamic)
 	for i := range m.Sections {
 		s := &m.Sections[i]
-		check("section "+s.SectionID, s.Fingerprint)
-		if _, kept := t.kept[s.Fingerprint]; !kept && m.TextsKept && t.kept != nil && !n.textGone {
+		check("section "+s.SectionID, s.Hash)
+		if _, kept := t.kept[s.Hash]; !kept && m.TextsKept && t.kept != nil && !n.textGone {
 			n.textGone = true
 			t.gone = append(t.gone, goneText{*n, m.Actor, m.CreatedAt, s.SectionID})
 		}

@@ -400,7 +400,7 @@ func TestVerifierTexts(t *testing.T) {
 
 			s := stored{chain: &Chain{WorkspaceID: "w", ThreadID: "t"}}
 			m := sampleManifest(3, 1, 1)
-			m.FingerprintFull, m.FingerprintStable = Fingerprint("full", tt.key), Fingerprint("stable", tt.key)
+			setSums(&m, tt.key)
 			s.add(t, &m, nil)
 			got, err := s.verify(tt.opts)
 			if !errors.Is(err, tt.error) {
@@ -419,11 +419,11 @@ func TestVerifierOfKeptTexts(t *testing.T) {
 
 	all := map[string]bool{}
 	for i := range 3 {
-		all[Fingerprint(strconv.Itoa(i), nil)] = true
+		all[Hash(strconv.Itoa(i), nil)] = true
 	}
 	differs, gone := maps.Clone(all), maps.Clone(all)
-	differs[Fingerprint("1", nil)] = false
-	delete(gone, Fingerprint("1", nil))
+	differs[Hash("1", nil)] = false
+	delete(gone, Hash("1", nil))
 	early, late := time.Unix(0, 0).UTC(), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	tests := []struct {
 		name    string

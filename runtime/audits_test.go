@@ -65,7 +65,7 @@ func TestAudits(t *testing.T) {
 		return manifest.Audit{Phase: phase, Plugin: "p", PluginVersion: "1.0.0", SubscriptionID: "p." + hook, EventKind: kind, DetailsBytes: size}
 	}
 	policed, compiled := row(phases.PrePolicy, "policy", "policed"), row(phases.PrePromptCompile, "section", "compiled")
-	policed.Details, compiled.DetailsFingerprint = raw(details), manifest.Fingerprint(details, nil)
+	policed.Details, compiled.DetailsHash = raw(details), manifest.Hash(details, nil)
 	for i := range done.Manifest.Audits {
 		hash := &done.Manifest.Audits[i].ContributionHash
 		if !slices.ContainsFunc(done.Manifest.HookSources, func(h phases.HookSource) bool { return h.ContributionHash == *hash }) {
@@ -163,7 +163,7 @@ func TestAuditsLabels(t *testing.T) {
 	dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
 	for _, m := range sink.records {
 		for _, a := range m.Audits {
-			if len(a.Details) > 0 || a.DetailsFingerprint == "" || a.DetailsBytes == 0 {
+			if len(a.Details) > 0 || a.DetailsHash == "" || a.DetailsBytes == 0 {
 				t.Errorf("kept %+v", a)
 			}
 		}

@@ -65,7 +65,7 @@ func TestEventRecords(t *testing.T) {
 		t.Fatalf("%d records", len(sink.records))
 	}
 	m := sink.records[1]
-	came, went, empty := manifest.FingerprintJSON(arguments, nil), manifest.FingerprintJSON(raw(`{"depth":1,"path":"."}`), nil), manifest.FingerprintJSON(raw("{}"), nil)
+	came, went, empty := manifest.HashRaw(arguments, nil), manifest.HashRaw(raw(`{"depth":1,"path":"."}`), nil), manifest.HashRaw(raw("{}"), nil)
 	safe := func(v phases.Verdict, code string) []manifest.Decider {
 		return []manifest.Decider{{Subscription: "p.safe", Verdict: v, ReasonCode: code}, {Subscription: "p.strict", Verdict: phases.VerdictDeny, Shadow: true}}
 	}

@@ -30,7 +30,7 @@ const (
 	// because of their rate.
 	EventLog EventKind = "log"
 	// EventAudit is an audit contribution: Code is its kind, Detail its JSON if the plugin called that safe for
-	// users, else its length and fingerprint.
+	// users, else its length and hash.
 	EventAudit EventKind = "audit"
 	// EventDiagnostic is a diagnostic without an outcome: of background work or of Options.OnExchange. State is its
 	// severity, Code its code.

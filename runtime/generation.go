@@ -34,7 +34,7 @@ type generation struct {
 	// head is what the generation's records begin with, and grants the hashes of the plugins' grants, in order.
 	head   manifest.Head
 	grants []string
-	// key keys fingerprints; empty leaves them plain.
+	// key keys hashes and fingerprints; empty leaves them plain.
 	key   []byte
 	tools turnstate.HostTools
 	// known are the rows of the plugins as they were last.

@@ -83,7 +83,7 @@ func (r *recording) previous(ctx context.Context) *manifest.Outline {
 }
 
 // reportAudits emits the audit contributions of a phase. The event has their details if those are safe for users,
-// else a fingerprint.
+// else a hash.
 func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.Result) []manifest.Audit {
 	if len(merged.Audits) == 0 {
 		return nil
@@ -92,9 +92,9 @@ func (e *Engine) reportAudits(g *generation, phase phases.Phase, merged *merge.R
 	for i := range rows {
 		row := &rows[i]
 		detail := string(row.Details)
-		if row.DetailsFingerprint != "" {
-			detail = fmt.Sprintf("%d bytes, %s", row.DetailsBytes, row.DetailsFingerprint)
-			e.opts.Logger.Info("audit", "plugin", row.Plugin, "subscription", row.SubscriptionID, "event", row.EventKind, "fingerprint", row.DetailsFingerprint, "words", string(merged.Audits[i].Value.Details))
+		if row.DetailsHash != "" {
+			detail = fmt.Sprintf("%d bytes, %s", row.DetailsBytes, row.DetailsHash)
+			e.opts.Logger.Info("audit", "plugin", row.Plugin, "subscription", row.SubscriptionID, "event", row.EventKind, "hash", row.DetailsHash, "words", string(merged.Audits[i].Value.Details))
 		}
 		e.emit(Event{Kind: EventAudit, Plugin: row.Plugin, Subscription: row.SubscriptionID, Phase: phase, Code: row.EventKind, Detail: detail})
 	}

@@ -134,11 +134,8 @@ func (r *recording) readPersona(in *compiler.Input) {
 func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*Compiled, error) {
 	if r.output.Profile == "" { // blocked before there was a prompt: fingerprints of an empty one
 		input := r.input(in)
-		none := manifest.Fingerprint("", input.FingerprintKey)
 		r.output.Profile, r.output.Files, r.output.Diagnostics = input.Profile, input.Files, r.notes
-		r.output.Fingerprints = manifest.Fingerprints{
-			FingerprintKeyID: manifest.KeyID(input.FingerprintKey), FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
-		}
+		r.output.Fingerprints = manifest.EmptyFingerprints(input.FingerprintKey)
 	}
 	m := r.manifest()
 	// No provider has seen the prompt.

@@ -304,7 +304,7 @@ func TestHomeWithHashedLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := done.Manifest.Files[0]; f != file(manifest.Fingerprint("SOUL.md", nil), "loaded", 4) {
+	if f := done.Manifest.Files[0]; f != file(manifest.Hash("SOUL.md", nil), "loaded", 4) {
 		t.Errorf("file = %+v", f)
 	}
 }

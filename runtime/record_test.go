@@ -63,7 +63,7 @@ func TestHookSources(t *testing.T) {
 		t.Errorf("hook_sources (-got +want):\n%s", diff)
 	}
 	list := done.Manifest.HookSources
-	if list[0].ContributionHash == list[1].ContributionHash || !strings.HasPrefix(list[0].ContributionHash, "xxh64:") {
+	if list[0].ContributionHash == list[1].ContributionHash || !strings.HasPrefix(list[0].ContributionHash, "sha256:") {
 		t.Errorf("hashes %s and %s: an id is part of what is hashed", list[0].ContributionHash, list[1].ContributionHash)
 	}
 	if list[4].SourceCount != 2 || list[4].Phase != phases.PrePromptCompile || list[4].HookID != "text" || list[4].SubscriptionID != "p.text" ||

@@ -55,7 +55,7 @@ func (s *memorySink) Append(ctx context.Context, m *manifest.Manifest, texts []m
 	}
 	s.records = append(s.records, m)
 	for _, text := range texts {
-		s.texts[text.Fingerprint] = text.Text
+		s.texts[text.Hash] = text.Text
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func offered(t testing.TB, done *runtime.Compiled) []string {
 		list = append(list, tool.Name)
 		b, err := digest.EncoderOf[phases.Tool]().Append(nil, &done.Tools[i])
 		at := slices.IndexFunc(done.Manifest.Tools, func(row manifest.Tool) bool { return row.Name == tool.Name })
-		if err != nil || at < 0 || done.Manifest.Tools[at].Hash != digest.XXH64(b) {
+		if err != nil || at < 0 || done.Manifest.Tools[at].Hash != digest.SHA256(b) {
 			t.Errorf("the record has no hash of %s: %v", b, err)
 		}
 	}

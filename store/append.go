@@ -187,40 +187,41 @@ func checkKeepable(m *manifest.Manifest) error {
 // The statements for texts: SQLite has one for a text and one for its use, PostgreSQL, where each statement is a round
 // trip, one for all. It locks the rows of known texts too, so that nobody removes one before its use is there.
 const (
-	putTextSQLite = "INSERT INTO texts (fingerprint, hash, text) VALUES ($1, $2, $3) ON CONFLICT (fingerprint, hash) DO NOTHING"
+	putTextSQLite = "INSERT INTO texts (hash, sha256, text) VALUES ($1, $2, $3) ON CONFLICT (hash, sha256) DO NOTHING"
 	putUseSQLite  = `INSERT INTO text_uses (text_id, chain_id, actor, first_id, last_id)
-		SELECT id, $3, $4, $5, $5 FROM texts WHERE fingerprint = $1 AND hash = $2` + useIsThere
+		SELECT id, $3, $4, $5, $5 FROM texts WHERE hash = $1 AND sha256 = $2` + useIsThere
 	putTextsPostgres = `WITH t AS (
-			INSERT INTO texts (fingerprint, hash, text) SELECT f, h, t FROM unnest($1::text[], $2::text[], $3::text[]) AS u(f, h, t)
-			ON CONFLICT (fingerprint, hash) DO UPDATE SET hash = excluded.hash RETURNING id)
+			INSERT INTO texts (hash, sha256, text) SELECT h, s, t FROM unnest($1::text[], $2::text[], $3::text[]) AS u(h, s, t)
+			ON CONFLICT (hash, sha256) DO UPDATE SET hash = excluded.hash RETURNING id)
 		INSERT INTO text_uses (text_id, chain_id, actor, first_id, last_id) SELECT id, $4, $5, $6, $6 FROM t` + useIsThere
 	useIsThere = " ON CONFLICT (text_id, chain_id, actor) DO UPDATE SET last_id = excluded.last_id"
 )
 
-type textRow struct{ fingerprint, hash, text string }
+type textRow struct{ hash, sha256, text string }
 
 // textRows gives texts their addresses, unique and in order: concurrent transactions lock them in the same order.
 func textRows(texts []manifest.Text) ([]textRow, error) {
 	rows := make([]textRow, 0, len(texts))
 	for _, t := range texts {
-		if t.Fingerprint == "" || !isText(t.Fingerprint) || !isText(t.Text) {
-			return nil, sqldb.Failf(CodeInvalid, "", "the text with the fingerprint %.80q cannot be kept", t.Fingerprint)
+		sum := digest.SHA256([]byte(t.Text))
+		if !isText(t.Hash) || !isText(t.Text) || t.Hash != sum && !strings.HasPrefix(t.Hash, keyedPrefix) {
+			return nil, sqldb.Failf(CodeInvalid, "", "the text with the hash %.80q cannot be kept", t.Hash)
 		}
-		rows = append(rows, textRow{t.Fingerprint, digest.SHA256([]byte(t.Text)), t.Text})
+		rows = append(rows, textRow{t.Hash, sum, t.Text})
 	}
 	slices.SortFunc(rows, func(a, b textRow) int {
-		return cmp.Or(strings.Compare(a.fingerprint, b.fingerprint), strings.Compare(a.hash, b.hash))
+		return cmp.Or(strings.Compare(a.hash, b.hash), strings.Compare(a.sha256, b.sha256))
 	})
-	return slices.CompactFunc(rows, func(a, b textRow) bool { return a.fingerprint == b.fingerprint && a.hash == b.hash }), nil
+	return slices.CompactFunc(rows, func(a, b textRow) bool { return a.hash == b.hash && a.sha256 == b.sha256 }), nil
 }
 
 // hasAll reports whether the texts are those of all sections, and there are some.
 func hasAll(rows []textRow, sections []manifest.Section) bool {
-	fingerprints := make(map[string]bool, len(rows))
+	hashes := make(map[string]bool, len(rows))
 	for _, r := range rows {
-		fingerprints[r.fingerprint] = true
+		hashes[r.hash] = true
 	}
-	return len(sections) > 0 && !slices.ContainsFunc(sections, func(s manifest.Section) bool { return !fingerprints[s.Fingerprint] })
+	return len(sections) > 0 && !slices.ContainsFunc(sections, func(s manifest.Section) bool { return !hashes[s.Hash] })
 }
 
 func isText(s string) bool { return strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) }
@@ -231,37 +232,37 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain 
 	}
 	put := tx.StmtContext(ctx, s.append.text) //nolint:sqlclosecheck // closed with the transaction
 	if s.phrase.putUse == "" {
-		var fingerprints, hashes, texts []string
+		var hashes, sums, texts []string
 		for _, r := range rows {
-			fingerprints, hashes, texts = append(fingerprints, r.fingerprint), append(hashes, r.hash), append(texts, r.text)
+			hashes, sums, texts = append(hashes, r.hash), append(sums, r.sha256), append(texts, r.text)
 		}
-		_, err := put.ExecContext(ctx, fingerprints, hashes, texts, chain, actor, id)
+		_, err := put.ExecContext(ctx, hashes, sums, texts, chain, actor, id)
 		return err
 	}
 	use := tx.StmtContext(ctx, s.append.use) //nolint:sqlclosecheck // closed with the transaction
 	for _, r := range rows {
-		if _, err := put.ExecContext(ctx, r.fingerprint, r.hash, r.text); err != nil {
+		if _, err := put.ExecContext(ctx, r.hash, r.sha256, r.text); err != nil {
 			return err
 		}
-		if _, err := use.ExecContext(ctx, r.fingerprint, r.hash, chain, actor, id); err != nil {
+		if _, err := use.ExecContext(ctx, r.hash, r.sha256, chain, actor, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Text returns the text with a fingerprint. The error's code is CodeNotFound if none is kept,
-// and CodeAmbiguous if several texts share the fingerprint.
-func (s *Store) Text(ctx context.Context, fingerprint string) (string, error) {
-	const query = "SELECT text FROM texts WHERE fingerprint = $1 LIMIT 2"
-	texts, err := sqldb.ReadList(ctx, s.db, "reading a text", query, []any{fingerprint}, func(rows *sql.Rows, text *string) error { return rows.Scan(text) })
+// Text returns the text that records name by a hash. The error's code is CodeNotFound if none is kept, and
+// CodeAmbiguous if different texts were kept under one keyed hash, which then is not that of all of them.
+func (s *Store) Text(ctx context.Context, hash string) (string, error) {
+	const query = "SELECT text FROM texts WHERE hash = $1 LIMIT 2"
+	texts, err := sqldb.ReadList(ctx, s.db, "reading a text", query, []any{hash}, func(rows *sql.Rows, text *string) error { return rows.Scan(text) })
 	switch {
 	case err != nil:
 		return "", err
 	case len(texts) == 0:
-		return "", sqldb.Failf(CodeNotFound, "texts are kept only with manifest: {keep_text: true}", "no text with the fingerprint %.80q is kept", fingerprint)
+		return "", sqldb.Failf(CodeNotFound, "texts are kept only with manifest: {keep_text: true}", "no text with the hash %.80q is kept", hash)
 	case len(texts) > 1:
-		return "", sqldb.Failf(CodeAmbiguous, "", "different texts have the fingerprint %.80q", fingerprint)
+		return "", sqldb.Failf(CodeAmbiguous, "", "different texts are kept under the hash %.80q", hash)
 	}
 	return texts[0], nil
 }

@@ -146,11 +146,12 @@ func BenchmarkAppendTexts(b *testing.B) {
 			texts := sampleTexts()
 			for i := range texts {
 				texts[i].Text += strings.Repeat(" and more of it", 250)
+				texts[i].Hash = manifest.Hash(texts[i].Text, nil)
 			}
 			n := 0
 			for b.Loop() {
 				texts[0].Text = "turn " + strconv.Itoa(n)
-				texts[0].Fingerprint = manifest.Fingerprint(texts[0].Text, nil)
+				texts[0].Hash = manifest.Hash(texts[0].Text, nil)
 				if err := s.Append(b.Context(), sample("w", "t", n), texts); err != nil {
 					b.Fatal(err)
 				}
@@ -334,8 +335,8 @@ func BenchmarkSettle(b *testing.B) {
 			for n := range records {
 				m := sample("w", fmt.Sprint("t", n%50), n)
 				text := strings.Repeat(fmt.Sprintf("what is new in turn %d and more of it ", n), 20)
-				m.Sections[9].Fingerprint = manifest.Fingerprint(text, nil)
-				if err := s.Append(b.Context(), m, []manifest.Text{{Fingerprint: m.Sections[9].Fingerprint, Text: text}}); err != nil {
+				m.Sections[9].Hash = manifest.Hash(text, nil)
+				if err := s.Append(b.Context(), m, []manifest.Text{{Hash: m.Sections[9].Hash, Text: text}}); err != nil {
 					b.Fatal(err)
 				}
 			}

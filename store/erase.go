@@ -201,12 +201,9 @@ func (s *Store) erasureRecord(e *Erasing, p *erasedPart) (*manifest.Manifest, er
 	if err != nil {
 		return nil, err
 	}
-	none := manifest.Fingerprint("", s.opts.FingerprintKey)
 	m := manifest.New()
 	m.Kind, m.ManifestID, m.WorkspaceID, m.ThreadID, m.CreatedAt = manifest.KindErasure, id.String(), p.workspace, p.thread, now
-	m.Fingerprints = manifest.Fingerprints{
-		FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
-	}
+	m.Fingerprints = manifest.EmptyFingerprints(s.opts.FingerprintKey)
 	m.Erasure = &manifest.Erasure{
 		By: e.By, Reason: e.Reason, At: now.UTC(), WorkspaceID: e.WorkspaceID, ThreadID: e.ThreadID, Actor: e.Actor, Before: e.Before,
 		Records: p.records, Texts: p.texts,

@@ -22,7 +22,7 @@ type textWords struct {
 	words any
 }
 
-// addRecord adds a record's terms and returns the fingerprints of its sections. One that cannot be read is left to the
+// addRecord adds a record's terms and returns the hashes of its sections. One that cannot be read is left to the
 // verifier.
 func (x *indexing) addRecord(id int64, record []byte) []string {
 	m, err := manifest.Parse(record)
@@ -33,18 +33,18 @@ func (x *indexing) addRecord(id int64, record []byte) []string {
 		k := markOf(t)
 		x.marks[k] = append(x.marks[k], id)
 	}
-	fingerprints := make([]string, len(m.Sections))
+	hashes := make([]string, len(m.Sections))
 	for i := range m.Sections {
-		fingerprints[i] = m.Sections[i].Fingerprint
+		hashes[i] = m.Sections[i].Hash
 	}
-	return fingerprints
+	return hashes
 }
 
-// addTexts adds the kept texts with these fingerprints that are not indexed yet.
-func (x *indexing) addTexts(ctx context.Context, tx *sql.Tx, p *phrases, fingerprints []string) error {
-	query := "SELECT id, text FROM texts t WHERE fingerprint = $1 AND NOT EXISTS (" + p.hasWords + ")"
-	for _, f := range fingerprints {
-		found, err := sqldb.List(ctx, tx, query, []any{f}, func(rows *sql.Rows, w *textWords) error {
+// addTexts adds the kept texts with these hashes that are not indexed yet.
+func (x *indexing) addTexts(ctx context.Context, tx *sql.Tx, p *phrases, hashes []string) error {
+	query := "SELECT id, text FROM texts t WHERE hash = $1 AND NOT EXISTS (" + p.hasWords + ")"
+	for _, hash := range hashes {
+		found, err := sqldb.List(ctx, tx, query, []any{hash}, func(rows *sql.Rows, w *textWords) error {
 			var text string
 			err := rows.Scan(&w.id, &text)
 			w.words = p.words(text)

@@ -85,7 +85,7 @@ func TestPostgresWordsGo(t *testing.T) {
 
 	dsn := shared.NewDSN(t)
 	s := open(t, dsn, store.Options{LockTimeout: 300 * time.Millisecond})
-	storetest.Exec(t, dsn, "INSERT INTO texts (fingerprint, hash, text) VALUES ('f', 'h', 'some words')")
+	storetest.Exec(t, dsn, "INSERT INTO texts (hash, sha256, text) VALUES ('f', 'h', 'some words')")
 	db := storetest.Raw(t, dsn)
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {

@@ -52,7 +52,7 @@ func keepAll(o store.Options) func(ctx context.Context, dsn, arg string) error {
 
 func keepOne(ctx context.Context, s *store.Store, n int) error {
 	m := sample("w", "t"+strconv.Itoa(n%2), n)
-	texts := append(sampleTexts(), manifest.Text{Fingerprint: manifest.Fingerprint(m.TurnID, nil), Text: m.TurnID})
+	texts := append(sampleTexts(), manifest.Text{Hash: manifest.Hash(m.TurnID, nil), Text: m.TurnID})
 	if err := s.Append(ctx, m, texts); err != nil {
 		return err
 	}

@@ -30,11 +30,14 @@ func sample(workspace, thread string, n int) *manifest.Manifest {
 	m.CompilerVersion = "1"
 	m.WorkspaceID, m.ThreadID, m.TurnID, m.SessionID = workspace, thread, fmt.Sprintf("turn-%d", n), "s"
 	m.CreatedAt = epoch().Add(time.Duration(n) * time.Second)
-	m.FingerprintFull = manifest.Fingerprint("the prompt", nil)
-	m.FingerprintStable = manifest.Fingerprint("the stable part", nil)
-	m.FingerprintDynamic = manifest.Fingerprint("the dynamic part", nil)
-	m.FingerprintDynamicWithoutExtraSystem = m.FingerprintDynamic
-	m.FingerprintTools = manifest.Fingerprint("[]", nil)
+	f := &m.Fingerprints
+	for text, to := range map[string][2]*string{
+		"the prompt": {&f.FingerprintFull, &f.HashFull}, "the stable part": {&f.FingerprintStable, &f.HashStable},
+		"the dynamic part": {&f.FingerprintDynamic, &f.HashDynamic}, "[]": {&f.FingerprintTools, &f.HashTools},
+		"less": {&f.FingerprintDynamicWithoutExtraSystem, &f.HashDynamicWithoutExtraSystem},
+	} {
+		*to[0], *to[1] = manifest.Fingerprint(text, nil), manifest.Hash(text, nil)
+	}
 	for i := range 10 {
 		m.Sections = append(m.Sections, sampleSection(i))
 	}
@@ -56,7 +59,7 @@ func sampleSection(i int) manifest.Section {
 	return manifest.Section{
 		SectionID: fmt.Sprintf("section_%d", i), Title: fmt.Sprintf("Section %d — Überblick", i), Stability: phases.StabilityDynamic,
 		Placement: phases.PlacementSystem, Owner: phases.OwnerBuiltin, Position: i, Chars: 400, OriginalChars: 400,
-		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: manifest.Fingerprint(sectionText(i), nil),
+		Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: manifest.Fingerprint(sectionText(i), nil), Hash: manifest.Hash(sectionText(i), nil),
 		SourceRefs: []phases.SourceRef{{Kind: "file", ID: "AGENTS.md", Label: "AGENTS.md"}},
 	}
 }
@@ -69,14 +72,14 @@ func sampleRun(i int) phases.Run {
 		Subscription: fmt.Sprintf("plugin-%d.hook", i), Hook: "hook", Plugin: fmt.Sprintf("plugin-%d", i), PluginVersion: "1.2.3",
 		Generation: 1, Incarnation: 1, Phase: phases.PrePromptCompile, Stage: phases.RoleContribute, State: phases.StateSucceeded,
 		Attempts: 1, QueueMS: 0.25, DurationMS: 1.5, BytesIn: 1000, BytesOut: 2000,
-		Contributions: []string{manifest.Fingerprint(fmt.Sprint("contribution", i), nil)}, Cut: []phases.Cut{},
+		Contributions: []string{manifest.Hash(fmt.Sprint("contribution", i), nil)}, Cut: []phases.Cut{},
 	}
 }
 
 func sampleSource(i int) phases.HookSource {
 	return phases.HookSource{
 		HookID: "hook", SubscriptionID: fmt.Sprintf("plugin-%d.hook", i), ContributionID: fmt.Sprintf("plugin-%d.hook#0", i),
-		ContributionHash: manifest.Fingerprint(fmt.Sprint("contribution", i), nil), ContributionKind: phases.KindPromptSection,
+		ContributionHash: manifest.Hash(fmt.Sprint("contribution", i), nil), ContributionKind: phases.KindPromptSection,
 		SectionID: fmt.Sprintf("section_%d", i), Phase: phases.PrePromptCompile, Priority: 100 - i, SourceCount: 1, Truncation: "none",
 		Plugin: fmt.Sprintf("plugin-%d", i), PluginVersion: "1.2.3",
 	}

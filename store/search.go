@@ -23,7 +23,7 @@ type Query struct {
 	Terms []manifest.Term
 	// Sentence is a piece of a kept text. Blanks and line ends count as one blank, and case counts.
 	Sentence string
-	// Text is the text of a section with its heading, or of a whole prompt. It need not be kept: its fingerprint is looked
+	// Text is the text of a section with its heading, or of a whole prompt. It need not be kept: its hash is looked
 	// for, plain and with the store's FingerprintKey.
 	Text string
 	// Since and Until bound created_at; Until does not belong to it.
@@ -51,9 +51,11 @@ type FoundText struct {
 	// SectionID is the section's id, and Owners who wrote the sentence there.
 	SectionID string   `json:"section_id"`
 	Owners    []string `json:"owners"`
-	// Texts is how many different texts these are, Fingerprint is that of the newest, and ManifestID a record that has it.
+	// Texts is how many different texts these are, Fingerprint and Hash are those of the newest, and ManifestID is a record
+	// that has it.
 	Texts       int    `json:"texts"`
 	Fingerprint string `json:"fingerprint"`
+	Hash        string `json:"hash"`
 	ManifestID  string `json:"manifest_id"`
 }
 
@@ -104,7 +106,7 @@ type search struct {
 	blocks blocks
 	// chains are those of the records.
 	chains idSet
-	// texts are those with the sentence, by fingerprint, and places the newest unindexed records that match and name one.
+	// texts are those with the sentence, by hash, and places the newest unindexed records that match and name one.
 	texts      map[string]string
 	places     map[string]int64
 	incomplete bool
@@ -113,7 +115,7 @@ type search struct {
 func (r *search) run(to *SearchResult) error {
 	if whole := r.query.Text + r.query.Sentence; whole != "" { // one of them
 		for _, key := range [][]byte{nil, r.store.opts.FingerprintKey} {
-			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: manifest.Fingerprint(whole, key)})
+			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: manifest.Hash(whole, key)})
 		}
 	}
 	if r.query.Sentence != "" {
@@ -287,7 +289,7 @@ func (r *search) unindexed() ([]int64, error) {
 		r.chains.add(uint64(u.Chain)) //nolint:gosec // ids are positive
 		for j := range m.Sections {
 			if r.places != nil {
-				r.places[m.Sections[j].Fingerprint] = u.ID
+				r.places[m.Sections[j].Hash] = u.ID
 			}
 		}
 	})
@@ -426,36 +428,36 @@ func (r *search) rows(ids []int64) ([]manifest.Index, error) {
 func (r *search) findTexts() error {
 	sentence := oneBlank(r.query.Sentence)
 	r.texts, r.places = map[string]string{}, map[string]int64{}
-	look := func(fingerprint, text string) {
-		if strings.Contains(oneBlank(text), sentence) && r.texts[fingerprint] == "" && fits(fingerprint, text, r.store.opts.FingerprintKey) {
-			r.texts[fingerprint] = text
-			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: fingerprint})
+	look := func(hash, text string) {
+		if strings.Contains(oneBlank(text), sentence) && r.texts[hash] == "" && fits(hash, text, r.store.opts.FingerprintKey) {
+			r.texts[hash] = text
+			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: hash})
 		}
 	}
 	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.query.Workspace, r.store.phrase.query(sentence)}, func(rows *sql.Rows) error {
-		var fingerprint, text string
-		if err := rows.Scan(&fingerprint, &text); err != nil {
+		var hash, text string
+		if err := rows.Scan(&hash, &text); err != nil {
 			return err
 		}
 		if len(r.texts) == maxTexts {
 			r.incomplete = true
 			return errStopped
 		}
-		look(fingerprint, text)
+		look(hash, text)
 		return nil
 	})
 	if err != nil && err != error(errStopped) { //nolint:errorlint // it comes back as it is
 		return err
 	}
 	// What is not indexed was kept with a record that is not settled.
-	unindexed := `SELECT fingerprint, text FROM texts t WHERE id IN (SELECT u.text_id FROM text_uses u
+	unindexed := `SELECT hash, text FROM texts t WHERE id IN (SELECT u.text_id FROM text_uses u
 		WHERE u.last_id >= (SELECT min(id) FROM pending) AND u.chain_id IN (SELECT c.id FROM pending p CROSS JOIN manifests m
 			JOIN chains c ON c.thread_id = m.thread_id AND c.workspace_id = m.workspace_id WHERE m.id = p.id))
 		AND NOT EXISTS (` + r.store.phrase.hasWords + ")" + usedIn
 	return sqldb.Each(r.ctx, r.tx, unindexed, []any{r.query.Workspace}, func(rows *sql.Rows) error {
-		var fingerprint, text string
-		err := rows.Scan(&fingerprint, &text)
-		look(fingerprint, text)
+		var hash, text string
+		err := rows.Scan(&hash, &text)
+		look(hash, text)
 		return err
 	})
 }
@@ -465,7 +467,7 @@ func oneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // writers says who wrote the sentence in each of the texts, by the newest of the records that have it.
 func (r *search) writers(ids []int64, to *SearchResult) error {
-	newest := make(map[int64][]string, len(r.texts)) // fingerprints by id
+	newest := make(map[int64][]string, len(r.texts)) // hashes by id
 	for f := range r.texts {
 		have := slices.Clip(r.found[markOf(manifest.Term{Kind: manifest.TermHash, Value: f})])
 		if id := r.places[f]; id != 0 {
@@ -484,8 +486,8 @@ func (r *search) writers(ids []int64, to *SearchResult) error {
 			return err
 		}
 		for i := range m.Sections {
-			if s := &m.Sections[i]; slices.Contains(newest[id], s.Fingerprint) {
-				to.addText(s, s.Writers(r.texts[s.Fingerprint], r.query.Sentence), m.ManifestID)
+			if s := &m.Sections[i]; slices.Contains(newest[id], s.Hash) {
+				to.addText(s, s.Writers(r.texts[s.Hash], r.query.Sentence), m.ManifestID)
 			}
 		}
 	}
@@ -497,7 +499,7 @@ func (r *SearchResult) addText(s *manifest.Section, owners []string, manifestID 
 	at := slices.IndexFunc(r.Texts, func(t FoundText) bool { return t.SectionID == s.SectionID && slices.Equal(t.Owners, owners) })
 	if at < 0 {
 		at = len(r.Texts)
-		r.Texts = append(r.Texts, FoundText{s.SectionID, owners, 0, s.Fingerprint, manifestID})
+		r.Texts = append(r.Texts, FoundText{s.SectionID, owners, 0, s.Fingerprint, s.Hash, manifestID})
 	}
 	r.Texts[at].Texts++
 }

@@ -127,16 +127,16 @@ type batch struct {
 
 // read prepares what can be done while nobody waits.
 func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) error {
-	var fingerprints []string
+	var hashes []string
 	err := unsettled(ctx, tx, most, func(r *settling, record []byte) {
 		b.records = append(b.records, *r)
-		fingerprints = append(fingerprints, b.indexing.addRecord(r.ID, record)...)
+		hashes = append(hashes, b.indexing.addRecord(r.ID, record)...)
 	})
 	if err != nil {
 		return err
 	}
-	slices.Sort(fingerprints)
-	return b.indexing.addTexts(ctx, tx, p, slices.Compact(fingerprints))
+	slices.Sort(hashes)
+	return b.indexing.addTexts(ctx, tx, p, slices.Compact(hashes))
 }
 
 // lockTree makes others wait who settle, merge what was settled, or remove texts.

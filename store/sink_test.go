@@ -87,7 +87,7 @@ func ExampleStore_Report() {
 	fmt.Println(s.Report(ctx, report))
 	reports, err := s.Usage(ctx, last.ManifestID)
 	fmt.Println(reports[0].CacheReadTokens, err)
-	text, err := s.Text(ctx, last.Sections[3].Fingerprint)
+	text, err := s.Text(ctx, last.Sections[3].Hash)
 	fmt.Println(text, err)
 	// Output:
 	// <nil>

@@ -55,7 +55,7 @@ const (
 type Options struct {
 	// Key makes the hashes of manifests and sign-offs HMACs. It is copied.
 	Key []byte
-	// FingerprintKey is the key of the manifests' fingerprints, if any, to verify texts.
+	// FingerprintKey is the key of the manifests' hashes of texts, if any, to verify texts.
 	FingerprintKey []byte
 	// Synchronous is for SQLite only.
 	Synchronous Synchronous

@@ -24,7 +24,7 @@ func (x suite) testEntries(t *testing.T) {
 	}
 	first := add(0, "w", 0, func(*manifest.Manifest) {})
 	add(1, "w", 1, func(m *manifest.Manifest) { m.Blocked = true })
-	changed := add(1, "w", 2, func(m *manifest.Manifest) { m.Sections[4].Fingerprint = manifest.Fingerprint("another text", nil) })
+	changed := add(1, "w", 2, func(m *manifest.Manifest) { m.Sections[4].Hash = manifest.Hash("another text", nil) })
 	events := add(0, "w", 3, func(m *manifest.Manifest) { m.Kind, m.Sections = manifest.KindEvents, nil })
 	add(1, "v", 4, func(*manifest.Manifest) {})
 	report(t, stores[0], usage(2, 1, epoch()))

@@ -25,8 +25,8 @@ func keepSecret(t *testing.T, s *store.Store, workspace, thread, actor string, n
 	m.Actor, m.Sections = actor, m.Sections[:2]
 	var texts []manifest.Text
 	for i, text := range []string{"what all know", secret(n)} {
-		texts = append(texts, manifest.Text{Fingerprint: manifest.Fingerprint(text, nil), Text: text})
-		m.Sections[i].Fingerprint, m.Sections[i].Stability = texts[i].Fingerprint, phases.StabilityDynamic
+		texts = append(texts, manifest.Text{Hash: manifest.Hash(text, nil), Text: text})
+		m.Sections[i].Hash, m.Sections[i].Stability = texts[i].Hash, phases.StabilityDynamic
 	}
 	keep(t, s, m, texts...)
 }
@@ -41,7 +41,7 @@ func wantSecrets(t *testing.T, s *store.Store, total int, want ...int) {
 	t.Helper()
 	var got []int
 	for n := range total {
-		if _, err := s.Text(t.Context(), manifest.Fingerprint(secret(n), nil)); err == nil {
+		if _, err := s.Text(t.Context(), manifest.Hash(secret(n), nil)); err == nil {
 			got = append(got, n)
 		}
 	}
@@ -204,7 +204,7 @@ func TestNothingLeft(t *testing.T) {
 			files := databaseFiles(t, path)
 			gone := 0
 			for n := range total {
-				if _, err := s.Text(t.Context(), manifest.Fingerprint(secret(n), nil)); err == nil {
+				if _, err := s.Text(t.Context(), manifest.Hash(secret(n), nil)); err == nil {
 					continue
 				}
 				gone++

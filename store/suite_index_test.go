@@ -50,11 +50,11 @@ func (l *randomLog) record() (*manifest.Manifest, []manifest.Text) {
 		section, body := &m.Sections[i], l.body()
 		rendered := "## " + section.Title + "\n\n" + body
 		section.Owner = oneOf(l.Rand, "desk", "sales")
-		section.Fingerprint = manifest.Fingerprint(rendered, nil)
+		section.Hash = manifest.Hash(rendered, nil)
 		section.Chars, section.OriginalChars = len([]rune(body)), len([]rune(body))
 		section.ContentMap = []manifest.Span{{Offset: 0, Length: len([]rune(body)), Owner: section.Owner, ContributionID: "c"}}
 		if keptOnes {
-			texts = append(texts, manifest.Text{Fingerprint: section.Fingerprint, Text: rendered})
+			texts = append(texts, manifest.Text{Hash: section.Hash, Text: rendered})
 		}
 	}
 	return m, texts
@@ -116,20 +116,20 @@ func (l *randomLog) plainly(q *store.Query, all []*manifest.Manifest) store.Sear
 	seen := map[string]bool{}
 	for _, m := range slices.Backward(match) {
 		for i := range m.Sections {
-			if x := &m.Sections[i]; holding[x.Fingerprint] && !seen[x.Fingerprint] {
-				seen[x.Fingerprint] = true
-				r.Texts = append(r.Texts, store.FoundText{SectionID: x.SectionID, Fingerprint: x.Fingerprint, ManifestID: m.ManifestID})
+			if x := &m.Sections[i]; holding[x.Hash] && !seen[x.Hash] {
+				seen[x.Hash] = true
+				r.Texts = append(r.Texts, store.FoundText{SectionID: x.SectionID, Fingerprint: x.Fingerprint, Hash: x.Hash, ManifestID: m.ManifestID})
 			}
 		}
 	}
 	return r
 }
 
-// holding are the kept texts with a sentence, by their fingerprints: those of a workspace, if one is given.
+// holding are the kept texts with a sentence, by their hashes: those of a workspace, if one is given.
 func (l *randomLog) holding(q *store.Query) map[string]bool {
 	l.t.Helper()
 	found := map[string]bool{}
-	const query = `SELECT t.fingerprint, t.text FROM texts t JOIN text_uses u ON u.text_id = t.id JOIN chains c ON c.id = u.chain_id
+	const query = `SELECT t.hash, t.text FROM texts t JOIN text_uses u ON u.text_id = t.id JOIN chains c ON c.id = u.chain_id
 		WHERE $1 = '' OR c.workspace_id = $1`
 	rows, err := l.raw.QueryContext(l.t.Context(), query, q.Workspace)
 	if err != nil {
@@ -137,12 +137,12 @@ func (l *randomLog) holding(q *store.Query) map[string]bool {
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var fingerprint, text string
-		if err := rows.Scan(&fingerprint, &text); err != nil {
+		var hash, text string
+		if err := rows.Scan(&hash, &text); err != nil {
 			l.t.Fatal(err)
 		}
 		if q.Sentence != "" && strings.Contains(strings.Join(strings.Fields(text), " "), q.Sentence) {
-			found[fingerprint] = true
+			found[hash] = true
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -163,12 +163,12 @@ func (l *randomLog) matches(q *store.Query, m *manifest.Manifest, holding map[st
 	switch {
 	case q.Workspace != "" && m.WorkspaceID != q.Workspace, q.Thread != "" && m.ThreadID != q.Thread,
 		!q.Since.IsZero() && m.CreatedAt.Before(q.Since), !q.Until.IsZero() && !m.CreatedAt.Before(q.Until),
-		q.Text != "" && !isHash(manifest.Fingerprint(q.Text, nil)):
+		q.Text != "" && !isHash(manifest.Hash(q.Text, nil)):
 		return false
-	case q.Sentence == "" || isHash(manifest.Fingerprint(q.Sentence, nil)):
+	case q.Sentence == "" || isHash(manifest.Hash(q.Sentence, nil)):
 		return true
 	}
-	return slices.ContainsFunc(m.Sections, func(s manifest.Section) bool { return holding[s.Fingerprint] })
+	return slices.ContainsFunc(m.Sections, func(s manifest.Section) bool { return holding[s.Hash] })
 }
 
 // check compares searches with a look at each record.

@@ -199,7 +199,7 @@ func (x suite) testPruneCount(t *testing.T) {
 
 func (x suite) testPruneAge(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{})
-	texts := []manifest.Text{{Fingerprint: manifest.Fingerprint("old", nil), Text: "old"}, {Fingerprint: manifest.Fingerprint("used", nil), Text: "used"}}
+	texts := []manifest.Text{{Hash: manifest.Hash("old", nil), Text: "old"}, {Hash: manifest.Hash("used", nil), Text: "used"}}
 	keep(t, s, sample("w", "t", 0), texts...)
 	fillThread(t, s, "w", "t", 1, 5)
 	keep(t, s, sample("w", "t", 100), texts[1])
@@ -211,9 +211,9 @@ func (x suite) testPruneAge(t *testing.T) {
 		t.Errorf("%v (-got +want):\n%s", err, diff)
 	}
 	wantGood(t, s, 3)
-	_, err = s.Text(t.Context(), texts[0].Fingerprint)
+	_, err = s.Text(t.Context(), texts[0].Hash)
 	wantCode(t, err, store.CodeNotFound)
-	if _, err := s.Text(t.Context(), texts[1].Fingerprint); err != nil {
+	if _, err := s.Text(t.Context(), texts[1].Hash); err != nil {
 		t.Error(err)
 	}
 	fillThread(t, s, "w", "u", 200, 201) // a thread that was emptied goes on

@@ -218,8 +218,8 @@ func (x suite) testForgedSentence(t *testing.T) {
 	text := "what the desk said"
 	m := sample("w", "t", 0)
 	m.Sections = m.Sections[:1]
-	m.Sections[0].Fingerprint = manifest.Fingerprint(text, nil)
-	keep(t, s, m, manifest.Text{Fingerprint: m.Sections[0].Fingerprint, Text: text})
+	m.Sections[0].Hash = manifest.Hash(text, nil)
+	keep(t, s, m, manifest.Text{Hash: m.Sections[0].Hash, Text: text})
 	if got := found(t, s, store.Query{Sentence: "the desk"}); len(got) != 1 {
 		t.Errorf("found in %v", got)
 	}
@@ -240,14 +240,15 @@ func (x suite) testSentence(t *testing.T) {
 		rendered := "## Rules\n\n" + body
 		m.Sections = []manifest.Section{{
 			SectionID: "rules", Title: "Rules", Stability: phases.StabilityStable, Placement: phases.PlacementSystem, Owner: "house",
-			Chars: len([]rune(body)), OriginalChars: len([]rune(body)), Fingerprint: manifest.Fingerprint(rendered, nil),
+			Chars: len([]rune(body)), OriginalChars: len([]rune(body)),
+			Fingerprint: manifest.Fingerprint(rendered, nil), Hash: manifest.Hash(rendered, nil),
 			ContentMap: []manifest.Span{
 				{Offset: 0, Length: 10, Owner: "house", ContributionID: "a"},
 				{Offset: 10, Length: 2, Owner: phases.OwnerBuiltin},
 				{Offset: 12, Length: len([]rune(body)) - 12, Owner: owner, ContributionID: "b"},
 			},
 		}}
-		keep(t, s, m, manifest.Text{Fingerprint: m.Sections[0].Fingerprint, Text: rendered})
+		keep(t, s, m, manifest.Text{Hash: m.Sections[0].Hash, Text: rendered})
 	}
 	put(0, "Be polite.\n\nOffer no discount,\nnever. 割引はしません。", "desk")
 	put(1, "Be polite.\n\nOffer a discount. It's 5% off!", "sales")

@@ -74,7 +74,7 @@ func (x suite) testTimes(t *testing.T) {
 // testIdleThread: a thread that nobody uses any more keeps its own texts, and not those of others.
 func (x suite) testIdleThread(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{})
-	text := func(s string) manifest.Text { return manifest.Text{Fingerprint: manifest.Fingerprint(s, nil), Text: s} }
+	text := func(s string) manifest.Text { return manifest.Text{Hash: manifest.Hash(s, nil), Text: s} }
 	keep(t, s, sample("w", "idle", 0), text("of both"), text("of the idle thread"))
 	keep(t, s, sample("w", "busy", 1), text("of both"), text("old"))
 	keep(t, s, sample("w", "busy", 2), text("new"))
@@ -83,7 +83,7 @@ func (x suite) testIdleThread(t *testing.T) {
 		t.Errorf("pruned %+v, %v, want one manifest and its text", done, err)
 	}
 	for name, kept := range map[string]bool{"of both": true, "of the idle thread": true, "old": false, "new": true} {
-		if _, err := s.Text(t.Context(), text(name).Fingerprint); (err == nil) != kept {
+		if _, err := s.Text(t.Context(), text(name).Hash); (err == nil) != kept {
 			t.Errorf("the text %q: %v, want kept = %v", name, err, kept)
 		}
 	}

@@ -31,7 +31,7 @@ func keep(t *testing.T, s *store.Store, m *manifest.Manifest, texts ...manifest.
 func sampleTexts() []manifest.Text {
 	texts := make([]manifest.Text, 10)
 	for i := range texts {
-		texts[i] = manifest.Text{Fingerprint: manifest.Fingerprint(sectionText(i), nil), Text: sectionText(i)}
+		texts[i] = manifest.Text{Hash: manifest.Hash(sectionText(i), nil), Text: sectionText(i)}
 	}
 	return texts
 }
@@ -39,22 +39,22 @@ func sampleTexts() []manifest.Text {
 func (x suite) testTexts(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{FingerprintKey: []byte("k")})
 	texts := []manifest.Text{
-		{Fingerprint: manifest.Fingerprint("one ✓\r\n", nil), Text: "one ✓\r\n"},
-		{Fingerprint: manifest.Fingerprint("two", []byte("k")), Text: "two"},
-		{Fingerprint: manifest.Fingerprint("", nil), Text: ""},
-		{Fingerprint: manifest.Fingerprint("one ✓\r\n", nil), Text: "one ✓\r\n"}, // again in one prompt
+		{Hash: manifest.Hash("one ✓\r\n", nil), Text: "one ✓\r\n"},
+		{Hash: manifest.Hash("two", []byte("k")), Text: "two"},
+		{Hash: manifest.Hash("", nil), Text: ""},
+		{Hash: manifest.Hash("one ✓\r\n", nil), Text: "one ✓\r\n"}, // again in one prompt
 	}
 	keep(t, s, sample("w", "t", 0), texts...)
 	keep(t, s, sample("w", "t", 1), texts...) // and in the next one
 	for _, want := range texts {
-		if got, err := s.Text(t.Context(), want.Fingerprint); err != nil || got != want.Text {
+		if got, err := s.Text(t.Context(), want.Hash); err != nil || got != want.Text {
 			t.Errorf("text %q, %v; want %q", got, err, want.Text)
 		}
 	}
-	_, err := s.Text(t.Context(), "xxh64:none")
+	_, err := s.Text(t.Context(), "sha256:none")
 	wantCode(t, err, store.CodeNotFound)
-	keep(t, s, sample("w", "t", 2), manifest.Text{Fingerprint: texts[0].Fingerprint, Text: "a collision"})
-	_, err = s.Text(t.Context(), texts[0].Fingerprint)
+	keep(t, s, sample("w", "t", 2), manifest.Text{Hash: texts[1].Hash, Text: "another text"})
+	_, err = s.Text(t.Context(), texts[1].Hash)
 	wantCode(t, err, store.CodeAmbiguous)
 }
 
@@ -62,8 +62,11 @@ func (x suite) testTexts(t *testing.T) {
 func (x suite) testTextsOrNothing(t *testing.T) {
 	dsn := x.newDSN(t)
 	s := open(t, dsn, store.Options{})
-	good := manifest.Text{Fingerprint: manifest.Fingerprint("good", nil), Text: "good"}
-	for _, bad := range []manifest.Text{{Fingerprint: "f", Text: "a\x00"}, {Fingerprint: "f", Text: "\xff"}, {Text: "no address"}, {Fingerprint: "\x00", Text: "a"}} {
+	good := manifest.Text{Hash: manifest.Hash("good", nil), Text: "good"}
+	for _, bad := range []manifest.Text{
+		{Hash: manifest.Hash("a\x00", nil), Text: "a\x00"}, {Hash: manifest.Hash("\xff", nil), Text: "\xff"}, {Text: "no address"},
+		{Hash: "hmac-\x00", Text: "a"}, {Hash: good.Hash, Text: "another text"}, {Hash: manifest.Fingerprint("a", nil), Text: "a"},
+	} {
 		wantCode(t, s.Append(t.Context(), sample("w", "t", 0), []manifest.Text{good, bad}), store.CodeInvalid)
 	}
 	keep(t, s, sample("w", "t", 0))
@@ -82,12 +85,12 @@ func (x suite) testTextsOrNothing(t *testing.T) {
 
 func (x suite) testNoTextWithoutManifest(t *testing.T) {
 	s := open(t, x.newDSN(t), store.Options{})
-	good := manifest.Text{Fingerprint: manifest.Fingerprint("good", nil), Text: "good"}
+	good := manifest.Text{Hash: manifest.Hash("good", nil), Text: "good"}
 	keep(t, s, sample("w", "t", 0))
 	if err := s.Append(t.Context(), sample("w", "t", 0), []manifest.Text{good}); err == nil {
 		t.Error("one id was kept twice")
 	}
-	_, err := s.Text(t.Context(), good.Fingerprint)
+	_, err := s.Text(t.Context(), good.Hash)
 	wantCode(t, err, store.CodeNotFound)
 }
 
@@ -239,7 +242,7 @@ func (x suite) testPruneWhileAppending(t *testing.T) {
 	}
 	group.Wait()
 	for _, text := range sampleTexts() {
-		if got, err := s.Text(t.Context(), text.Fingerprint); err != nil || got != text.Text {
+		if got, err := s.Text(t.Context(), text.Hash); err != nil || got != text.Text {
 			t.Errorf("text %q, %v", got, err)
 		}
 	}
@@ -255,7 +258,7 @@ func (x suite) testClock(t *testing.T) {
 	for n := range 6 {
 		m := sample("w", "t", n)
 		m.CreatedAt = epoch().Add(-time.Duration(n) * time.Hour)
-		keep(t, s, m, manifest.Text{Fingerprint: manifest.Fingerprint("text", nil), Text: "text"})
+		keep(t, s, m, manifest.Text{Hash: manifest.Hash("text", nil), Text: "text"})
 	}
 	wantGood(t, s, 6)
 	list, err := s.List(t.Context(), store.Filter{})

@@ -15,7 +15,7 @@ import (
 )
 
 // Verify checks the selected manifests, whole threads at a time, in one state of the database: schema, chain, index,
-// sign-offs, fingerprints and kept texts; without a filter, also the tree of hashes over all of them. Missing keys are
+// sign-offs, hashes and kept texts; without a filter, also the tree of hashes over all of them. Missing keys are
 // the store's. It ignores the limit.
 //
 // A bad log is a verdict, not an error. [manifest.ErrKeyNeeded] means that the verdict is
@@ -169,32 +169,32 @@ func threadsOf(ctx context.Context, tx *sql.Tx, f Filter) ([]thread, error) {
 	return list, err
 }
 
-// keptTexts returns the fingerprints of a thread's texts, and whether each text is as it was. Without its key a keyed
-// fingerprint cannot be checked; the text's hash still can.
+// keptTexts returns the hashes of a thread's texts, and whether each text is as it was. Without its key a keyed
+// hash cannot be checked; the text's SHA-256 still can.
 func keptTexts(ctx context.Context, tx *sql.Tx, chain int64, key []byte) (map[string]bool, error) {
-	const query = "SELECT fingerprint, hash, text FROM texts WHERE id IN (SELECT text_id FROM text_uses WHERE chain_id = $1)"
+	const query = "SELECT hash, sha256, text FROM texts WHERE id IN (SELECT text_id FROM text_uses WHERE chain_id = $1)"
 	whole := map[string]bool{}
 	err := sqldb.Each(ctx, tx, query, []any{chain}, func(rows *sql.Rows) error {
-		var fingerprint, hash string
+		var hash, sum string
 		var text sql.RawBytes
-		if err := rows.Scan(&fingerprint, &hash, &text); err != nil {
+		if err := rows.Scan(&hash, &sum, &text); err != nil {
 			return err
 		}
-		before, known := whole[fingerprint] // two texts may have one fingerprint
-		whole[fingerprint] = (before || !known) && hash == digest.SHA256(text) && fits(fingerprint, string(text), key)
+		before, known := whole[hash] // two texts may be kept under one
+		whole[hash] = (before || !known) && sum == digest.SHA256(text) && fits(hash, string(text), key)
 		return nil
 	})
 	return whole, err
 }
 
-// fits reports whether a text has a fingerprint, or that cannot be checked.
-func fits(fingerprint, text string, key []byte) bool {
-	if !strings.HasPrefix(fingerprint, keyedPrefix) {
+// fits reports whether a text has a hash, or that cannot be checked.
+func fits(hash, text string, key []byte) bool {
+	if !strings.HasPrefix(hash, keyedPrefix) {
 		key = nil
 	} else if len(key) == 0 {
 		return true
 	}
-	return manifest.Fingerprint(text, key) == fingerprint
+	return manifest.Hash(text, key) == hash
 }
 
 // tree compares the tree of hashes with the records, and with the checkpoint. It reports whether the checkpoint proves

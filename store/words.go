@@ -28,7 +28,7 @@ func wordsInPostgres() wordPhrases {
 		hasWords:    "SELECT 1 FROM text_words w WHERE w.text_id = t.id",
 		putWords:    "INSERT INTO text_words (text_id, words) VALUES ($1, array_to_tsvector($2::text[]))",
 		removeWords: "DELETE FROM text_words WHERE text_id = $1",
-		findWords: `SELECT t.fingerprint, t.text FROM text_words w JOIN texts t ON t.id = w.text_id
+		findWords: `SELECT t.hash, t.text FROM text_words w JOIN texts t ON t.id = w.text_id
 			WHERE w.words @@ $2::tsquery` + usedIn + ` ORDER BY w.text_id DESC`,
 		words: func(text string) any { return wordsOf(text) },
 		query: func(sentence string) any { return queryOf(sentence, "'", " & ", ":*") },
@@ -49,7 +49,7 @@ func wordsInSQLite() wordPhrases {
 			goOn:   "INSERT INTO text_words (text_words, rank) VALUES ('merge', 16)",
 			end:    "INSERT INTO text_words (text_words, rowid, words) VALUES ('delete', 0, '0')",
 		},
-		findWords: `SELECT t.fingerprint, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
+		findWords: `SELECT t.hash, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
 			WHERE text_words MATCH $2` + usedIn + ` ORDER BY text_words.rowid DESC`,
 		words: func(text string) any { return strings.Join(wordsOf(text), " ") },
 		query: func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },

@@ -55,19 +55,19 @@ func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]str
 }
 
 // sectionText is the kept text of a section as it was rendered. Somebody may have changed it: it has to have the
-// section's fingerprint.
+// section's hash.
 func (s *openedStore) sectionText(ctx context.Context, m *manifest.Manifest, section *manifest.Section) (string, error) {
-	rendered, err := s.Text(ctx, section.Fingerprint)
+	rendered, err := s.Text(ctx, section.Hash)
 	if err != nil {
 		return "", err
 	}
 	var key []byte
-	if strings.HasPrefix(section.Fingerprint, "hmac-") {
+	if strings.HasPrefix(section.Hash, "hmac-") {
 		if key = s.fingerprintKey; len(key) == 0 {
-			return "", unable(fmt.Errorf("the texts of the manifest %s could not be checked: its fingerprints are keyed; give the key as manifest.fingerprint_key in the configuration", m.ManifestID))
+			return "", unable(fmt.Errorf("the texts of the manifest %s could not be checked: its hashes are keyed; give the key as manifest.fingerprint_key in the configuration", m.ManifestID))
 		}
 	}
-	if manifest.Fingerprint(rendered, key) != section.Fingerprint {
+	if manifest.Hash(rendered, key) != section.Hash {
 		return "", refused(fmt.Errorf("the text kept for the section %s is not that of the manifest %s; see: grapnel manifest verify", clean(section.SectionID), m.ManifestID))
 	}
 	return rendered, nil

@@ -184,8 +184,8 @@ func auditDetails(e *manifest.Audit) string {
 	switch {
 	case len(e.Details) > 0:
 		return string(e.Details)
-	case e.DetailsFingerprint != "":
-		return fmt.Sprintf("%d bytes, %s", e.DetailsBytes, e.DetailsFingerprint)
+	case e.DetailsHash != "":
+		return fmt.Sprintf("%d bytes, %s", e.DetailsBytes, e.DetailsHash)
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ func (a *app) addTexts(ctx context.Context, from, to *manifest.Manifest, d *mani
 		return nil
 	}
 	return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
-		if strings.HasPrefix(to.FingerprintFull, "hmac-") && len(s.fingerprintKey) == 0 {
+		if strings.HasPrefix(to.HashFull, "hmac-") && len(s.fingerprintKey) == 0 {
 			return nil // the texts could not be checked
 		}
 		before, after := byID(from), byID(to)

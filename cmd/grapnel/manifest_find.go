@@ -58,7 +58,7 @@ func (a *app) manifestFindCommand() *cobra.Command {
 	} {
 		f.terms[row.kind] = flags.StringArray(string(row.kind), nil, "only manifests "+row.of+" (`"+row.value+"`; may be repeated, all must hold)")
 	}
-	flags.StringVar(&f.text, "text", "", "only manifests with a section, or a whole prompt, that has the fingerprint of the text in the `FILE`, or -; texts need not be kept")
+	flags.StringVar(&f.text, "text", "", "only manifests with a section, or a whole prompt, that has the hash of the text in the `FILE`, or -; texts need not be kept")
 	flags.StringVar(&f.since, "since", "", "only manifests from this `TIME` on: a date, a time (RFC 3339), or a duration before now such as 7d")
 	flags.StringVar(&f.until, "until", "", "only manifests from before this `TIME`")
 	flags.IntVar(&f.limit, "limit", api.ListLimit, "list the newest `N`; 0 lists all")

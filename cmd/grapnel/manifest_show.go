@@ -22,7 +22,7 @@ import (
 type manifestText struct {
 	ManifestID string           `json:"manifest_id" jsonschema:"the manifest whose prompt it is"`
 	Prompt     *compiler.Prompt `json:"prompt"      jsonschema:"the prompt as it was compiled, without a cache plan"`
-	Checked    bool             `json:"checked"     jsonschema:"its fingerprints are those of the manifest"`
+	Checked    bool             `json:"checked"     jsonschema:"its hashes are those of the manifest"`
 }
 
 func (a *app) manifestShowCommand() *cobra.Command {
@@ -73,7 +73,7 @@ func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Mani
 
 // manifestText prints the prompt even if a text was altered.
 func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Manifest) error {
-	p, err := compiler.Rebuild(m.Sections, func(fingerprint string) (string, error) { return s.Text(ctx, fingerprint) })
+	p, err := compiler.Rebuild(m.Sections, func(hash string) (string, error) { return s.Text(ctx, hash) })
 	switch {
 	case store.HasCode(err, store.CodeNotFound):
 		return refused(fmt.Errorf("the texts of the manifest %s %s", m.ManifestID, whyNoTexts(m)))
@@ -87,26 +87,26 @@ func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Mani
 	return cmp.Or(printed, checked)
 }
 
-// checkPrompt compares a rebuilt prompt with the fingerprints of its manifest.
+// checkPrompt compares a rebuilt prompt with the hashes of its manifest.
 func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) error {
 	var key []byte
-	if strings.HasPrefix(m.FingerprintFull, "hmac-") {
+	if strings.HasPrefix(m.HashFull, "hmac-") {
 		if key = s.fingerprintKey; len(key) == 0 {
-			return unable(errors.New("the prompt above could not be checked: its fingerprints are keyed; give the key as manifest.fingerprint_key in the configuration"))
+			return unable(errors.New("the prompt above could not be checked: its hashes are keyed; give the key as manifest.fingerprint_key in the configuration"))
 		}
 	}
 	var differ []string
 	for _, part := range []struct{ name, text, want string }{
-		{"stable", p.StableText, m.FingerprintStable},
-		{"dynamic", p.DynamicText, m.FingerprintDynamic},
-		{"full", p.FullText, m.FingerprintFull},
+		{"stable", p.StableText, m.HashStable},
+		{"dynamic", p.DynamicText, m.HashDynamic},
+		{"full", p.FullText, m.HashFull},
 	} {
-		if manifest.Fingerprint(part.text, key) != part.want {
-			differ = append(differ, "fingerprint_"+part.name)
+		if manifest.Hash(part.text, key) != part.want {
+			differ = append(differ, "hash_"+part.name)
 		}
 	}
 	for _, msg := range slices.Concat(p.SystemMessages, p.UserMessages) {
-		if s := byID(m)[msg.SectionID]; s == nil || s.Fingerprint != manifest.Fingerprint(msg.Text, key) {
+		if s := byID(m)[msg.SectionID]; s == nil || s.Hash != manifest.Hash(msg.Text, key) {
 			differ = append(differ, "the message "+msg.SectionID)
 		}
 	}

@@ -31,7 +31,7 @@ type verifyFlags struct {
 
 func (a *app) manifestVerifyCommand() *cobra.Command {
 	var f verifyFlags
-	c := newCommand("verify", "Check that the log is whole: schema, order, hashes, fingerprints", noArgs(),
+	c := newCommand("verify", "Check that the log is whole: schema, order, hashes, texts", noArgs(),
 		func(c *cobra.Command, _ []string) error {
 			key, opts, err := a.verifyOptions(&f)
 			if err != nil {
@@ -54,7 +54,7 @@ func (a *app) manifestVerifyCommand() *cobra.Command {
 	f.filterFlags.register(c)
 	f.proofFlags.register(c)
 	flags := c.Flags()
-	flags.StringVar(&f.text, "text", "", "a text that some manifest must have the fingerprint of: a `FILE`, or -")
+	flags.StringVar(&f.text, "text", "", "a text that some manifest must have the hash of: a `FILE`, or -")
 	flags.StringVar(&f.head, "head", "", "the `HASH` of a manifest that must be there, as kept from an earlier verify")
 	flags.BoolVar(&f.unkeyed, "allow-unkeyed", false, "with a key: take threads whose last manifest is from before there was one")
 	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with the key of the hashes (default manifest.chain_key of the configuration)")

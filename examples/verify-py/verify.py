@@ -2,11 +2,12 @@
 """Checks a log of manifests, written from docs/MANIFEST.md alone.
 
     grapnel manifest export > log.jsonl
-    sqlite3 log.db "SELECT json_object('fingerprint', fingerprint, 'text', text) FROM texts" > texts.jsonl
+    sqlite3 log.db "SELECT json_object('hash', hash, 'text', text) FROM texts" > texts.jsonl
     verify.py log.jsonl --texts texts.jsonl [--chain-key FILE] [--fingerprint-key FILE]
 
-It checks of each record that it is canonical JSON, hash, place in its chain, content_hash, fingerprint of the
-tools and content maps; with texts the fingerprints of sections and prompts, and what the maps say about them.
+It checks of each record that it is canonical JSON, hash, place in its chain, content_hash, hash of the
+tools and content maps; with texts the hashes of sections and prompts, and what the maps say about them. Fingerprints
+are compared too, which proves nothing.
 """
 import argparse
 import hashlib
@@ -19,7 +20,7 @@ from decimal import Decimal
 JOINT = "\n\n"
 BOUNDARY = "\n\n<!-- grapnel:dynamic -->\n\n"
 HEADING = re.compile(r"## ([^\n]*)\n\n")
-FINGERPRINT = re.compile(r"(xxh64:[0-9a-f]{16}|hmac-sha256:[0-9a-f]{64})")
+HASH = re.compile(r"(hmac-)?sha256:[0-9a-f]{64}")
 
 M = (1 << 64) - 1
 P1, P2, P3, P4, P5 = (
@@ -140,16 +141,16 @@ class Verifier:
             return "unknown without --chain-key"
         return "hmac-sha256:" + hmac.new(self.chain_key, data, hashlib.sha256).hexdigest()
 
-    def fingerprint(self, text, like):
+    def same(self, text, fingerprint, want, what):
         data = text.encode()
-        if not like.startswith("hmac-"):
-            return f"xxh64:{xxh64(data):016x}"
-        if self.fingerprint_key is None:
-            return like  # cannot be told
-        return "hmac-sha256:" + hmac.new(self.fingerprint_key, data, hashlib.sha256).hexdigest()
-
-    def same(self, text, want, what):
-        self.need(self.fingerprint(text, want) == want, f"{what} has another fingerprint")
+        if not want.startswith("hmac-"):
+            sums = f"xxh64:{xxh64(data):016x}", "sha256:" + hashlib.sha256(data).hexdigest()
+        elif self.fingerprint_key is None:
+            return  # cannot be told
+        else:
+            sums = ("hmac-sha256:" + hmac.new(self.fingerprint_key, data, hashlib.sha256).hexdigest(),) * 2
+        self.need(sums[1] == want, f"{what} has another hash")
+        self.need(sums[0] == fingerprint, f"{what} has another fingerprint")
 
     def record(self, line, text):
         self.line = line
@@ -182,7 +183,7 @@ class Verifier:
     def tools(self, r):
         if r["sections"]:
             offered = [t for t in r["tools"] if "hidden_domain" not in t]
-            self.same(canonical(offered), r["fingerprint_tools"], "the list of tools")
+            self.same(canonical(offered), r["fingerprint_tools"], r["hash_tools"], "the list of tools")
 
     def map(self, r, section):
         sources = {(h["plugin"], h["contribution_id"], h["section_id"]) for h in r["hook_sources"]}
@@ -201,13 +202,13 @@ class Verifier:
     def prompt(self, r):
         parts = {"stable": [], "dynamic": [], "without": []}
         for s in r["sections"]:
-            text, system = self.texts.get(s["fingerprint"]), s["placement"] == "system"
+            text, system = self.texts.get(s["hash"]), s["placement"] == "system"
             if text is None:
                 return self.need(self.erased or not r.get("texts_kept"), f"the text of {s['section_id']} is missing")
-            self.same(text, s["fingerprint"], s["section_id"])
+            self.same(text, s["fingerprint"], s["hash"], s["section_id"])
             heading = HEADING.match(text) if system else None
             self.need(bool(heading) == system, f"{s['section_id']} has no heading")
-            if heading and not FINGERPRINT.fullmatch(s["title"]):
+            if heading and not HASH.fullmatch(s["title"]):
                 self.need(heading[1] == s["title"], f"{s['section_id']} has another title")
             self.need(len(text) - (heading.end() if heading else 0) == s["chars"], f"{s['section_id']} has another length")
             if system:
@@ -217,7 +218,7 @@ class Verifier:
         stable, dynamic, without = (JOINT.join(parts[p]) for p in ("stable", "dynamic", "without"))
         full = BOUNDARY.join((stable, dynamic)) if stable and dynamic else stable + dynamic
         for name, part in (("stable", stable), ("dynamic", dynamic), ("dynamic_without_extra_system", without), ("full", full)):
-            self.same(part, r["fingerprint_" + name], f"the prompt ({name})")
+            self.same(part, r["fingerprint_" + name], r["hash_" + name], f"the prompt ({name})")
 
 
 def key(path):
@@ -232,7 +233,7 @@ def main():
     a = p.parse_args()
     texts = None
     if a.texts:
-        texts = {t["fingerprint"]: t["text"] for t in map(json.loads, open(a.texts, encoding="utf-8"))}
+        texts = {t["hash"]: t["text"] for t in map(json.loads, open(a.texts, encoding="utf-8"))}
     v = Verifier(key(a.chain_key), key(a.fingerprint_key), texts)
     number_of = 0
     with open(a.log, encoding="utf-8", newline="\n") as log:

@@ -111,10 +111,11 @@ func (f *filler) next(n, records int) (*manifest.Manifest, []manifest.Text) {
 	for _, text := range texts {
 		whole.WriteString(text.Text)
 	}
-	m.FingerprintFull = manifest.Fingerprint(whole.String(), nil)
-	m.FingerprintStable, m.FingerprintTools = manifest.Fingerprint(workspace, nil), manifest.Fingerprint("tools", nil)
-	m.FingerprintDynamic = manifest.Fingerprint(texts[9].Text, nil)
-	m.FingerprintDynamicWithoutExtraSystem = m.FingerprintDynamic
+	m.FingerprintFull, m.HashFull = manifest.Fingerprint(whole.String(), nil), manifest.Hash(whole.String(), nil)
+	m.FingerprintStable, m.HashStable = manifest.Fingerprint(workspace, nil), manifest.Hash(workspace, nil)
+	m.FingerprintTools, m.HashTools = manifest.Fingerprint("tools", nil), manifest.Hash("tools", nil)
+	m.FingerprintDynamic, m.HashDynamic = manifest.Fingerprint(texts[9].Text, nil), texts[9].Hash
+	m.FingerprintDynamicWithoutExtraSystem, m.HashDynamicWithoutExtraSystem = m.FingerprintDynamic, m.HashDynamic
 	return &m, texts
 }
 
@@ -130,14 +131,14 @@ func (f *filler) sections(m *manifest.Manifest, turn int) []manifest.Text {
 			seed = fmt.Sprint(m.ThreadID, turn)
 		}
 		text := f.words(seed, 40+100*(i%3))
-		fingerprint := manifest.Fingerprint(text, nil)
-		texts = append(texts, manifest.Text{Fingerprint: fingerprint, Text: text})
+		hash := manifest.Hash(text, nil)
+		texts = append(texts, manifest.Text{Hash: hash, Text: text})
 		tokens := len(text) / 4
 		owner := fmt.Sprintf("plugin-%d", i%5)
 		m.Sections = append(m.Sections, manifest.Section{
 			SectionID: fmt.Sprintf("section_%d", i), Title: fmt.Sprintf("Section %d", i), Stability: phases.StabilityDynamic,
 			Placement: phases.PlacementSystem, Owner: owner, Position: i, Chars: len(text), OriginalChars: len(text),
-			Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: fingerprint,
+			Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: manifest.Fingerprint(text, nil), Hash: hash,
 			SourceRefs: []phases.SourceRef{{Kind: "file", ID: "AGENTS.md", Label: "AGENTS.md"}},
 			ContentMap: []manifest.Span{{Length: len(text), Owner: owner, ContributionID: owner + ".hook#0"}},
 		})

@@ -5,7 +5,8 @@
 // language.
 //
 // Start at [EncoderOf] for Go types and at [JSON] for JSON text. Hashes name their
-// algorithm ("xxh64:", "sha256:", "hmac-sha256:"). XXH64 is fast and not secret.
+// algorithm ("xxh64:", "sha256:", "hmac-sha256:"). XXH64 is fast, not secret, and no proof of anything: what
+// decides, compares or proves takes [Hash].
 //
 // What canonical JSON cannot express is an error, never silently repaired: strings that are not UTF-8, NaN and the
 // infinities, and in JSON text also duplicate names, lone surrogates, numbers beyond a float64 and nesting deeper

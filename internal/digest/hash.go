@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
-	"io"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -40,8 +39,8 @@ func HMACSHA256(key, b []byte) string {
 	return PrefixHMACSHA256 + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Fingerprint is [XXH64] without a key and [HMACSHA256] with one: the rule of every
-// fingerprint in a manifest. A keyed one does not let others guess a short text.
+// Fingerprint is [XXH64] without a key and [HMACSHA256] with one: a short name of a text for people and caches.
+// Without a key anybody can make another text with the same fingerprint in seconds: compare [Hash] instead.
 func Fingerprint(key, b []byte) string {
 	if len(key) == 0 {
 		return XXH64(b)
@@ -49,33 +48,58 @@ func Fingerprint(key, b []byte) string {
 	return HMACSHA256(key, b)
 }
 
-// Hasher makes the [Fingerprint] of a text that comes in several parts. Write and
-// WriteString never fail. Not safe for concurrent use.
-type Hasher struct {
-	hash   hash.Hash
-	prefix string
+// Hash is [SHA256] without a key and [HMACSHA256] with one: equal hashes mean equal texts. A keyed one does not let
+// others guess a short text.
+func Hash(key, b []byte) string {
+	if len(key) == 0 {
+		return SHA256(b)
+	}
+	return HMACSHA256(key, b)
 }
 
-// NewHasher returns a Hasher whose Sum equals [Fingerprint] with that key. The
-// key is copied; nil or empty means none.
+// Hasher makes the [Fingerprint] and the [Hash] of a text that comes in several parts. Not safe for concurrent use.
+type Hasher struct {
+	fast   *xxhash.Digest // nil with a key
+	strong hash.Hash
+	buf    [1 << 10]byte // a part on its way, so that no string is copied to the heap
+}
+
+// NewHasher returns a Hasher with that key. The key is copied; nil or empty means none.
 func NewHasher(key []byte) *Hasher {
 	if len(key) == 0 {
-		return &Hasher{xxhash.New(), PrefixXXH64}
+		return &Hasher{fast: xxhash.New(), strong: sha256.New()}
 	}
-	return &Hasher{hmac.New(sha256.New, key), PrefixHMACSHA256}
+	return &Hasher{strong: hmac.New(sha256.New, key)}
 }
 
-// Write implements io.Writer.
-func (h *Hasher) Write(b []byte) (int, error) { return h.hash.Write(b) }
+// WriteString adds a part.
+func (h *Hasher) WriteString(s string) { // no hash returns an error
+	if h.fast != nil {
+		_, _ = h.fast.WriteString(s)
+	}
+	for len(s) > 0 {
+		n := copy(h.buf[:], s)
+		_, _ = h.strong.Write(h.buf[:n])
+		s = s[n:]
+	}
+}
 
-// WriteString implements io.StringWriter. It copies s only if there is a key.
-func (h *Hasher) WriteString(s string) (int, error) { return io.WriteString(h.hash, s) }
-
-// Sum returns the hash of everything written so far; more may follow.
-func (h *Hasher) Sum() string { return h.prefix + hex.EncodeToString(h.hash.Sum(nil)) }
+// Sums returns the fingerprint and the hash of everything written so far; more may follow.
+func (h *Hasher) Sums() (fingerprint, sum string) {
+	sum = hex.EncodeToString(h.strong.Sum(nil))
+	if h.fast == nil {
+		sum = PrefixHMACSHA256 + sum
+		return sum, sum
+	}
+	return formatXXH64(h.fast.Sum64()), PrefixSHA256 + sum
+}
 
 // Reset forgets what was written and keeps the key.
-func (h *Hasher) Reset() { h.hash.Reset() }
+func (h *Hasher) Reset() {
+	if h.strong.Reset(); h.fast != nil {
+		h.fast.Reset()
+	}
+}
 
 // formatXXH64 takes one allocation, for the result.
 func formatXXH64(sum uint64) string {

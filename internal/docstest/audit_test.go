@@ -95,7 +95,7 @@ func newAuditLog(t *testing.T, way string) *auditLog {
 	s := l.open(t, l.opts)
 	for i := range auditRecords {
 		m := auditRecord("t1", i)
-		texts := []manifest.Text{{Fingerprint: m.Sections[0].Fingerprint, Text: auditText}}
+		texts := []manifest.Text{{Hash: m.Sections[0].Hash, Text: auditText}}
 		other := auditRecord("t2", auditRecords+i)
 		err := errors.Join(s.Append(t.Context(), m, texts),
 			s.Report(t.Context(), manifest.Usage{ManifestID: m.ManifestID, Rounds: 1, ReportedAt: m.CreatedAt, Usage: phases.Usage{CacheReadTokens: 7}}))
@@ -155,15 +155,13 @@ const auditText = "## Rules\n\nBe brief."
 // auditRecord is record n of a log, of the given thread.
 func auditRecord(thread string, n int) *manifest.Manifest {
 	m := manifest.New()
-	none := manifest.Fingerprint("", nil)
 	m.ManifestID = fmt.Sprintf("01JZ%022d", n)
 	m.CompilerVersion, m.WorkspaceID, m.ThreadID, m.TurnID = "1", "w", thread, fmt.Sprintf("turn-%d", n)
 	m.CreatedAt = time.Date(2026, 2, 3, 4, 5, n, 0, time.UTC)
-	m.FingerprintStable, m.FingerprintDynamic, m.FingerprintDynamicWithoutExtraSystem = none, none, none
-	m.FingerprintFull, m.FingerprintTools = none, none
+	m.Fingerprints = manifest.EmptyFingerprints(nil)
 	m.Sections = []manifest.Section{{
 		SectionID: "rules", Title: "Rules", Stability: "stable", Placement: "system", Owner: "house", Chars: 9, OriginalChars: 9,
-		Fingerprint: manifest.Fingerprint(auditText, nil),
+		Fingerprint: manifest.Fingerprint(auditText, nil), Hash: manifest.Hash(auditText, nil),
 	}}
 	m.Complete()
 	return &m

@@ -83,7 +83,7 @@ func (s *logSink) Append(_ context.Context, m *manifest.Manifest, texts []manife
 	s.last[m.ThreadID] = &link
 	s.lines = append(s.lines, r.Data)
 	for _, t := range texts {
-		s.texts[t.Fingerprint] = t.Text
+		s.texts[t.Hash] = t.Text
 	}
 	return nil
 }
@@ -221,8 +221,9 @@ func tamperings(key []byte) map[string]tampering {
 		"another owner":         edit(true, func(m *manifest.Manifest) { m.Sections[0].ContentMap[0].Owner = "house" }),
 		"a gap in a map":        edit(true, func(m *manifest.Manifest) { m.Sections[0].ContentMap[0].Offset++ }),
 		"a section that is not": edit(true, func(m *manifest.Manifest) { m.Sections = m.Sections[1:] }),
-		"another tool":          edit(true, func(m *manifest.Manifest) { m.FingerprintTools = m.FingerprintFull }),
-		"another prompt":        edit(true, func(m *manifest.Manifest) { m.FingerprintFull = m.FingerprintTools }),
+		"another tool":          edit(true, func(m *manifest.Manifest) { m.HashTools = m.HashFull }),
+		"another prompt":        edit(true, func(m *manifest.Manifest) { m.HashFull = m.HashTools }),
+		"another fingerprint":   edit(true, func(m *manifest.Manifest) { m.FingerprintFull = m.FingerprintTools }),
 		"a lost record": func(_ *testing.T, lines [][]byte, _ map[string]string) [][]byte {
 			return append(lines[:2], lines[4:]...)
 		},
@@ -235,14 +236,14 @@ func tamperings(key []byte) map[string]tampering {
 			return lines
 		},
 		"a text": func(_ *testing.T, lines [][]byte, texts map[string]string) [][]byte {
-			for fingerprint := range texts {
-				texts[fingerprint] += "!"
+			for hash := range texts {
+				texts[hash] += "!"
 			}
 			return lines
 		},
 		"a deleted text": func(_ *testing.T, lines [][]byte, texts map[string]string) [][]byte {
-			for fingerprint := range texts {
-				delete(texts, fingerprint)
+			for hash := range texts {
+				delete(texts, hash)
 			}
 			return lines
 		},
@@ -253,8 +254,8 @@ func verifyPy(t *testing.T, python string, lines [][]byte, texts map[string]stri
 	t.Helper()
 	dir := t.TempDir()
 	var kept strings.Builder
-	for fingerprint, text := range texts {
-		row, err := json.Marshal(map[string]string{"fingerprint": fingerprint, "text": text})
+	for hash, text := range texts {
+		row, err := json.Marshal(map[string]string{"hash": hash, "text": text})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,14 +26,12 @@ func sealed(t *testing.T, titles ...string) manifest.Record {
 	m.ManifestID, m.CompilerVersion, m.WorkspaceID, m.ThreadID, m.TurnID = "01JZ"+strings.Repeat("0", 22), "1", "w", "t<1>", "u"
 	m.CreatedAt, m.AgentID, m.Build, m.Actor = time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC), "scout", "v1", "user:ana"
 	m.Cache.Provider, m.Cache.Model = "gemini", "gemini-3-pro"
-	none := manifest.Fingerprint("", nil)
-	m.FingerprintStable, m.FingerprintDynamic, m.FingerprintDynamicWithoutExtraSystem = none, none, none
-	m.FingerprintFull, m.FingerprintTools = none, none
+	m.Fingerprints = manifest.EmptyFingerprints(nil)
 	tokens := 3
 	for i, title := range titles {
 		m.Sections = append(m.Sections, manifest.Section{
 			SectionID: "s" + string(rune('0'+i)), Title: title, Stability: phases.StabilityStable, Placement: phases.PlacementSystem, Owner: "house",
-			Position: i, Chars: 5, OriginalChars: 9, Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: none,
+			Position: i, Chars: 5, OriginalChars: 9, Tokens: &tokens, Tokenizer: "cl100k_base", Fingerprint: m.FingerprintFull, Hash: m.HashFull,
 			Truncation: &phases.Truncation{Limit: phases.LimitSection},
 		})
 	}

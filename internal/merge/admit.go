@@ -31,7 +31,7 @@ type Hook struct {
 	// Shadow marks a hook whose contributions are recorded and never applied.
 	Shadow     bool
 	Visibility phases.Visibility
-	// Key is the key of fingerprints; nil leaves hashes plain.
+	// Key is the key of hashes; nil leaves hashes plain.
 	Key []byte
 	// IDs are the [DefaultIDs] of the subscription, which need not be made again then.
 	IDs []string
@@ -42,7 +42,7 @@ type Hook struct {
 // Entry is one admitted contribution with an id. Only Admit makes entries.
 type Entry struct {
 	Value phases.Contribution
-	// Hash is the fingerprint of the canonical JSON of the value with its kind, under the hook's key.
+	// Hash is the hash of the canonical JSON of the value with its kind, under the hook's key.
 	Hash string
 
 	text  *prepared // nil if it has no long text

@@ -208,7 +208,7 @@ func TestAdmitNamesAndHashes(t *testing.T) {
 		t.Error("Admit changed what it was given")
 	}
 	canonical := `{"content":"x","contribution_id":"p.h#0","kind":"prompt_section","section_id":"a"}`
-	if want := digest.XXH64String(canonical); got.Entries[0].Hash != want {
+	if want := digest.SHA256([]byte(canonical)); got.Entries[0].Hash != want {
 		t.Errorf("hash = %s, want %s of %s", got.Entries[0].Hash, want, canonical)
 	}
 	if diff := cmp.Diff(got.Hashes(), []string{got.Entries[0].Hash, got.Entries[1].Hash, got.Entries[2].Hash}); diff != "" {
@@ -252,7 +252,7 @@ func TestAdmitHashesEveryKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Entries[i].Hash != digest.XXH64(want) {
+		if got.Entries[i].Hash != digest.SHA256(want) {
 			t.Errorf("%s: hash is not that of %s", phases.KindOf(c), want)
 		}
 	}

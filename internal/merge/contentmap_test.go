@@ -78,7 +78,7 @@ func wholeTexts(t *testing.T, w world) map[string][]string {
 
 func textOf(out compiler.Output, s *manifest.Section) string {
 	for _, kept := range out.Texts {
-		if kept.Fingerprint == s.Fingerprint {
+		if kept.Hash == s.Hash {
 			if s.Placement == phases.PlacementSystem {
 				return strings.TrimPrefix(kept.Text, "## "+s.Title+"\n\n")
 			}

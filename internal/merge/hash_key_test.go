@@ -26,7 +26,7 @@ func TestKeyedHashes(t *testing.T) {
 	for name, h := range map[string][3]string{
 		"contribution": {plainContribution, oneContribution, twoContribution}, "tool": {plainTool, oneTool, twoTool},
 	} {
-		if !strings.HasPrefix(h[0], "xxh64:") || !strings.HasPrefix(h[1], "hmac-sha256:") || !strings.HasPrefix(h[2], "hmac-sha256:") || h[1] == h[2] {
+		if !strings.HasPrefix(h[0], "sha256:") || !strings.HasPrefix(h[1], "hmac-sha256:") || !strings.HasPrefix(h[2], "hmac-sha256:") || h[1] == h[2] {
 			t.Errorf("hashes of the %s without a key, with one and with another: %v", name, h)
 		}
 	}

@@ -155,5 +155,5 @@ func hashOf(buf []byte, c phases.Contribution, key []byte) (string, []byte, erro
 			return "", buf, err
 		}
 	}
-	return digest.Fingerprint(key, out), out, nil
+	return digest.Hash(key, out), out, nil
 }

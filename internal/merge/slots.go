@@ -173,7 +173,7 @@ func mergedTool(o offer) phases.MergedTool {
 	}
 	out := phases.MergedTool{Name: def.Name, BundleID: o.bundle, Owner: o.hook.Plugin, Definition: def}
 	if b, err := toolEncoder().Append(nil, &def); err == nil { // Admit encoded the same parts
-		out.Hash = digest.Fingerprint(o.hook.Key, b)
+		out.Hash = digest.Hash(o.hook.Key, b)
 	}
 	return out
 }

@@ -185,7 +185,7 @@ func TestTools(t *testing.T) {
 		t.Errorf("tools (-got +want):\n%s", diff)
 	}
 	zeta := got.Merged.Tools[2]
-	if string(zeta.Definition.InputSchema) != `{"properties":{"a":{},"b":{}},"type":"object"}` || !strings.HasPrefix(zeta.Hash, "xxh64:") {
+	if string(zeta.Definition.InputSchema) != `{"properties":{"a":{},"b":{}},"type":"object"}` || !strings.HasPrefix(zeta.Hash, "sha256:") {
 		t.Errorf("zeta = %s, hash %s: want a canonical schema and a hash", zeta.Definition.InputSchema, zeta.Hash)
 	}
 	// b.h loses "read" twice, which is one conflict.

@@ -21,9 +21,7 @@ func TestOTLPIsLogsData(t *testing.T) {
 	m.ManifestID, m.CompilerVersion, m.WorkspaceID, m.ThreadID, m.TurnID = "01JZ"+strings.Repeat("0", 22), "1", "w", "t", "u"
 	m.CreatedAt, m.Build, m.AgentID = time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC), "v1", "scout"
 	m.Cache.Provider, m.Cache.Model = "gemini", "gemini-3-pro"
-	none := manifest.Fingerprint("", nil)
-	m.FingerprintStable, m.FingerprintDynamic, m.FingerprintDynamicWithoutExtraSystem = none, none, none
-	m.FingerprintFull, m.FingerprintTools = none, none
+	m.Fingerprints = manifest.EmptyFingerprints(nil)
 	r, err := manifest.SealRecord(nil, &m, &manifest.Link{Seq: 6, Hash: "sha256:" + strings.Repeat("0", 64)}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func answerOf(x *runtime.Exchange) Answer {
 	return a
 }
 
-// hashOf is the fingerprint of a contribution, in a list of one to show its kind, or of a
+// hashOf is the hash of a contribution, in a list of one to show its kind, or of a
 // tool's content; empty for what is not JSON.
 func hashOf(v any) string {
 	data, err := json.Marshal(v)
@@ -62,7 +62,7 @@ func hashOf(v any) string {
 	if err != nil {
 		return ""
 	}
-	return digest.Fingerprint(nil, canonical)
+	return digest.SHA256(canonical)
 }
 
 func essence(x *runtime.Exchange) any {

@@ -82,7 +82,7 @@ type Answer struct {
 	Code       string   `json:"code"        jsonschema:"why there is no answer; empty if there is one"`
 	PluginCode string   `json:"plugin_code"`
 	Message    string   `json:"message"     jsonschema:"the failure in words; not compared"`
-	Hashes     []string `json:"hashes"      jsonschema:"fingerprints of the contributions, or of a tool's content"`
+	Hashes     []string `json:"hashes"      jsonschema:"hashes of the contributions, or of a tool's content"`
 }
 
 // Play sends the part's calls to the engine, one after another, and reports each run,

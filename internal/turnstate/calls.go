@@ -55,26 +55,26 @@ func decider(subscription string, v phases.Verdict, code string) manifest.Decide
 	return manifest.Decider{Subscription: subscription, Verdict: v, ReasonCode: text.Sanitize(code, MaxWordChars)}
 }
 
-// judgedInput returns the tool that an input is about, and the fingerprint of what is judged in it: the tool's
+// judgedInput returns the tool that an input is about, and the hash of what is judged in it: the tool's
 // arguments or its result, a compiled prompt's text, or else all of it.
-func (s *State) judgedInput(in phases.Input) (tool, fingerprint string) {
+func (s *State) judgedInput(in phases.Input) (tool, hash string) {
 	switch in := in.(type) {
 	case *phases.ToolPreCallInput:
 		return in.Tool, s.argumentsOf(in.Arguments)
 	case *phases.ToolPostCallInput:
-		return in.Tool, manifest.Fingerprint(in.Result.Text, s.key)
+		return in.Tool, manifest.Hash(in.Result.Text, s.key)
 	case *phases.PostPromptCompileInput: // the manifest beside it has ids and times
-		return "", manifest.Fingerprint(in.PromptText.Value, s.key)
+		return "", manifest.Hash(in.PromptText.Value, s.key)
 	}
 	raw, _ := json.Marshal(in) //nolint:errchkjson // inputs are checked
-	return "", manifest.FingerprintJSON(raw, s.key)
+	return "", manifest.HashRaw(raw, s.key)
 }
 
 func (s *State) argumentsOf(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	return manifest.FingerprintJSON(raw, s.key)
+	return manifest.HashRaw(raw, s.key)
 }
 
 // ownerOf returns who answers a tool.

@@ -66,7 +66,7 @@ func (h *HostTools) hash(t *phases.Tool, key []byte) string {
 	if h.known == nil || len(h.known) >= maxHostTools {
 		h.known = map[string]hashedTool{}
 	}
-	k := hashedTool{own, manifest.FingerprintJSON(raw, key)}
+	k := hashedTool{own, manifest.HashRaw(raw, key)}
 	h.known[t.Name] = k
 	return k.hash
 }
@@ -80,7 +80,7 @@ func History(h *manifest.History, key []byte) *manifest.History {
 	own := *h
 	own.Hash = text.Repair(own.Hash)
 	if len(key) > 0 {
-		own.Hash = manifest.Fingerprint(own.Hash, key)
+		own.Hash = manifest.Hash(own.Hash, key)
 	}
 	return &own
 }

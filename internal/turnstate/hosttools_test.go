@@ -19,7 +19,7 @@ func TestHostTools(t *testing.T) {
 	var h turnstate.HostTools
 	tool := phases.Tool{Name: "shell", Description: "Runs a command.", InputSchema: json.RawMessage(`{"type": "object"}`)}
 	names := h.Names([]string{"write", "read"}, []phases.Tool{tool})
-	hash := manifest.FingerprintJSON([]byte(`{"description":"Runs a command.","input_schema":{"type":"object"},"name":"shell"}`), nil)
+	hash := manifest.HashRaw([]byte(`{"description":"Runs a command.","input_schema":{"type":"object"},"name":"shell"}`), nil)
 	want := []manifest.HostTool{{Name: "read"}, {Name: "shell", Hash: hash}, {Name: "write"}}
 	for range 2 { // the second time it is remembered
 		if diff := cmp.Diff(h.Rows(names, []phases.Tool{tool}, nil), want); diff != "" {

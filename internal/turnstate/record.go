@@ -111,11 +111,8 @@ func (s *State) Record(m *manifest.Manifest, b config.TurnBudget, ends bool) {
 func (s *State) Events(m *manifest.Manifest, plugins []phases.PluginRow, b config.TurnBudget, ends bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	none := manifest.Fingerprint("", s.key)
 	m.Kind, m.TurnEnded = manifest.KindEvents, ends
-	m.Fingerprints = manifest.Fingerprints{
-		FingerprintStable: none, FingerprintDynamic: none, FingerprintDynamicWithoutExtraSystem: none, FingerprintFull: none, FingerprintTools: none,
-	}
+	m.Fingerprints = manifest.EmptyFingerprints(s.key)
 	r := &s.recorded
 	sources, omitted := r.sources, r.omitted
 	s.sources(m)
@@ -202,7 +199,8 @@ func runRows(runs []phases.Run) []phases.Run {
 
 func (s *State) reminderRow(r *phases.MergedReminder) manifest.Reminder {
 	return manifest.Reminder{
-		Type: r.Type, Owner: r.Owner, ContributionID: r.ContributionID, Fingerprint: manifest.Fingerprint(r.Text, s.key), Chars: text.Chars(r.Text),
+		Type: r.Type, Owner: r.Owner, ContributionID: r.ContributionID, Fingerprint: manifest.Fingerprint(r.Text, s.key), Hash: manifest.Hash(r.Text, s.key),
+		Chars: text.Chars(r.Text),
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 type State struct {
 	// gathers is false for a dispatch outside of a turn.
 	gathers bool
-	// key keys fingerprints; nil leaves them plain.
+	// key keys hashes and fingerprints; nil leaves them plain.
 	key []byte
 
 	mu       sync.Mutex
@@ -64,7 +64,7 @@ type brought struct {
 	omitted  []phases.Omitted
 }
 
-// New begins the state of a turn with the operator's budgets, or the defaults, and the key of fingerprints.
+// New begins the state of a turn with the operator's budgets, or the defaults, and the key of hashes.
 func New(b config.TurnBudget, key []byte) *State {
 	s := Outside(b, key)
 	s.gathers, s.conduct.passed = true, map[phases.Phase]bool{}

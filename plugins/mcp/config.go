@@ -71,7 +71,7 @@ func parseConfig(data json.RawMessage) (*config, error) {
 		if s == nil {
 			return nil, sdk.ConfigErrorf("/servers", "the server %q is null", name)
 		}
-		if err := s.complete(name); err != nil {
+		if err := cmp.Or(s.complete(name), s.normalAccept(name)); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +79,7 @@ func parseConfig(data json.RawMessage) (*config, error) {
 }
 
 func (s *serverConfig) complete(name string) error {
-	pointer := "/servers/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	pointer := pointerTo(name)
 	u, err := url.Parse(cmp.Or(s.URL, "http://none"))
 	switch {
 	case !validServer(name):
@@ -99,6 +99,27 @@ func (s *serverConfig) complete(name string) error {
 	s.Timeout = cmp.Or(s.Timeout, phases.Duration(defaultTimeout))
 	s.MaxResult = cmp.Or(s.MaxResult, defaultResult)
 	return nil
+}
+
+// normalAccept brings the accepted hashes under the normal names of their tools.
+func (s *serverConfig) normalAccept(server string) error {
+	accept := make(map[string]string, len(s.Accept))
+	for own, hash := range s.Accept {
+		before, twice := accept[normal(own)]
+		switch sum, found := strings.CutPrefix(hash, "sha256:"); {
+		case !found || len(sum) != 64 || strings.Trim(sum, "0123456789abcdef") != "":
+			return sdk.ConfigErrorf(pointerTo(server)+"/accept", "%q of %q is not a hash: sha256: and 64 hex digits, as the tool %s lists it", hash, own, toolsTool)
+		case twice && before != hash:
+			return sdk.ConfigErrorf(pointerTo(server)+"/accept", "%q has two hashes: for the model it is the tool %s", own, exposed(server, own))
+		}
+		accept[normal(own)] = hash
+	}
+	s.Accept = accept
+	return nil
+}
+
+func pointerTo(server string) string {
+	return "/servers/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(server)
 }
 
 func (s *serverConfig) client(name string) mcpclient.Config {

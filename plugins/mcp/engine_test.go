@@ -129,7 +129,7 @@ func diagnostic(t *testing.T, p *loop.Prompt, code string) string {
 }
 
 // TestTurn is the whole way: a model sees the tools of a server, a policy denies one call, and the record names tools
-// with owner and fingerprint.
+// with owner and hash.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	guard := `  - name: guard
@@ -164,7 +164,7 @@ func TestTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tool := range second.Manifest.Tools {
-		if tool.Owner != "mcp" || !strings.HasPrefix(tool.Hash, "xxh64:") && len(tool.Hash) < 16 {
+		if tool.Owner != "mcp" || !strings.HasPrefix(tool.Hash, "sha256:") {
 			t.Errorf("tool %+v", tool)
 		}
 	}
@@ -329,8 +329,8 @@ func (k *kept) PutState(_ context.Context, key phases.StateKey, value json.RawMe
 	return 0, nil
 }
 
-// fingerprintOf is that of echo, as an operator reads it.
-func fingerprintOf(t *testing.T, eng *runtime.Engine) string {
+// hashOfEcho is that of echo, as an operator reads it.
+func hashOfEcho(t *testing.T, eng *runtime.Engine) string {
 	t.Helper()
 	res, err := eng.CallTool(t.Context(), "mcp", phases.ToolCall{Tool: "mcp_tools"})
 	if err != nil {
@@ -356,11 +356,11 @@ func TestRugPull(t *testing.T) {
 	if _, p := turn(t, first, "1"); !slices.Equal(names(p), []string{"srv__echo", "srv__fail"}) {
 		t.Fatalf("at first %q", names(p))
 	}
-	good := fingerprintOf(t, first)
+	good := hashOfEcho(t, first)
 
 	changed := engine(t, stdio(t, "changed")+only, "", "", opts)
 	of, p := turn(t, changed, "2")
-	bad := fingerprintOf(t, changed)
+	bad := hashOfEcho(t, changed)
 	if got := diagnostic(t, p, "mcp_tool_changed"); !slices.Equal(names(p), []string{"srv__fail"}) || !strings.Contains(got, "echo ("+bad+")") || bad == good {
 		t.Errorf("changed: %q %q", names(p), got)
 	}

@@ -10,7 +10,7 @@ import (
 
 // toolsDefinition is a tool for operators: no bundle offers it to a model.
 func toolsDefinition() phases.Tool {
-	return phases.Tool{Name: toolsTool, Description: "Lists what the servers offer, with the fingerprints to accept."}
+	return phases.Tool{Name: toolsTool, Description: "Lists what the servers offer, with the hashes to accept."}
 }
 
 type (
@@ -27,8 +27,8 @@ type (
 		Status      status          `json:"status"`
 		Offered     bool            `json:"offered"`
 		Hidden      string          `json:"hidden_domain,omitempty"`
-		Fingerprint string          `json:"fingerprint"`
-		Known       string          `json:"known_fingerprint,omitempty"`
+		Hash        string          `json:"hash"`
+		Known       string          `json:"known_hash,omitempty"`
 		Description string          `json:"description,omitempty"`
 		Schema      json.RawMessage `json:"input_schema,omitempty"`
 	}
@@ -47,9 +47,9 @@ func (v *view) list(ctx context.Context, call *sdk.ToolCall) (*phases.ToolResult
 			s.Diagnostics = append(s.Diagnostics, got.diagnostics[i].Code+": "+got.diagnostics[i].Message)
 		}
 		for _, j := range got.all() {
-			s.Accept[j.own] = j.fingerprint
+			s.Accept[j.own] = j.hash
 			s.Tools = append(s.Tools, listedTool{
-				j.own, j.tool.Name, j.status, j.offered(v.config), j.tool.HiddenDomain, j.fingerprint, j.known, j.tool.Description, j.tool.InputSchema,
+				j.own, j.tool.Name, j.status, j.offered(v.config), j.tool.HiddenDomain, j.hash, j.known, j.tool.Description, j.tool.InputSchema,
 			})
 		}
 		all = append(all, s)

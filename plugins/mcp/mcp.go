@@ -2,7 +2,7 @@
 // they pass the policies, records and grants that all tools pass.
 //
 // The hook "tools" offers a tool bundle a server, with the tools that the operator granted under the names NAME__TOOL.
-// Each has a fingerprint of its name, description and schema. A definition that is not the one that was accepted, or seen
+// Each has a hash of its name, description and schema. A definition that is not the one that was accepted, or seen
 // first, is withheld: a server cannot change what a model is told of a tool that people have come to trust. What was
 // accepted stands in the operator's configuration, what was seen first in the host's state; a server, which runs in this
 // plugin's sandbox, can write neither. The hook "instructions" writes the servers' instructions as sections, where wanted.
@@ -193,7 +193,7 @@ func (v *view) judge(ctx context.Context, host phases.Host, name string) (*verdi
 	}
 	if err != nil && v.config.Unknown == remember && len(l.Tools) > 0 {
 		result.warn(name, codeNotRemembered, fmt.Sprintf(
-			"first definitions are remembered only as long as this process runs: %v. Grant host: [state], or accept the fingerprints", err))
+			"first definitions are remembered only as long as this process runs: %v. Grant host: [state], or accept the hashes", err))
 	}
 	s.last = result
 	return result, nil

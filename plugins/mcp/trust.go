@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/mcpclient"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -35,11 +36,11 @@ const (
 
 // judged is a tool, or a server's instructions, with what is known of its definition.
 type judged struct {
-	tool        phases.Tool // under the name that the model sees
-	own         string      // the server's name of it
-	fingerprint string
-	status      status
-	known       string // the fingerprint that a changed definition should have
+	tool   phases.Tool // under the name that the model sees
+	own    string      // the server's name of it
+	hash   string
+	status status
+	known  string // the hash that a changed definition should have
 }
 
 // offered reports whether the definition may reach a model.
@@ -67,30 +68,30 @@ func judge(name string, c *config, l *mcpclient.Listing, seen map[string]string)
 	if now == nil {
 		now = map[string]string{}
 	}
-	taken, twice := map[string]bool{}, []string{}
+	taken, lost := map[string]string{}, []string{} // taken has the server's names by what the model sees
 	for i := range l.Tools {
 		t := &l.Tools[i]
 		j := judged{own: t.Name, tool: phases.Tool{Name: exposed(name, t.Name), Description: t.Description, InputSchema: t.Schema}}
-		if taken[j.tool.Name] || len(j.tool.Name) > maxToolName {
-			twice = append(twice, t.Name)
+		if first := taken[j.tool.Name]; first != "" || len(j.tool.Name) > maxToolName {
+			lost = append(lost, t.Name+words.If(first != "", fmt.Sprintf(" (%s is %s)", j.tool.Name, first)))
 			continue
 		}
-		taken[j.tool.Name] = true
-		j.fingerprint = fingerprint(j.tool)
+		taken[j.tool.Name] = t.Name
+		j.hash = hashOf(j.tool)
 		if len(l.Tools) > *s.HideAbove {
 			j.tool.HiddenDomain = name
 		}
-		j.settle(t.Name, c, s, now)
+		j.settle(normal(t.Name), c, s, now)
 		v.tools = append(v.tools, j)
 	}
 	if s.Instructions && l.Instructions != "" {
-		v.instructions = &judged{own: instructionsName, tool: phases.Tool{Description: l.Instructions}, fingerprint: fingerprint(l.Instructions)}
+		v.instructions = &judged{own: instructionsName, tool: phases.Tool{Description: l.Instructions}, hash: hashOf(l.Instructions)}
 		v.instructions.settle(instructionsName, c, s, now)
 	}
 	v.report(name, c)
-	if len(twice) > 0 {
+	if len(lost) > 0 {
 		v.warn(name, codeName, fmt.Sprintf(
-			"%s withheld: the name NAME%sTOOL has more than %d characters, or is another tool's: %s", mcpclient.Tools(len(twice)), separator, maxToolName, mcpclient.First(twice)))
+			"%s withheld: the name NAME%sTOOL that the model sees has more than %d characters, or is that of an earlier tool: %s", mcpclient.Tools(len(lost)), separator, maxToolName, mcpclient.First(lost)))
 	}
 	if maps.Equal(now, seen) {
 		now = nil
@@ -98,20 +99,21 @@ func judge(name string, c *config, l *mcpclient.Listing, seen map[string]string)
 	return v, now
 }
 
-// settle gives a definition its status. One that is seen for the first time is remembered in seen.
-func (j *judged) settle(own string, c *config, s *serverConfig, seen map[string]string) {
-	accepted, first := s.Accept[own], seen[own]
+// settle gives a definition its status by what is known under its normal name. One that is seen for the first time is
+// remembered in seen.
+func (j *judged) settle(name string, c *config, s *serverConfig, seen map[string]string) {
+	accepted, first := s.Accept[name], seen[name]
 	switch {
-	case accepted != "" && accepted == j.fingerprint:
+	case accepted != "" && accepted == j.hash:
 		j.status = statusAccepted
 	case accepted != "":
 		j.status, j.known = statusChanged, accepted
-	case first == j.fingerprint:
+	case first == j.hash:
 		j.status = statusRemembered
 	case first != "":
 		j.status, j.known = statusChanged, first
 	case c.Unknown == remember:
-		seen[own], j.status = j.fingerprint, statusRemembered
+		seen[name], j.status = j.hash, statusRemembered
 	default:
 		j.status = statusUnknown
 	}
@@ -121,7 +123,7 @@ func (j *judged) settle(own string, c *config, s *serverConfig, seen map[string]
 func (v *verdict) report(server string, c *config) {
 	var changed, unknown []string
 	for _, j := range v.all() {
-		line := fmt.Sprintf("%s (%s)", j.own, j.fingerprint)
+		line := fmt.Sprintf("%s (%s)", j.own, j.hash)
 		switch j.status {
 		case statusChanged:
 			changed = append(changed, line)
@@ -136,11 +138,11 @@ func (v *verdict) report(server string, c *config) {
 	}
 	if len(changed) > 0 {
 		v.warn(server, codeChanged, fmt.Sprintf(
-			"the definition has changed since it was accepted or first seen, and is %s: %s. Read it (grapnel plugin call PLUGIN %s), then put the fingerprint into servers.%s.accept", done, mcpclient.First(changed), toolsTool, server))
+			"the definition has changed since it was accepted or first seen, and is %s: %s. Read it (grapnel plugin call PLUGIN %s), then put the hash into servers.%s.accept", done, mcpclient.First(changed), toolsTool, server))
 	}
 	if len(unknown) > 0 {
 		v.warn(server, codeUnknown, fmt.Sprintf(
-			"nobody has accepted the definition, and it is withheld (unknown: withhold): %s. Read it (grapnel plugin call PLUGIN %s), then put the fingerprint into servers.%s.accept", mcpclient.First(unknown), toolsTool, server))
+			"nobody has accepted the definition, and it is withheld (unknown: withhold): %s. Read it (grapnel plugin call PLUGIN %s), then put the hash into servers.%s.accept", mcpclient.First(unknown), toolsTool, server))
 	}
 }
 
@@ -159,19 +161,23 @@ func (v *verdict) warn(server, code, message string) {
 	v.diagnostics = append(v.diagnostics, phases.Diagnostic{Code: code, Severity: phases.SeverityWarning, Message: "server " + server + ": " + message, SafeForUser: true})
 }
 
-// fingerprint is that of manifests without a key, so that both can be compared.
-func fingerprint(v any) string {
+// hashOf is the hash of manifests without a key, so that both can be compared.
+func hashOf(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return "" // a schema is JSON
 	}
-	return manifest.FingerprintJSON(raw, nil)
+	return manifest.HashRaw(raw, nil)
 }
 
 // exposed is the name of a tool for models, which take letters, digits, _ and - only.
 func exposed(server, tool string) string {
-	return server + separator + strings.NewReplacer(".", "_", "/", "_").Replace(tool)
+	return server + separator + normal(tool)
 }
+
+// normal makes one name of those of a server's tools that a model cannot tell apart. What is known of a tool is known
+// under it.
+func normal(tool string) string { return strings.NewReplacer(".", "_", "/", "_").Replace(tool) }
 
 // memory is what was seen first, by server and name. The host keeps it, where no server can change it.
 type memory struct{ host phases.Host }

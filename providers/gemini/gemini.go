@@ -15,6 +15,8 @@ package gemini
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,14 +114,14 @@ func NewCache(r providers.Request, ttl time.Duration) (key string, config *genai
 type builder struct{ *providers.Layout }
 
 func (b builder) cacheKey(r providers.Request) string {
-	h := digest.NewHasher(nil)
+	h := sha256.New()                                                     // the provider sends what is cached under the key, whatever the request has
 	write := func(s string) { _, _ = fmt.Fprintf(h, "%d:%s", len(s), s) } // a hash never fails
 	write(r.Model)
 	write(r.Prompt.StableText)
 	for i := range b.Tools {
 		write(b.Tools[i].Text)
 	}
-	return h.Sum()
+	return digest.PrefixSHA256 + hex.EncodeToString(h.Sum(nil))
 }
 
 func (b builder) tools() []*genai.Tool {

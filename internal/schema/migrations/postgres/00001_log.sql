@@ -48,16 +48,16 @@ CREATE TABLE chains (
     UNIQUE (thread_id, workspace_id)
 );
 
--- Texts of prompts, kept only where the operator says so. hash is the SHA-256 of
--- the text, fingerprint what manifests name it by. Each chain whose records name a
+-- Texts of prompts, kept only where the operator says so. hash is what manifests
+-- name it by, the SHA-256 of the text or its HMAC; sha256 is the former in any case. Each chain whose records name a
 -- text has a row of text_uses for each actor, with the ids of the first and the last of
 -- them: a text without one may go.
 CREATE TABLE texts (
     id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    fingerprint TEXT COLLATE "C" NOT NULL,
     hash        TEXT COLLATE "C" NOT NULL,
+    sha256      TEXT COLLATE "C" NOT NULL,
     text        TEXT NOT NULL,
-    UNIQUE (fingerprint, hash)
+    UNIQUE (hash, sha256)
 );
 CREATE TABLE text_uses (
     text_id  BIGINT NOT NULL REFERENCES texts (id),

@@ -46,16 +46,16 @@ CREATE TABLE chains (
     UNIQUE (thread_id, workspace_id)
 );
 
--- Texts of prompts, kept only where the operator says so. hash is the SHA-256 of
--- the text, fingerprint what manifests name it by. Each chain whose records name a
+-- Texts of prompts, kept only where the operator says so. hash is what manifests
+-- name it by, the SHA-256 of the text or its HMAC; sha256 is the former in any case. Each chain whose records name a
 -- text has a row of text_uses for each actor, with the ids of the first and the last of
 -- them: a text without one may go.
 CREATE TABLE texts (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    fingerprint TEXT NOT NULL,
     hash        TEXT NOT NULL,
+    sha256      TEXT NOT NULL,
     text        TEXT NOT NULL,
-    UNIQUE (fingerprint, hash)
+    UNIQUE (hash, sha256)
 );
 CREATE TABLE text_uses (
     text_id  INTEGER NOT NULL REFERENCES texts (id),
