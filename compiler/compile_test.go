@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/digest/digesttest"
 	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -71,6 +72,7 @@ func TestUnstable(t *testing.T) {
 		}
 	}
 	first := inSession(mustCompile(t, rules("one", nil, false, nil)))
+	const heading, long = "## rules\n\n", "Ask before you delete a file. Ask before you send a letter. Ask before you buy a thing."
 	moved := inSession(mustCompile(t, rules("two", nil, true, first)))
 	other := *first
 	other.SameSession = false
@@ -83,6 +85,7 @@ func TestUnstable(t *testing.T) {
 		{"first prompt", rules("one", nil, true, nil), stable, false},
 		{"unchanged", rules("one", nil, true, first), stable, false},
 		{"changed", rules("two", nil, false, first), stable, true},
+		{"changed under the same fingerprint", rules(digesttest.Collide(heading+long, 16)[len(heading):], nil, false, inSession(mustCompile(t, rules(long, nil, false, nil)))), stable, true},
 		{"changed since another session", rules("two", nil, true, &other), stable, false},
 		{"changed and moved", rules("two", nil, true, first), dynamic, true},
 		{"stays moved", rules("two", nil, true, moved), dynamic, false},

@@ -31,7 +31,7 @@ func threeSections(t testing.TB) Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before.Sections[len(before.Sections)-2].Fingerprint = "another c"
+	before.Sections[len(before.Sections)-2].Hash = "another c"
 	m := before.Manifest()
 	in.Previous = &compiler.Previous{Outline: m.Outline()}
 	out, err := compiler.Compile(in)

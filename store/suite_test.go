@@ -83,6 +83,7 @@ func runSuite(t *testing.T, s suite) {
 		{"texts or nothing", s.testTextsOrNothing},
 		{"no text without its manifest", s.testNoTextWithoutManifest},
 		{"altered text", s.testAlteredText},
+		{"colliding texts", s.testCollidingTexts},
 		{"opened at once", s.testOpenedAtOnce},
 		{"newer schema", s.testNewerSchema},
 		{"newer manifest", s.testNewerManifest},

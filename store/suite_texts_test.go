@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/digest/digesttest"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -101,6 +103,36 @@ func (x suite) testAlteredText(t *testing.T) {
 	fillThread(t, s, "w", "t", 1, 3)
 	wantGood(t, s, 3)
 	storetest.Exec(t, dsn, "UPDATE texts SET text = 'something else' WHERE text = '"+sectionText(4)+"'")
+	got := verify(t, s, manifest.VerifyOptions{})
+	if want := (manifest.Bad{ManifestID: sampleID(0), Seq: 0, Reason: manifest.BadFingerprint}); got.FirstBad == nil || *got.FirstBad != want {
+		t.Errorf("verdict %+v, want %+v", got, want)
+	}
+}
+
+// testCollidingTexts: two texts of one fingerprint are kept and found apart, and one in the place of the other is noticed,
+// whatever else in the database is changed with it.
+func (x suite) testCollidingTexts(t *testing.T) {
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{})
+	text := "## Section 0\n\n" + strings.Repeat("Ask before you delete a file. ", 4)
+	texts := []string{text, digesttest.Collide(text, 16)}
+	for n, text := range texts {
+		m := sample("w", "t", n)
+		m.Sections = m.Sections[:1]
+		m.Sections[0].Fingerprint, m.Sections[0].Hash = manifest.Fingerprint(text, nil), manifest.Hash(text, nil)
+		keep(t, s, m, manifest.Text{Hash: m.Sections[0].Hash, Text: text})
+	}
+	for n, want := range texts {
+		if got, err := s.Text(t.Context(), manifest.Hash(want, nil)); err != nil || got != want {
+			t.Errorf("text %q, %v; want %q", got, err, want)
+		}
+		if got := found(t, s, store.Query{Text: want}); !slices.Equal(got, []int{n}) {
+			t.Errorf("text %d is found in %v", n, got)
+		}
+	}
+	wantGood(t, s, 2)
+	storetest.Exec(t, dsn, fmt.Sprintf("UPDATE texts SET text = '%s', sha256 = '%s' WHERE hash = '%s'",
+		texts[1], manifest.Hash(texts[1], nil), manifest.Hash(texts[0], nil)))
 	got := verify(t, s, manifest.VerifyOptions{})
 	if want := (manifest.Bad{ManifestID: sampleID(0), Seq: 0, Reason: manifest.BadFingerprint}); got.FirstBad == nil || *got.FirstBad != want {
 		t.Errorf("verdict %+v, want %+v", got, want)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/digest/digesttest"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -119,5 +120,21 @@ func TestKeyOfCustomInput(t *testing.T) {
 				t.Errorf("keys are %q and %q", a, b)
 			}
 		})
+	}
+}
+
+// TestCollidingQuestions: texts of one fingerprint are two questions.
+func TestCollidingQuestions(t *testing.T) {
+	t.Parallel()
+	vary := NewVary(phases.Custom("x.test.look", "in tests", 0), []string{"input.a"})
+	text := strings.Repeat("What did we say about the budget? ", 3)
+	cache := New()
+	for _, asked := range []string{text, digesttest.Collide(text, 8)} {
+		key := vary.AppendKey(nil, Question{Context: &phases.Context{}, Input: &phases.CustomInput{Fields: []byte(`{"a":"` + asked + `"}`)}})
+		found, epoch := cache.Get(key, 1)
+		if found != nil {
+			t.Errorf("%q is answered with what was said to another text", asked)
+		}
+		cache.Put(string(key), epoch, &Answer{Incarnation: 1})
 	}
 }

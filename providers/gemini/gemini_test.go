@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/internal/digest/digesttest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
 	"github.com/grapnelhq/grapnel/providers/internal/providerstest"
@@ -172,6 +174,10 @@ func TestCacheKey(t *testing.T) {
 		{"dynamic part", func(r *providers.Request) { r.Prompt.DynamicText = "## Other\n\ntext" }, true},
 		{"history", func(r *providers.Request) { r.History = history.Window{} }, true},
 		{"stable part", func(r *providers.Request) { r.Prompt.StableText += "!" }, false},
+		{"stable part of the same fingerprint", func(r *providers.Request) {
+			lead := fmt.Sprintf("%d:%s%d:", len(r.Model), r.Model, len(r.Prompt.StableText))
+			r.Prompt.StableText = digesttest.Collide(lead+r.Prompt.StableText, (len(lead)/8+1)*8)[len(lead):]
+		}, false},
 		{"model", func(r *providers.Request) { r.Model = "gemini-3-pro" }, false},
 		{"tools", func(r *providers.Request) { r.Tools = r.Tools[1:] }, false},
 	}
