@@ -266,24 +266,31 @@ func (c *compilation) further(pieces ...string) (fingerprint, hash string) {
 func (c *compilation) fingerprints() {
 	f, p := &c.out.Fingerprints, &c.out.Prompt
 	f.FingerprintKeyID = manifest.KeyID(c.in.FingerprintKey)
-	f.FingerprintDynamic, f.HashDynamic = c.sums(p.DynamicText)
 	f.FingerprintStable, f.HashStable = c.sums(p.StableText)
 	f.FingerprintFull, f.HashFull = c.further(strings.TrimPrefix(p.FullText, p.StableText))
-	f.FingerprintDynamicWithoutExtraSystem, f.HashDynamicWithoutExtraSystem = f.FingerprintDynamic, f.HashDynamic
-	isFacts := func(s *section) bool { return s.SectionID == sections.ExtraSystem }
-	if slices.ContainsFunc(c.sections, isFacts) {
-		var pieces []string
-		for _, s := range c.sections {
-			if part(&s.Section) != partDynamic || isFacts(s) {
-				continue
-			}
-			if len(pieces) > 0 {
-				pieces = append(pieces, join)
-			}
-			all := s.pieces()
-			pieces = append(pieces, all[:]...)
+	var pieces []string
+	size, facts, inside := 0, false, false
+	for _, s := range c.sections {
+		if part(&s.Section) != partDynamic {
+			continue
 		}
-		f.FingerprintDynamicWithoutExtraSystem, f.HashDynamicWithoutExtraSystem = c.sums(pieces...)
+		if s.SectionID == sections.ExtraSystem {
+			facts = true
+			continue
+		}
+		if inside = facts; len(pieces) > 0 {
+			pieces = append(pieces, join)
+			size += len(join)
+		}
+		all := s.pieces()
+		pieces = append(pieces, all[:]...)
+		size += s.size()
+	}
+	f.FingerprintDynamicWithoutExtraSystem, f.HashDynamicWithoutExtraSystem = c.sums(pieces...)
+	if inside { // other sections stand behind extra_system
+		f.FingerprintDynamic, f.HashDynamic = c.sums(p.DynamicText)
+	} else {
+		f.FingerprintDynamic, f.HashDynamic = c.further(p.DynamicText[size:])
 	}
 }
 
