@@ -161,7 +161,7 @@ type ModelBudget struct {
 type Manifest struct {
 	// KeepText keeps the prompt's text in the store.
 	KeepText bool `json:"keep_text,omitempty"`
-	// FingerprintKey keys fingerprints, so that short texts cannot be guessed.
+	// FingerprintKey keys hashes and fingerprints, so that short texts cannot be guessed.
 	FingerprintKey Secret `json:"fingerprint_key,omitzero"`
 	// ChainKey keys the hashes of kept manifests, so that nobody without it can forge the log.
 	ChainKey Secret `json:"chain_key,omitzero"`

@@ -72,9 +72,9 @@ var keyRules = map[string]rule{
 	"PhaseBudget.require": about("Subscriptions that must complete (succeeded, denied or cached), or the phase fails closed with `required_missing`, also if the plugin did not start. Background work (hooks of `turn.post_turn` and `session.end`, observers) never completes in its phase: naming it is an error. Default: none."),
 
 	"Manifest.keep_text":       about("Keeps the texts of prompts in the store, beside the manifests, each section once: `grapnel manifest show --text` shows them. Default: `false`."),
-	"Manifest.fingerprint_key": about("Keys fingerprints, so that short texts cannot be guessed from them. Default: none."),
+	"Manifest.fingerprint_key": about("Keys hashes and fingerprints, so that short texts cannot be guessed from them. Default: none."),
 	"Manifest.chain_key":       about("Keys the hashes of kept manifests: nobody without it can forge the log, and `grapnel manifest verify` needs it. Manifests from before there was a key stay valid in front of the others; a log that has used a key needs it for ever. Default: none."),
-	"Manifest.labels":          oneOf("`hash`: manifests have fingerprints of titles, labels, messages and paths instead of the texts. Default: `full`.", "full", "hash"),
+	"Manifest.labels":          oneOf("`hash`: manifests have hashes of titles, labels, messages and paths instead of the texts. Default: `full`.", "full", "hash"),
 	"Manifest.on_failure":      oneOf("What a turn does if its manifest cannot be kept. `warn`: it continues, and the loss is logged, counted and in its diagnostics (`manifest_not_kept`). `refuse`: there is no prompt. Default: `warn`.", "warn", "refuse"),
 
 	"Manifest.retention": about("What `grapnel manifest prune` takes away when it is given no rule: what is older, or not among the newest so many of its thread."),

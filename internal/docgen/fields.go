@@ -158,7 +158,7 @@ func groupOf(path string) string {
 	switch {
 	case nested:
 		return group
-	case strings.HasPrefix(path, "fingerprint_"):
+	case strings.HasPrefix(path, "fingerprint_"), strings.HasPrefix(path, "hash_"):
 		return "fingerprints"
 	case path == "content_hash", path == "prev", path == "hash":
 		return "integrity"

@@ -89,18 +89,18 @@ func TestCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none := manifest.Fingerprint("", nil)
+	none, hash := manifest.Fingerprint("", nil), manifest.Hash("", nil)
 	head := func(r manifest.Record) []string {
 		return []string{
 			"01JZ" + strings.Repeat("0", 22), "prompt", "2026-02-03T04:05:06.000000007Z", "w", "t<1>", "0", "u", "0", "", "user:ana", "scout", "", "",
-			"gemini", "gemini-3-pro", none, r.Index.Hash,
+			"gemini", "gemini-3-pro", none, hash, r.Index.Hash,
 		}
 	}
 	want := [][]string{
 		logexport.Columns(),
-		append(head(a), "0", "s0", "'=1+1", "house", "stable", "system", "5", "9", "3", "section", none),
-		append(head(a), "1", "s1", "a, \"b\"\nc", "house", "stable", "system", "5", "9", "3", "section", none),
-		append(head(sealed(t)), make([]string, 11)...),
+		append(head(a), "0", "s0", "'=1+1", "house", "stable", "system", "5", "9", "3", "section", none, hash),
+		append(head(a), "1", "s1", "a, \"b\"\nc", "house", "stable", "system", "5", "9", "3", "section", none, hash),
+		append(head(sealed(t)), make([]string, 12)...),
 	}
 	if diff := cmp.Diff(rows, want); diff != "" {
 		t.Errorf("rows (-got +want):\n%s", diff)

@@ -12,13 +12,13 @@ import (
 )
 
 // sectionColumns is how many of the columns are about a section.
-const sectionColumns = 11
+const sectionColumns = 12
 
 // Columns are the columns of the format CSV, those of the record first.
 func Columns() []string {
 	return strings.Fields(`manifest_id kind created_at workspace_id thread_id seq turn_id round session_id actor agent_id task_id mode
-		provider model fingerprint_full hash
-		position section_id title owner stability placement chars original_chars tokens cut_by fingerprint`)
+		provider model fingerprint_full hash_full hash
+		position section_id title owner stability placement chars original_chars tokens cut_by fingerprint section_hash`)
 }
 
 // rows writes one row for each section of a record, and for a record without sections one row without them.
@@ -29,7 +29,7 @@ func rows(w *csv.Writer, r manifest.Record) error {
 	}
 	record := []string{
 		m.ManifestID, string(m.Kind), m.CreatedAt.Format(time.RFC3339Nano), m.WorkspaceID, m.ThreadID, strconv.FormatUint(m.Seq, 10), m.TurnID,
-		strconv.Itoa(m.Round), m.SessionID, m.Actor, m.AgentID, m.TaskID, string(m.Mode), m.Cache.Provider, m.Cache.Model, m.FingerprintFull, m.Hash,
+		strconv.Itoa(m.Round), m.SessionID, m.Actor, m.AgentID, m.TaskID, string(m.Mode), m.Cache.Provider, m.Cache.Model, m.FingerprintFull, m.HashFull, m.Hash,
 	}
 	if len(m.Sections) == 0 {
 		return writeRow(w, append(record, make([]string, sectionColumns)...))
@@ -52,7 +52,7 @@ func cellsOf(s *manifest.Section) []string {
 	}
 	return []string{
 		strconv.Itoa(s.Position), s.SectionID, s.Title, s.Owner, string(s.Stability), string(s.Placement),
-		strconv.Itoa(s.Chars), strconv.Itoa(s.OriginalChars), tokens, cut, s.Fingerprint,
+		strconv.Itoa(s.Chars), strconv.Itoa(s.OriginalChars), tokens, cut, s.Fingerprint, s.Hash,
 	}
 }
 

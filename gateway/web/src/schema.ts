@@ -368,8 +368,8 @@ interface GetResult {
     details?: Json;
     /** details_bytes is the length of the details as canonical JSON. */
     details_bytes: number;
-    /** details_fingerprint is that of the details as canonical JSON; absent without details, and where they are here. */
-    details_fingerprint?: string;
+    /** details_hash is that of the details as canonical JSON; absent without details, and where they are here. */
+    details_hash?: string;
     /** event_kind is the plugin's word for what happened. */
     event_kind: string;
     /** phase is the phase that it came from. */
@@ -466,7 +466,7 @@ interface GetResult {
   calls?: {
     /** call_id is the host's id of the tool call; absent from other dispatches. */
     call_id?: string;
-    /** came is the fingerprint of the input as the host gave it, as canonical JSON. */
+    /** came is the hash of the input as the host gave it, as canonical JSON. */
     came: string;
     /** decided_by are the subscriptions behind the verdict, in order; absent without one. */
     decided_by?: {
@@ -489,7 +489,7 @@ interface GetResult {
     tool?: string;
     /** verdict is the decision; absent where no hook decided. */
     verdict?: string;
-    /** went is the fingerprint of the input after all rewrites. */
+    /** went is the hash of the input after all rewrites. */
     went: string;
   }[];
   /** compiler_version changes when the same input would give another prompt; empty in the record of an erasure. */
@@ -563,13 +563,23 @@ interface GetResult {
   generation: number;
   /** hash is the hash of this record with this field empty. */
   hash: string;
+  /** hash_dynamic is the hash of the dynamic part. */
+  hash_dynamic: string;
+  /** hash_dynamic_without_extra_system is the hash of the dynamic part without the section extra_system, which changes with the date. */
+  hash_dynamic_without_extra_system: string;
+  /** hash_full is the hash of both parts with the boundary between them. */
+  hash_full: string;
+  /** hash_stable is the hash of the stable part. */
+  hash_stable: string;
+  /** hash_tools is the hash of the tool list. */
+  hash_tools: string;
   /** history is the conversation that the host sends behind the prompt; absent where it did not say. */
   history?: null | {
     /** cut is how many were left out; absent if none. */
     cut?: number;
     /** entries is how many messages are sent. */
     entries: number;
-    /** hash is the fingerprint of all of them in order. */
+    /** hash is that of all of them in order. */
     hash: string;
     /** repaired is how many were changed so that the provider accepts them; absent if none. */
     repaired?: number;
@@ -580,7 +590,7 @@ interface GetResult {
   hook_sources: {
     /** The run that a cached answer came from; empty for a fresh one. */
     cached_from: string;
-    /** Fingerprint of the contribution as canonical JSON. */
+    /** The SHA-256 of the contribution as canonical JSON. */
     contribution_hash: string;
     /** The plugin's id of the contribution, or `SUBSCRIPTION#INDEX`. */
     contribution_id: string;
@@ -607,7 +617,7 @@ interface GetResult {
   }[];
   /** host_tools are the tools that the host offers beside them, by name; absent without any. */
   host_tools?: {
-    /** hash is the hash of its definition; empty where the host gave only the name. */
+    /** hash is the SHA-256 of its definition; empty where the host gave only the name. */
     hash: string;
     /** name is the name that the model calls. */
     name: string;
@@ -685,6 +695,8 @@ interface GetResult {
     contribution_id: string;
     /** fingerprint is that of its text. */
     fingerprint: string;
+    /** hash is the SHA-256 of its text. */
+    hash: string;
     /** owner is the subscription that it is from. */
     owner: string;
     /** type says what kind of reminder it is. */
@@ -804,8 +816,10 @@ interface GetResult {
       /** owner is a plugin's name, "builtin" or "host". */
       owner: string;
     }[];
-    /** fingerprint is that of the rendered section, heading included. */
+    /** fingerprint is that of the rendered section, heading included: a short name of it, which others can forge. */
     fingerprint: string;
+    /** hash is the SHA-256 of the rendered section, heading included. */
+    hash: string;
     /** original_chars is the length before any cut. */
     original_chars: number;
     /** owner is a plugin's name, "builtin" or "host". */
@@ -859,7 +873,7 @@ interface GetResult {
   tools: {
     /** bundle_id is the bundle that brought it; empty for the host's own. */
     bundle_id: string;
-    /** hash is the hash of its definition; empty where that is not known. */
+    /** hash is the SHA-256 of its definition; empty where that is not known. */
     hash: string;
     /** hidden_domain is the domain that has to be requested before the tool is offered; empty for a tool that is. */
     hidden_domain?: string;
@@ -1561,6 +1575,7 @@ export interface Methods {
           owner: string;
         }[];
         fingerprint: string;
+        hash: string;
         original_chars: number;
         owner: string;
         placement: "system" | "system_message" | "user_message";
@@ -1600,7 +1615,7 @@ export interface Methods {
         kind: string;
         value: string;
       }[];
-      /** a whole section with its heading, or a whole prompt: it is found by its fingerprint, kept or not */
+      /** a whole section with its heading, or a whole prompt: it is found by its hash, kept or not */
       text?: string;
       /** only manifests of this thread */
       thread_id?: string;
@@ -1616,6 +1631,7 @@ export interface Methods {
       records: First[];
       texts: {
         fingerprint: string;
+        hash: string;
         manifest_id: string;
         owners: string[];
         section_id: string;
@@ -1725,7 +1741,7 @@ export interface Methods {
   "manifest/text": {
     params: GetParams;
     result: {
-      /** whether each text is there and has the fingerprint of its section */
+      /** whether each text is there and has the hash of its section */
       checked: boolean;
       manifest_id: string;
       /** in the order of the prompt */
@@ -1775,7 +1791,7 @@ export interface Methods {
       allow_unkeyed?: boolean;
       /** the hash of a manifest that must be there, as kept from an earlier verify */
       head?: string;
-      /** a text that some manifest must have the fingerprint of */
+      /** a text that some manifest must have the hash of */
       text?: string;
       /** only manifests of this thread */
       thread_id?: string;

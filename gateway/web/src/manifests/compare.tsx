@@ -90,7 +90,7 @@ export function pairs(a: Section[], b: Section[]): Pair[] {
 
 function SideBySide({ a, b }: { a: Manifest; b: Manifest }): JSX.Element {
   const list = pairs(a.sections, b.sections);
-  const [open, setOpen] = useState(list.find((p) => p.a && p.b && p.a.fingerprint !== p.b.fingerprint)?.id ?? "");
+  const [open, setOpen] = useState(list.find((p) => p.a && p.b && p.a.hash !== p.b.hash)?.id ?? "");
   if (list.length === 0) return <Empty title="Neither record has a prompt" />;
   const chosen = list.find((p) => p.id === open);
   return (
@@ -110,7 +110,7 @@ function SideBySide({ a, b }: { a: Manifest; b: Manifest }): JSX.Element {
 const size = (s?: Section): string => (s ? `${number(s.tokens ?? s.chars)} ${s.tokens == null ? "ch" : "tok"}` : "–");
 
 function How({ pair: { a, b } }: { pair: Pair }): JSX.Element {
-  const [tone, word]: [Tone, string] = !a ? ["good", "added"] : !b ? ["bad", "removed"] : a.fingerprint !== b.fingerprint ? ["warn", "changed"] : a.position !== b.position ? ["info", "moved"] : ["plain", "same"];
+  const [tone, word]: [Tone, string] = !a ? ["good", "added"] : !b ? ["bad", "removed"] : a.hash !== b.hash ? ["warn", "changed"] : a.position !== b.position ? ["info", "moved"] : ["plain", "same"];
   return <Tag tone={tone}>{word}</Tag>;
 }
 

@@ -11,7 +11,7 @@ import { useCall, useTitle } from "../ui/use";
 const terms: [string, string, string][] = [
   ["section", "Section", "agents_md"],
   ["plugin", "Plugin, or plugin@version", "house@1.0.0"],
-  ["fingerprint", "Fingerprint", "xxh64:…"],
+  ["hash", "Hash or fingerprint", "sha256:…"],
   ["tool", "Tool", "shell"],
   ["diagnostic", "Diagnostic", "truncated"],
 ];
@@ -67,10 +67,10 @@ function Found({ found }: { found: import("../rpc").Result<"manifest/find"> }): 
         { name: "Workspace", wide: true, cell: (r) => <Shown text={r.workspace_id || "–"} /> },
       ]} />
       {found.texts.length > 0 && (
-        <Table label="Texts that hold the sentence" rows={found.texts} rowKey={(t) => t.fingerprint} columns={[
+        <Table label="Texts that hold the sentence" rows={found.texts} rowKey={(t) => t.hash} columns={[
           { name: "Section", cell: (t) => <a href={address(["manifests", t.manifest_id], { section: t.section_id })}><Shown text={t.section_id} /></a> },
           { name: "Owners", cell: (t) => <Shown text={t.owners.join(", ")} /> },
-          { name: "Fingerprint", wide: true, cell: (t) => <code>{t.fingerprint}</code> },
+          { name: "Fingerprint", wide: true, cell: (t) => <code title={t.hash}>{t.fingerprint}</code> },
         ]} />
       )}
     </>

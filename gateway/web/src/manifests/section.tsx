@@ -20,6 +20,7 @@ export function SectionDetail({ m, section: s }: { m: Manifest; section: Section
         ["Where", s.stability + ", " + s.placement.replaceAll("_", " ")],
         ["Length", `${number(s.chars)} characters` + (s.tokens == null ? "" : `, ${number(s.tokens)} tokens`)],
         ["Fingerprint", <code title={s.fingerprint}>{short(s.fingerprint, 20)}</code>],
+        ["Hash", <code title={s.hash}>{short(s.hash, 24)}</code>],
         ["Sources", s.source_refs.length === 0 ? "–" : <ul>{s.source_refs.map((r, i) => <li key={i}>{r.kind} <Shown text={r.label || r.id || ""} /></li>)}</ul>],
       ]} />
       {s.truncation && (

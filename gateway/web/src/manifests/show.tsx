@@ -146,8 +146,8 @@ function facts(m: Manifest): [string, JSX.Element | string][] {
   return [
     ["Manifest", <code>{m.manifest_id}</code>], ["Place in the thread", number(m.seq)], ["Workspace", <Shown text={m.workspace_id || "–"} />],
     ["Session", <Shown text={m.session_id || "–"} />], ["Actor", <Shown text={m.actor ?? "–"} />], ["Profile", <Shown text={m.profile} />], ["Round", number(m.round)],
-    ["Hash", hash(m.hash)], ["Hash of the one before", hash(m.prev)], ["Content hash", hash(m.content_hash)], ["Whole prompt", hash(m.fingerprint_full)],
-    ["Stable part", hash(m.fingerprint_stable)], ["Dynamic part", hash(m.fingerprint_dynamic)], ["Tools", hash(m.fingerprint_tools)],
+    ["Hash", hash(m.hash)], ["Hash of the one before", hash(m.prev)], ["Content hash", hash(m.content_hash)], ["Whole prompt", hash(m.hash_full)],
+    ["Stable part", hash(m.hash_stable)], ["Dynamic part", hash(m.hash_dynamic)], ["Tools", hash(m.hash_tools)],
     ["Provider, model", <Shown text={[m.cache.provider, m.cache.model].filter(Boolean).join(", ") || "–"} />],
     ["Cache key", <code><Shown text={m.cache.plan.key ?? "–"} /></code>],
     ["Breakpoints", <Shown text={m.cache.plan.breakpoints?.map((b) => b.section_id || b.after).join(", ") || "–"} />],
