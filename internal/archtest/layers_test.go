@@ -45,6 +45,7 @@ const layers = `
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;
 
 	# Documents and pure cores.
+	internal/digest < internal/digest/digesttest;
 	phases, internal/digest, github.com/google/jsonschema-go < manifest;
 	phases, github.com/goccy/go-yaml, github.com/google/jsonschema-go < config;
 	phases, internal/text < internal/sections;

@@ -98,8 +98,8 @@ func TestCSV(t *testing.T) {
 	}
 	want := [][]string{
 		logexport.Columns(),
-		append(head(a), "0", "s0", "'=1+1", "house", "stable", "system", "5", "9", "3", "section", none, hash),
-		append(head(a), "1", "s1", "a, \"b\"\nc", "house", "stable", "system", "5", "9", "3", "section", none, hash),
+		append(head(a), "0", "s0", "'=1+1", "house", "stable", "system", "5", "9", "3", "section", hash, none),
+		append(head(a), "1", "s1", "a, \"b\"\nc", "house", "stable", "system", "5", "9", "3", "section", hash, none),
 		append(head(sealed(t)), make([]string, 12)...),
 	}
 	if diff := cmp.Diff(rows, want); diff != "" {

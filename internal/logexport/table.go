@@ -18,7 +18,7 @@ const sectionColumns = 12
 func Columns() []string {
 	return strings.Fields(`manifest_id kind created_at workspace_id thread_id seq turn_id round session_id actor agent_id task_id mode
 		provider model fingerprint_full hash_full hash
-		position section_id title owner stability placement chars original_chars tokens cut_by fingerprint section_hash`)
+		position section_id title owner stability placement chars original_chars tokens cut_by section_hash fingerprint`)
 }
 
 // rows writes one row for each section of a record, and for a record without sections one row without them.
@@ -52,7 +52,7 @@ func cellsOf(s *manifest.Section) []string {
 	}
 	return []string{
 		strconv.Itoa(s.Position), s.SectionID, s.Title, s.Owner, string(s.Stability), string(s.Placement),
-		strconv.Itoa(s.Chars), strconv.Itoa(s.OriginalChars), tokens, cut, s.Fingerprint, s.Hash,
+		strconv.Itoa(s.Chars), strconv.Itoa(s.OriginalChars), tokens, cut, s.Hash, s.Fingerprint,
 	}
 }
 

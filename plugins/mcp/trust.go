@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/mcpclient"
-	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -72,8 +71,12 @@ func judge(name string, c *config, l *mcpclient.Listing, seen map[string]string)
 	for i := range l.Tools {
 		t := &l.Tools[i]
 		j := judged{own: t.Name, tool: phases.Tool{Name: exposed(name, t.Name), Description: t.Description, InputSchema: t.Schema}}
-		if first := taken[j.tool.Name]; first != "" || len(j.tool.Name) > maxToolName {
-			lost = append(lost, t.Name+words.If(first != "", fmt.Sprintf(" (%s is %s)", j.tool.Name, first)))
+		switch first := taken[j.tool.Name]; {
+		case first != "":
+			lost = append(lost, fmt.Sprintf("%s (%s is %s)", t.Name, j.tool.Name, first))
+			continue
+		case len(j.tool.Name) > maxToolName:
+			lost = append(lost, t.Name)
 			continue
 		}
 		taken[j.tool.Name] = t.Name
