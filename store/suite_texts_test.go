@@ -66,8 +66,12 @@ func (x suite) testTextsOrNothing(t *testing.T) {
 	s := open(t, dsn, store.Options{})
 	good := manifest.Text{Hash: manifest.Hash("good", nil), Text: "good"}
 	for _, bad := range []manifest.Text{
-		{Hash: manifest.Hash("a\x00", nil), Text: "a\x00"}, {Hash: manifest.Hash("\xff", nil), Text: "\xff"}, {Text: "no address"},
-		{Hash: "hmac-\x00", Text: "a"}, {Hash: good.Hash, Text: "another text"}, {Hash: manifest.Fingerprint("a", nil), Text: "a"},
+		{Hash: manifest.Hash("a\x00", nil), Text: "a\x00"},
+		{Hash: manifest.Hash("\xff", nil), Text: "\xff"},
+		{Text: "no address"},
+		{Hash: "hmac-\x00", Text: "a"},
+		{Hash: good.Hash, Text: "another text"},
+		{Hash: manifest.Fingerprint("a", nil), Text: "a"},
 	} {
 		wantCode(t, s.Append(t.Context(), sample("w", "t", 0), []manifest.Text{good, bad}), store.CodeInvalid)
 	}
