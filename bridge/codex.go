@@ -46,6 +46,9 @@ func encodeCodex(e *Event, o *Outcome) any {
 		if o.Verdict != "" {
 			return claudeAnswer{Decision: "block", Reason: o.Reason}
 		}
+		if e.Step == StepStop {
+			return nil // its schema has no text for the model
+		}
 	case StepToolCall:
 		switch {
 		case o.Verdict == phases.VerdictAsk:

@@ -216,7 +216,7 @@ func (e *Event) check() error {
 
 // Encode writes the host's own answer: one JSON object, or nothing if there is nothing to say.
 func Encode(e *Event, o *Outcome) ([]byte, error) {
-	answer := hosts[e.Host].encode(e, o)
+	answer := hosts[e.Host].encode(e, o.filled())
 	if answer == nil {
 		return nil, nil
 	}

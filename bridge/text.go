@@ -9,10 +9,42 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 const cannotAsk = "a person must allow it, and this host's hooks cannot ask: "
+
+const (
+	noReason   = "a hook refused this and gave no reason"
+	nothing    = "(removed by a hook)"
+	notObject  = "a hook rewrote the arguments to what is not an object, and this host takes no other"
+	blankRunes = "\ufeff" // what JavaScript trims besides white space
+)
+
+// isBlank reports whether a host takes a text for none.
+func isBlank(text string) bool {
+	return strings.TrimSpace(strings.Trim(strings.TrimSpace(text), blankRunes)) == ""
+}
+
+// filled returns the outcome with a text wherever a host needs one: an answer with a blank reason or result is a failed
+// hook for some hosts, and what was refused or erased would go on.
+func (o *Outcome) filled() *Outcome {
+	f := *o
+	if f.Verdict == "" && f.Arguments != nil && !bytes.HasPrefix(bytes.TrimSpace(f.Arguments), []byte("{")) {
+		f.Verdict, f.Reason, f.Arguments = phases.VerdictDeny, notObject, nil
+	}
+	if f.Verdict != "" && isBlank(f.Reason) {
+		f.Reason = noReason
+	}
+	if f.Result != nil && isBlank(*f.Result) {
+		f.Result = new(nothing)
+	}
+	if isBlank(f.Context) {
+		f.Context = ""
+	}
+	return &f
+}
 
 // toRead tells the model the rewritten result, for hosts that cannot replace results.
 func toRead(result string) string { return "the result of the tool is to be read as: " + result }
