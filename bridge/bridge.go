@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,9 @@ const (
 	mostSessions = 1024
 	idleTime     = time.Hour
 )
+
+// codeReplaced is what answers of plugins have for the same.
+const codeReplaced = "text_replaced"
 
 // ErrTooMany is the error for an event of a new session while too many other sessions have a turn under way.
 var ErrTooMany = errors.New("too many sessions have a turn under way")
@@ -83,6 +87,9 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *Event) (Ou
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	where.Epoch = s.epoch
+	if e.Step != StepPrompt && e.Step != StepSubagent && s.turn != nil {
+		e.remark(s.turn)
+	}
 	switch e.Step {
 	case StepPrompt:
 		return b.prompt(ctx, s, where, e)
@@ -242,6 +249,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if err != nil {
 		return Outcome{}, err
 	}
+	e.remark(begun)
 	p, err := begun.Prompt(ctx)
 	if refused, ok := errors.AsType[*loop.Refused](err); ok {
 		return Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error())}, ignore(begun.Done(ctx, "", err), err)
@@ -260,6 +268,16 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		err = begun.ReportRequest([]manifest.RequestChange{*cut})
 	}
 	return Outcome{Context: text}, err
+}
+
+// remark puts it on record that the plugins saw another text than the host has.
+func (e *Event) remark(t *loop.Turn) {
+	if e.Replaced > 0 {
+		t.Remark(phases.Diagnostic{
+			Code: codeReplaced, Severity: phases.SeverityWarning,
+			Message: fmt.Sprintf("%d characters of the payload of %s were NUL, half of a character or not UTF-8; U+FFFD stands for each", e.Replaced, e.Name),
+		})
+	}
 }
 
 // begin begins a turn whose message nobody has judged yet.
@@ -287,6 +305,7 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 	if err != nil {
 		return Outcome{}, err
 	}
+	e.remark(t)
 	out, err := s.judge(ctx, t, e)
 	if phases.CodeOf(err) == phases.CauseBudgetExhausted {
 		if t, _, err = b.turnOf(ctx, s, where, e, whole); err != nil {
@@ -334,7 +353,7 @@ func check(ctx context.Context, t *loop.Turn, e *Event) (Outcome, error) {
 			refused.Reason = refused.Error()
 		}
 		return Outcome{Verdict: refused.Verdict, Reason: cmp.Or(refused.Reason, refused.Error())}, nil
-	case !bytes.Equal(checked.Arguments, e.Call.Arguments):
+	case !bytes.Equal(checked.Arguments, e.Call.Arguments) || e.Replaced > 0 && checked.Arguments != nil: // what was judged is what runs
 		return Outcome{Arguments: checked.Arguments}, nil
 	}
 	return Outcome{}, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -47,10 +48,12 @@ func decodeCursor(p *cursorPayload) (Event, error) {
 	if p.Dir == "" && len(p.Roots) > 0 {
 		p.Dir = p.Roots[0]
 	}
-	if err := p.own(); err != nil {
+	replaced, err := p.own()
+	if err != nil {
 		return Event{}, err
 	}
 	e := p.event(cursorSteps[p.Event])
+	e.Replaced = replaced
 	e.TurnID, e.AgentID, e.Took = p.Generation, p.Subagent, time.Duration(p.Took*float64(time.Millisecond))
 	switch p.Event {
 	case "postToolUse":
@@ -74,8 +77,8 @@ func decodeCursor(p *cursorPayload) (Event, error) {
 	return e, nil
 }
 
-// own gives the events of one tool the tool's name and arguments.
-func (p *cursorPayload) own() (err error) {
+// own gives the events of one tool the tool's name and arguments, and returns how many characters of these were replaced.
+func (p *cursorPayload) own() (replaced int, err error) {
 	switch p.Event {
 	case "beforeShellExecution":
 		p.Tool = "Shell"
@@ -85,12 +88,16 @@ func (p *cursorPayload) own() (err error) {
 		p.Arguments, err = json.Marshal(map[string]string{"file_path": p.File})
 	case "beforeMCPExecution":
 		p.Tool = "MCP:" + p.Tool
-		p.Arguments = json.RawMessage(textOf(p.Arguments)) // JSON in a text
+		p.Arguments, replaced = jsonscan.Repair([]byte(textOf(p.Arguments))) // JSON in a text
+		switch {
+		case len(p.Arguments) == 0:
+		case !json.Valid(p.Arguments):
+			err = errors.New("the arguments of the tool are not JSON")
+		default:
+			err = jsonscan.Unique(p.Arguments)
+		}
 	}
-	if len(p.Arguments) > 0 && !json.Valid(p.Arguments) {
-		return errors.New("the arguments of the tool are not JSON")
-	}
-	return err
+	return replaced, err
 }
 
 type cursorAnswer struct {

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -66,6 +66,8 @@ type Event struct {
 	IsError  bool
 	Took     time.Duration
 	Usage    phases.Usage
+	// Replaced is how many characters of the payload no text may hold, such as NUL: U+FFFD stands for each.
+	Replaced int
 }
 
 // Place returns the context of an event: the thread is the host's session.
@@ -114,7 +116,7 @@ var hosts = map[string]host{
 func decoder[P any](mapped func(p *P) (Event, error)) func(payload []byte) (Event, error) {
 	return func(payload []byte) (Event, error) {
 		var p P
-		if err := json.Unmarshal(payload, &p); err != nil {
+		if err := jsonscan.DecodeForeign(payload, &p); err != nil {
 			return Event{}, err
 		}
 		return mapped(&p)
@@ -181,14 +183,12 @@ func Decode(name string, payload []byte) (Event, error) {
 	if !ok {
 		return Event{}, fmt.Errorf("%w: %q is none of %s", ErrUnknownHost, name, strings.Join(Hosts(), ", "))
 	}
-	payload = bytes.TrimPrefix(payload, []byte("\ufeff"))
-	if !utf8.Valid(payload) {
-		return Event{}, errors.New("the payload is not UTF-8: what would be judged is not what would be done")
-	}
+	payload, replaced := jsonscan.Repair(bytes.TrimPrefix(payload, []byte("\ufeff")))
 	e, err := h.decode(payload)
 	if err != nil {
 		return Event{}, fmt.Errorf("the payload of %s: %w", name, err)
 	}
+	e.Replaced += replaced
 	if e.Host = name; e.Name == "" {
 		return Event{}, fmt.Errorf("the payload of %s names no event", name)
 	}

@@ -36,11 +36,11 @@ type (
 )
 
 func (g *Gateway) hookMethods() []rpc.Method {
-	return []rpc.Method{
-		method("hook/event", rpc.DispatchRight,
-			"Runs the phases that an event of an agent's hook stands for, and returns the answer that this agent takes; see docs/BRIDGES.md. POST /hook/HOST does the same for agents that call a server.",
-			g.hookEvent),
-	}
+	event := method("hook/event", rpc.DispatchRight,
+		"Runs the phases that an event of an agent's hook stands for, and returns the answer that this agent takes; see docs/BRIDGES.md. POST /hook/HOST does the same for agents that call a server.",
+		g.hookEvent)
+	event.Foreign = "payload"
+	return []rpc.Method{event}
 }
 
 func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult, error) {

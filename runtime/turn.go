@@ -403,6 +403,15 @@ func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string
 	return e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
 }
 
+// Remark puts a diagnostic of the host's on record: it stands in the turn's next record. A turn that has ended drops it.
+func (t *Turn) Remark(d phases.Diagnostic) {
+	if t.enter() != nil {
+		return
+	}
+	defer t.leave()
+	t.note(nil, d)
+}
+
 // ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round. A
 // host that knows only the sum puts it into the input of End instead. An error is ErrNothingCompiled, ErrTurnEnded,
 // ErrClosed, the sink's, or of [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -90,6 +91,8 @@ type Scanner struct {
 	MaxDepth int
 	// Flaw is the first duplicate name, lone surrogate or NUL since it was cleared.
 	Flaw error
+	// Repeated is the first duplicate name, with its line.
+	Repeated error
 }
 
 func (s *Scanner) syntax(want string) error {
@@ -129,13 +132,7 @@ func (s *Scanner) End() error {
 func (s *Scanner) Value(depth int) error {
 	switch c := s.Next(); {
 	case c == '{':
-		var seen Names
-		return s.Members(depth, func(from, to int) error {
-			if name := s.Text[from:to]; !seen.Add(name) {
-				s.notef("the name %.80s is there twice", name)
-			}
-			return s.Value(depth + 1)
-		})
+		return s.object(depth, func(string) (reflect.Type, error) { return nil, nil }) //nolint:nilnil // any type
 	case c == '[':
 		return s.Elements(depth, func() error { return s.Value(depth + 1) })
 	case c == '"':

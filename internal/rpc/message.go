@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -32,12 +33,15 @@ type message struct {
 // parse reads a message; its error refuses the whole message.
 //
 // Unlike encoding/json it refuses invalid UTF-8, duplicate names, lone surrogates and NULs in strings, and deep
-// nesting.
+// nesting; but for what a method checks itself ([Method.Foreign]), in a message that is not a batch.
 func parse(text []byte, l Limits) (message, *Error) {
-	if !utf8.Valid(text) {
+	s := jsonscan.Scanner{Text: text, MaxDepth: l.Depth}
+	valid := utf8.Valid(text)
+	if len(l.foreign) > 0 && (!valid || jsonscan.Depth(text) > l.Depth) {
+		s.MaxDepth = max(l.Depth, foreignDepth)
+	} else if !valid {
 		return message{}, Errorf(CodeParse, "the message is not valid UTF-8")
 	}
-	s := jsonscan.Scanner{Text: text, MaxDepth: l.Depth}
 	m := message{batch: s.Next() == '['}
 	var err error
 	if m.batch {
@@ -45,16 +49,20 @@ func parse(text []byte, l Limits) (message, *Error) {
 			if len(m.requests) == l.Batch {
 				return Errorf(CodeRequest, "the batch has more than %d requests", l.Batch)
 			}
-			r, err := parseRequest(&s, 1)
+			r, err := parseRequest(&s, 1, l)
 			m.requests = append(m.requests, r)
 			return err
 		})
 	} else {
 		m.requests = make([]request, 1)
-		m.requests[0], err = parseRequest(&s, 0)
+		m.requests[0], err = parseRequest(&s, 0, l)
 	}
 	if err == nil {
 		err = s.End()
+	}
+	if s.MaxDepth != l.Depth && (m.batch || l.foreign[m.requests[0].method] == "") { // nobody checks it
+		l.foreign = nil
+		return parse(text, l)
 	}
 	if err != nil {
 		return message{}, messageError(err, l)
@@ -76,8 +84,9 @@ func messageError(err error, l Limits) *Error {
 }
 
 // parseRequest reads a request. Its error is one of syntax.
-func parseRequest(s *jsonscan.Scanner, depth int) (request, error) {
+func parseRequest(s *jsonscan.Scanner, depth int, l Limits) (request, error) {
 	var r request
+	var flaw error // of the params
 	if s.Next() != '{' {
 		r.refuse(CodeRequest, "a request is an object")
 		return r, s.Value(depth)
@@ -98,11 +107,18 @@ func parseRequest(s *jsonscan.Scanner, depth int) (request, error) {
 			}
 		case "params":
 			r.takeParams(m)
+			flaw = m.flaw
 		default:
 			r.refuse(CodeRequest, "a request has no member "+clip(m.name))
 		}
 		return nil
 	})
+	if foreign := l.foreign[r.method]; err == nil && foreign != "" && len(r.params) > 0 && r.params[0] == '{' {
+		flaw = flawBeside(r.params, foreign)
+	}
+	if flaw != nil {
+		r.refuse(CodeInvalid, "params: "+flaw.Error())
+	}
 	switch {
 	case !version:
 		r.refuse(CodeRequest, `jsonrpc: it must be "2.0"`)
@@ -110,6 +126,25 @@ func parseRequest(s *jsonscan.Scanner, depth int) (request, error) {
 		r.refuse(CodeRequest, "method: it is missing")
 	}
 	return r, err
+}
+
+// foreignDepth bounds the depth of a message with a member that a method checks itself.
+const foreignDepth = 1000
+
+// flawBeside returns the first flaw of params outside a member.
+func flawBeside(params json.RawMessage, foreign string) error {
+	s := jsonscan.Scanner{Text: params, MaxDepth: math.MaxInt} // parse has bounded the depth
+	return eachMember(&s, 0, func(m member) error {
+		switch {
+		case m.duplicate:
+			return fmt.Errorf("the name %s is there twice", clip(m.name))
+		case m.name == foreign:
+			return nil
+		case !utf8.Valid(m.value):
+			return errors.New("it is not valid UTF-8")
+		}
+		return m.flaw
+	})
 }
 
 type member struct {
@@ -158,10 +193,6 @@ func (r *request) takeParams(m member) {
 	switch m.value[0] {
 	case 'n':
 	case '{', '[':
-		if m.flaw != nil {
-			r.refuse(CodeInvalid, "params: "+m.flaw.Error())
-			return
-		}
 		r.params = m.value
 	default:
 		r.refuse(CodeRequest, "params: they must be an object")

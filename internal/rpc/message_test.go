@@ -120,6 +120,36 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseForeign: a member that its method checks itself may have flaws, and nothing else of a message.
+func TestParseForeign(t *testing.T) {
+	t.Parallel()
+
+	l := Limits{Batch: 4, Depth: 8, foreign: map[string]string{"m": "p"}}
+	call := func(method, params string) string {
+		return `{"jsonrpc":"2.0","id":1,"params":` + params + `,"method":"` + method + `"}`
+	}
+	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	for _, flawed := range []string{`"\u0000"`, `"\ud800"`, "\"\xff\"", `{"a":1,"a":2}`, deep} {
+		for _, tt := range []struct {
+			text string
+			fine bool
+		}{
+			{call("m", `{"p":`+flawed+`}`), true},
+			{call("m", `{"q":1,"p":`+flawed+`}`), true},
+			{call("m", `{"p":1,"q":`+flawed+`}`), flawed == deep},
+			{call("m", `{"p":`+flawed+`,"p":1}`), false},
+			{call("m", `[`+flawed+`]`), flawed == deep || flawed[1] == 0xff},
+			{call("n", `{"p":`+flawed+`}`), false},
+			{`[` + call("n", `{"p":`+flawed+`}`) + `]`, false},
+		} {
+			m, bad := parse([]byte(tt.text), l)
+			if fine := bad == nil && m.requests[0].bad == nil; fine != tt.fine {
+				t.Errorf("%q: %v, %+v", tt.text, bad, m.requests)
+			}
+		}
+	}
+}
+
 // Wide texts must cost time and memory in proportion to their length.
 func TestParseWide(t *testing.T) {
 	t.Parallel()

@@ -217,6 +217,9 @@ type Method struct {
 	// within the limits, without duplicate names or invalid text. The context ends with the connection, or when a
 	// stopping gateway no longer waits. A panic is logged as an internal error.
 	Call func(ctx context.Context, c *Caller, params json.RawMessage) (any, error)
+	// Foreign is a member of the params that is the JSON of another program, which the method checks and mends itself:
+	// it may have duplicate names, invalid text, and more depth than a message. Empty for none.
+	Foreign string
 
 	in, out        reflect.Type // of params and result
 	params, result *jsonschema.Schema
@@ -305,6 +308,8 @@ type Limits struct {
 	Ping time.Duration
 	// Drain is how long stopping may take, calls in flight included. 10 s.
 	Drain time.Duration
+
+	foreign map[string]string // Method.Foreign of each method that has one
 }
 
 func (l Limits) sockets() int { return l.Connections + l.Connections/8 + 1 }

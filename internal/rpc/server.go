@@ -69,6 +69,7 @@ func New(o Options) (*Server, error) {
 	for _, origin := range o.Origins {
 		s.origins = append(s.origins, strings.ToLower(origin))
 	}
+	s.limits.foreign = map[string]string{}
 	s.quota = newQuota(s.limits, s.log)
 	problems := []error{CheckTokens(o.Tokens), checkAddresses(o)}
 	for _, m := range o.Methods {
@@ -105,6 +106,9 @@ func (s *Server) addMethod(m Method, o Options) error {
 		return fmt.Errorf("method %q: result: %w", m.Name, err)
 	}
 	s.methods[m.Name] = &m
+	if m.Foreign != "" {
+		s.limits.foreign[m.Name] = m.Foreign
+	}
 	return nil
 }
 
