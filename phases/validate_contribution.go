@@ -199,7 +199,11 @@ func (v *contributionCheck) json(field string, raw json.RawMessage, required boo
 		}
 		return
 	}
-	if err := jsonscan.Check(raw, MaxJSONDepth); err != nil {
+	err := jsonscan.Check(raw, MaxJSONDepth)
+	if err == nil {
+		err = jsonscan.Unique(raw)
+	}
+	if err != nil {
 		v.fail(field, err.Error())
 	}
 }

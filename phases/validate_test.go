@@ -269,6 +269,7 @@ func TestValidateContribution(t *testing.T) {
 		{"rewrite path", &phases.Rewrite{Path: "a", Value: raw(`1`)}, "path is not a JSON pointer"},
 		{"rewrite path text", &phases.Rewrite{Path: "/\xff", Value: raw(`1`)}, "path is not valid UTF-8"},
 		{"rewrite value", &phases.Rewrite{Path: "/a"}, "value is empty"},
+		{"rewrite with a name twice", &phases.Rewrite{Value: raw(`{"a":{"command":"ls","c\u006fmmand":"rm"}}`)}, `the name "command" is there twice`},
 		{"reminder", &phases.Reminder{Type: "a.b", Attributes: map[string]string{"n": "v"}}, ""},
 		{"reminder without type", &phases.Reminder{Text: "x"}, "type is not a name"},
 		{"reminder text", &phases.Reminder{Type: "t", Text: "\x00"}, "text holds a NUL"},

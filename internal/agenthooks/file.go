@@ -12,6 +12,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
 // File is a JSON file of a host, as text whose formatting is kept.
@@ -48,6 +49,11 @@ func (h *Host) parse(data []byte, hooks bool, key string) (*File, error) {
 	var err error
 	if f.root, err = hujson.Parse(bytes.Clone(text)); err != nil {
 		return nil, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	plain := f.root.Clone()
+	plain.Standardize()
+	if err := jsonscan.Unique(plain.Pack()); err != nil {
+		return nil, err
 	}
 	root, ok := f.root.Value.(*hujson.Object)
 	if !ok {
@@ -236,9 +242,9 @@ func (f *File) member(name string) *hujson.Object {
 	return o
 }
 
-// find is the value of a member; of several with one name it is the last, which counts.
+// find is the value of a member.
 func find(o *hujson.Object, name string) *hujson.Value {
-	for i := range slices.Backward(o.Members) {
+	for i := range o.Members {
 		if nameOf(&o.Members[i]) == name {
 			return &o.Members[i].Value
 		}

@@ -189,12 +189,14 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
-		"{\n  \"a\": 1\n  \"b\": 2\n}":          "line 3, column 3",
-		"{\"a\": ":                              "unexpected EOF",
-		"[]":                                    "a list where an object is expected",
-		"{\n\"hooks\": []}":                     "line 2: hooks is a list where an object is expected",
-		"{\n\"hooks\": {\n\"PreToolUse\": {}}}": "line 3: hooks.PreToolUse is an object where a list is expected",
-		"{\"hooks\": null}":                     "hooks is null where an object is expected",
+		"{\n  \"a\": 1\n  \"b\": 2\n}":           "line 3, column 3",
+		"{\"a\": ":                               "unexpected EOF",
+		"[]":                                     "a list where an object is expected",
+		"{\n\"hooks\": {}, // x\n\"hooks\": {}}": `line 3: the name "hooks" is there twice, first in line 2`,
+		"{\n\"mcpServers\": {\"a\": {},\n\"\\u0061\": {}}}": `line 3: the name "a" is there twice, first in line 2`,
+		"{\n\"hooks\": []}":                                 "line 2: hooks is a list where an object is expected",
+		"{\n\"hooks\": {\n\"PreToolUse\": {}}}":             "line 3: hooks.PreToolUse is an object where a list is expected",
+		"{\"hooks\": null}":                                 "hooks is null where an object is expected",
 		"{\"hooks\": {\"Unknown\": 7, \"PreToolUse\": []}}": "",
 	} {
 		_, err := Lookup("claude-code").Parse([]byte(text))

@@ -113,25 +113,20 @@ func (f *File) addServer(s *Server) error {
 }
 
 func (f *File) removeServer() (removed bool) {
-	for { // of several with one name the last counts
-		if _, ours := f.server(); !ours {
-			return removed
-		}
-		servers := f.servers()
-		removeNamed(servers, serverName)
-		if removed = true; len(servers.Members) == 0 {
-			removeNamed(f.object(), f.key)
-		}
+	if _, ours := f.server(); !ours {
+		return false
 	}
+	servers := f.servers()
+	if removeNamed(servers, serverName); len(servers.Members) == 0 {
+		removeNamed(f.object(), f.key)
+	}
+	return true
 }
 
-// removeNamed removes the member of a name that counts: the last one.
+// removeNamed removes the member of a name.
 func removeNamed(o *hujson.Object, name string) {
-	for i := range slices.Backward(o.Members) {
-		if nameOf(&o.Members[i]) == name {
-			remove(o, i)
-			return
-		}
+	if i := slices.IndexFunc(o.Members, func(m hujson.ObjectMember) bool { return nameOf(&m) == name }); i >= 0 {
+		remove(o, i)
 	}
 }
 

@@ -99,10 +99,9 @@ func TestServerByHand(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
-		`{"mcpServers": {"grapnel": {"command": "grapnel", "args": ["mcp"]}}}`:                                                                         `{}`,
-		`{"mcpServers": {"grapnel": {"command": "/a/grapnel", "args": ["mcp"]}, "grapnel": {"command": "C:\\b\\grapnel.exe", "args": ["mcp", "-x"]}}}`: `{}`,
-		"[mcp_servers.grapnel]\ncommand = \"/a/grapnel\"\nargs = [\n  \"mcp\",\n]\n[mcp_servers.grapnel.env]\nA = \"b\"\n\n# c's\n[c]\n":               "\n# c's\n[c]\n",
-		"a = 1\r\n\r\n[ mcp_servers . \"grapnel\" ] # ours\r\ncommand = \"grapnel\"\r\nargs = [\"mcp\"]\r\nstartup_timeout_sec = 3\r\n":                "a = 1\r\n",
+		`{"mcpServers": {"grapnel": {"command": "grapnel", "args": ["mcp"]}}}`:                                                           `{}`,
+		"[mcp_servers.grapnel]\ncommand = \"/a/grapnel\"\nargs = [\n  \"mcp\",\n]\n[mcp_servers.grapnel.env]\nA = \"b\"\n\n# c's\n[c]\n": "\n# c's\n[c]\n",
+		"a = 1\r\n\r\n[ mcp_servers . \"grapnel\" ] # ours\r\ncommand = \"grapnel\"\r\nargs = [\"mcp\"]\r\nstartup_timeout_sec = 3\r\n":  "a = 1\r\n",
 	} {
 		host := "claude-code"
 		if !strings.HasPrefix(text, "{") {

@@ -28,7 +28,7 @@ const layers = `
 	# Vocabulary and leaves.
 	std < internal/suggest;
 	internal/suggest < internal/jsonscan;
-	internal/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
+	internal/suggest, internal/jsonscan < bridge, phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp;
 	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/configschema, internal/mcpclient,

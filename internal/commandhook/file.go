@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
 // Handler is one command of a hooks file, as its agent would run it.
@@ -95,6 +97,15 @@ type settings struct {
 	} `json:"hooksConfig"`
 }
 
+// shape is where the names of [entry] stand in a file.
+type shape struct {
+	Hooks map[string][]struct {
+		entry
+
+		Hooks []entry `json:"hooks"`
+	} `json:"hooks"`
+}
+
 // Read reads a hooks file. Path is its absolute path, home the user's home directory: which project the file belongs to,
 // and so where its scripts run, follows from them. Nothing else is read.
 func Read(f Format, path, home string, data []byte) (*File, error) {
@@ -105,7 +116,10 @@ func Read(f Format, path, home string, data []byte) (*File, error) {
 	var s settings
 	plain, err := hujson.Standardize(bytes.TrimPrefix(bytes.Clone(data), []byte("\ufeff"))) // some agents allow comments
 	if err == nil {
-		err = json.Unmarshal(plain, &s)
+		err = jsonscan.DecodeForeign(plain, &s)
+	}
+	if err == nil {
+		err = jsonscan.Exact(plain, shape{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s is not the JSON of a hooks file: %w", path, err)

@@ -119,6 +119,23 @@ func TestRead(t *testing.T) {
 	if _, err := commandhook.Read(commandhook.Claude, "/x", "", []byte(`{"hooks": []}`)); err == nil {
 		t.Error("hooks that are a list")
 	}
+	for text, want := range map[string]string{
+		"{\"hooks\": {\n\"PreToolUse\": [], // a guard\n\"PreToolUse\": []}}": `line 3: the name "PreToolUse" is there twice, first in line 2`,
+		"{\"hooks\": {\n\"PreToolUse\": [],\n\"\\u0050reToolUse\": []}}":      `line 3: the name "PreToolUse" is there twice, first in line 2`,
+		"{\"hooks\": {\"Stop\": []},\n\"hooks\": {}}":                         `line 2: the name "hooks" is there twice`,
+		"{\"hooks\": {}, \"more\": [{\"a\": 1,\n\"a\": 2}]}":                  `line 2: the name "a" is there twice`,
+		"{\"Hooks\": {}}": `line 1: the name "Hooks" must be written "hooks"`,
+		"{\"hooks\": {\"Stop\": [\n{\"Matcher\": \"x\", \"hooks\": []}]}}":            `line 2: the name "Matcher" must be written "matcher"`,
+		"{\"hooks\": {\"Stop\": [{\"hooks\": [\n{\"Command\": \"x\"}]}]}}":            `line 2: the name "Command" must be written "command"`,
+		"{\"hooks\": {\"Stop\": [{\"hooks\": [\n{\"type\": \"a\",\n\"type\": 1}]}]}}": `line 3: the name "type" is there twice`,
+	} {
+		if _, err := commandhook.Read(commandhook.Claude, "/x", "", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := commandhook.Read(commandhook.Copilot, "/x", "", []byte(`{"env":{"A":"","a":""},"hooks":{"preToolUse":[{"bash":"x","env":{"A":"","a":""}}],"PreToolUse":[]}}`)); err != nil {
+		t.Errorf("names that differ in case: %v", err)
+	}
 }
 
 // TestMatches: each agent's own matchers, on the names that it has for a tool.

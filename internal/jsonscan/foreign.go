@@ -20,8 +20,11 @@ func DecodeForeign(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, into); err != nil {
 		return err
 	}
-	return unique(raw, reflect.TypeOf(into))
+	return Exact(raw, into)
 }
+
+// Exact checks the names in JSON as [DecodeForeign] does, and decodes nothing.
+func Exact(raw []byte, into any) error { return unique(raw, reflect.TypeOf(into)) }
 
 // Unique refuses JSON in which an object has a name twice, at any level and however it is written. The error names the line.
 func Unique(raw []byte) error { return unique(raw, nil) }
