@@ -65,6 +65,8 @@ func (h *Host) read(event string, r *Run) Reading {
 	switch {
 	case err != nil:
 		return Reading{Failed, err.Error()}
+	case a.Ignored != "":
+		return Reading{Failed, a.Ignored}
 	case a.Verdict == phases.VerdictDeny:
 		return Reading{Blocked, a.Reason}
 	case a.Verdict == phases.VerdictAsk:

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -32,6 +33,8 @@ type Answer struct {
 	Context, Note []string
 	// Lost names what the script has said and cannot be carried.
 	Lost []string
+	// Ignored says what the agent does not read of the output, where its own rule counts; else that is a failure.
+	Ignored string
 }
 
 // Failure is a script that did not do its work. Code is a word for machines.
@@ -65,27 +68,53 @@ func (h *Handler) Answer(o *Output, f *Facts, asHost bool) (Answer, error) {
 	case o.Code == 127 && !strict:
 		return Answer{}, h.failed(CodeNotFound, "was not found, or calls a program that was not", o)
 	}
-	var a Answer
-	var err error
-	switch h.Format {
-	case Codex:
-		a, err = answerCodex(h, o)
-	case Gemini:
-		a, err = answerGemini(h, o, f)
-	case Copilot:
-		a, err = answerCopilot(h, o)
-	case Cursor:
-		a, err = answerCursor(h, o, f)
-	default:
-		a, err = answerClaude(h, o)
-	}
+	reads := *h
+	reads.asHost = asHost
+	a, err := reads.answer(o, f)
 	if err != nil {
 		return Answer{}, err
 	}
-	if h.Background || h.event.silent {
+	if h.silent() {
 		a = Answer{Note: a.Note, Lost: a.Lost}
 	}
 	return a, nil
+}
+
+// answer reads by the rules of the agent, which reads a text or one JSON object. An answer that stands in a text, where the
+// agent does not see it, is a failure.
+func (h *Handler) answer(o *Output, f *Facts) (a Answer, err error) {
+	out := bytes.TrimSpace(o.Stdout)
+	if h.asHost && h.Format != Codex { // programs in JavaScript trim it
+		out = bytes.TrimSpace(bytes.TrimPrefix(out, []byte("\ufeff")))
+	}
+	switch h.Format {
+	case Codex:
+		a, err = answerCodex(h, o, out)
+	case Gemini:
+		out = geminiText(o, out)
+		a, err = answerGemini(h, o, out, f)
+	case Copilot:
+		out = bytes.TrimSpace(withoutProgress(out))
+		a, err = answerCopilot(h, o, out)
+	case Cursor:
+		return answerCursor(h, o, out, f)
+	default:
+		a, err = answerClaude(h, o, out)
+	}
+	if err != nil || o.Code != 0 || isJSON(h.Format, out) {
+		return a, err
+	}
+	if err = h.stray(out); err != nil && h.asHost {
+		a.Ignored, err = err.Error(), nil
+	} else if err != nil {
+		err = h.invalid(o, err)
+	}
+	return a, err
+}
+
+// isJSON reports whether the agent reads an output as JSON.
+func isJSON(f Format, out []byte) bool {
+	return isObject(out) || bytes.HasPrefix(out, []byte("[")) && (f == Codex || f == Copilot)
 }
 
 // failed makes a failure with the end of what the script wrote to standard error, where programs say why.
@@ -163,8 +192,9 @@ func (a *Answer) context(text string) {
 	}
 }
 
-// decode decodes one JSON object, with unknown fields as an error if strict. The error says what is wrong.
-func decode(text []byte, strict bool, into any) error {
+// decode decodes one JSON object, with unknown fields as an error if strict. The error says what is wrong. A name that is
+// there twice, or in another case, is an error unless the agent's own rule counts: most agents take the last.
+func (h *Handler) decode(text []byte, strict bool, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if strict {
 		dec.DisallowUnknownFields()
@@ -175,7 +205,10 @@ func decode(text []byte, strict bool, into any) error {
 	if _, err := dec.Token(); err != io.EOF {
 		return errors.New("there is more behind the JSON object")
 	}
-	return nil
+	if h.asHost && !strict {
+		return nil
+	}
+	return jsonscan.Exact(text, into)
 }
 
 // isObject reports whether a text is meant to be a JSON object.
@@ -245,10 +278,7 @@ func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // answerClaude: standard output that begins with { is JSON, on every exit code. 2 blocks whatever it says. On others valid
 // JSON alone counts. Plain text is context for a prompt and the start of a session. Unlike the agent, which takes it for
 // text, this takes broken JSON for a failure.
-func answerClaude(h *Handler, o *Output) (Answer, error) {
-	var a Answer
-	out := bytes.TrimSpace(o.Stdout)
-	var err error
+func answerClaude(h *Handler, o *Output, out []byte) (a Answer, err error) {
 	if isObject(out) {
 		a, err = claudeSaid(h, out)
 	}
@@ -258,26 +288,32 @@ func answerClaude(h *Handler, o *Output) (Answer, error) {
 	case o.Code == 2:
 		h.block(&a, string(o.Stderr), false)
 		return a, nil
+	case err != nil && h.asText(out) && o.Code == 0:
+		a = Answer{Ignored: err.Error()}
 	case err != nil:
 		return Answer{}, h.invalid(o, err)
 	case isObject(out):
 		return a, nil
 	case o.Code != 0:
 		return Answer{}, h.exit(o)
-	case h.Moment == Prompt || h.Moment == Session:
+	}
+	if h.Moment == Prompt || h.Moment == Session {
 		a.context(string(out))
 	}
 	return a, nil
 }
 
+// asText reports whether an output that begins as JSON is a text by the agent's own rule, which counts.
+func (h *Handler) asText(out []byte) bool { return h.asHost && !json.Valid(out) }
+
 func claudeSaid(h *Handler, out []byte) (Answer, error) {
 	var s said
 	var sp specific
-	if err := decode(out, false, &s); err != nil {
+	if err := h.decode(out, false, &s); err != nil {
 		return Answer{}, err
 	}
 	if isSet(s.Specific) {
-		if err := decode(s.Specific, false, &sp); err != nil {
+		if err := h.decode(s.Specific, false, &sp); err != nil {
 			return Answer{}, fmt.Errorf("hookSpecificOutput: %w", err)
 		}
 		if sp.Event != h.Event {

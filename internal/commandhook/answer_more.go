@@ -14,9 +14,7 @@ import (
 
 // answerCodex: exit code 0 and JSON that fits the schema exactly, or 2 and a reason on standard error; all else is a failed
 // hook. Plain text is context for a prompt and the start of a session, and an error at a stop.
-func answerCodex(h *Handler, o *Output) (Answer, error) {
-	out := bytes.TrimSpace(o.Stdout)
-	var a Answer
+func answerCodex(h *Handler, o *Output, out []byte) (a Answer, err error) {
 	switch {
 	case o.Code == 2 && len(bytes.TrimSpace(o.Stderr)) == 0:
 		return Answer{}, h.failed(CodeExit, "ended with exit code 2 and wrote no reason to standard error", o)
@@ -25,9 +23,8 @@ func answerCodex(h *Handler, o *Output) (Answer, error) {
 	case o.Code != 0:
 		return Answer{}, h.failed(CodeExit, fmt.Sprintf("ended with exit code %d", o.Code), o)
 	case len(out) == 0:
-	case isObject(out) || out[0] == '[' || h.Moment == Stop:
-		a, err := codexSaid(h, out)
-		if err != nil {
+	case isJSON(h.Format, out) || h.Moment == Stop:
+		if a, err = codexSaid(h, out); err != nil {
 			return Answer{}, h.invalid(o, err)
 		}
 		return a, nil
@@ -50,11 +47,11 @@ var codexFields = map[Moment][]string{
 func codexSaid(h *Handler, out []byte) (Answer, error) {
 	var s said
 	var sp specific
-	if err := decode(out, true, &s); err != nil {
+	if err := h.decode(out, true, &s); err != nil {
 		return Answer{}, err
 	}
 	if isSet(s.Specific) {
-		if err := decode(s.Specific, true, &sp); err != nil {
+		if err := h.decode(s.Specific, true, &sp); err != nil {
 			return Answer{}, fmt.Errorf("hookSpecificOutput: %w", err)
 		}
 		if more := lost(s.Specific, codexFields[h.Moment]...); len(more) > 0 || codexFields[h.Moment] == nil || sp.Event != h.Event {
@@ -129,18 +126,11 @@ func codexPermission(h *Handler, a *Answer, s *said, sp *specific, ends bool) er
 
 // answerGemini: JSON of standard output, or of standard error if that is empty, counts on every exit code. Without JSON 0 is
 // fine, and any code but 0 and 1 blocks. 1 is a warning there; here it is a failure, as a script that crashed ends with it.
-func answerGemini(h *Handler, o *Output, f *Facts) (Answer, error) {
-	out := bytes.TrimSpace(o.Stdout)
-	if len(out) == 0 {
-		out = bytes.TrimSpace(o.Stderr)
-	}
-	var inner string
-	if json.Unmarshal(out, &inner) == nil {
-		out = []byte(strings.TrimSpace(inner)) // JSON in a JSON text
-	}
-	var a Answer
-	var err error
+func answerGemini(h *Handler, o *Output, out []byte, f *Facts) (a Answer, err error) {
 	switch {
+	case isObject(out) && h.asText(out) && o.Code == 0:
+		a.note(string(out))
+		a.Ignored = "it is not JSON"
 	case isObject(out):
 		if a, err = geminiSaid(h, out, f); err != nil && o.Code != 2 {
 			return Answer{}, h.invalid(o, err)
@@ -158,6 +148,18 @@ func answerGemini(h *Handler, o *Output, f *Facts) (Answer, error) {
 	return a, nil
 }
 
+// geminiText is what it reads of an output.
+func geminiText(o *Output, out []byte) []byte {
+	if len(out) == 0 {
+		out = bytes.TrimSpace(o.Stderr)
+	}
+	var inner string
+	if json.Unmarshal(out, &inner) == nil {
+		out = []byte(strings.TrimSpace(inner)) // JSON in a JSON text
+	}
+	return out
+}
+
 // geminiSpecific is hookSpecificOutput, as Gemini CLI has it.
 type geminiSpecific struct {
 	Input   map[string]json.RawMessage `json:"tool_input"`
@@ -167,11 +169,11 @@ type geminiSpecific struct {
 func geminiSaid(h *Handler, out []byte, f *Facts) (Answer, error) {
 	var s said
 	var sp geminiSpecific
-	if err := decode(out, false, &s); err != nil {
+	if err := h.decode(out, false, &s); err != nil {
 		return Answer{}, err
 	}
 	if isSet(s.Specific) {
-		if err := decode(s.Specific, false, &sp); err != nil {
+		if err := h.decode(s.Specific, false, &sp); err != nil {
 			return Answer{}, fmt.Errorf("hookSpecificOutput: %w", err)
 		}
 	}
@@ -207,14 +209,11 @@ func geminiSaid(h *Handler, out []byte, f *Facts) (Answer, error) {
 
 // answerCopilot: lines of progress are taken away, and the rest is one JSON object. 2 denies a call whatever it says, and is
 // context for a failed tool; any other code fails.
-func answerCopilot(h *Handler, o *Output) (Answer, error) {
-	out := bytes.TrimSpace(withoutProgress(o.Stdout))
+func answerCopilot(h *Handler, o *Output, out []byte) (a Answer, err error) {
 	if o.Code != 0 && o.Code != 2 {
 		return Answer{}, h.failed(CodeExit, fmt.Sprintf("ended with exit code %d", o.Code), o)
 	}
-	var a Answer
-	var err error
-	if len(out) > 0 && (isObject(out) || out[0] == '[') {
+	if isJSON(h.Format, out) {
 		a, err = copilotSaid(h, out)
 	}
 	switch {
@@ -252,7 +251,7 @@ type copilotAnswer struct {
 
 func copilotSaid(h *Handler, out []byte) (Answer, error) {
 	var s copilotAnswer
-	if err := decode(out, false, &s); err != nil {
+	if err := h.decode(out, false, &s); err != nil {
 		return Answer{}, err
 	}
 	if isSet(s.Specific) {
@@ -300,10 +299,7 @@ func withoutProgress(out []byte) []byte {
 }
 
 // answerCursor: exit code 0 and JSON, or 2, which denies; all else fails.
-func answerCursor(h *Handler, o *Output, f *Facts) (Answer, error) {
-	out := bytes.TrimSpace(o.Stdout)
-	var a Answer
-	var err error
+func answerCursor(h *Handler, o *Output, out []byte, f *Facts) (a Answer, err error) {
 	if len(out) > 0 && o.Code != 1 {
 		a, err = cursorSaid(h, out)
 	}
@@ -339,7 +335,7 @@ type cursorAnswer struct {
 
 func cursorSaid(h *Handler, out []byte) (Answer, error) {
 	var s cursorAnswer
-	if err := decode(out, false, &s); err != nil {
+	if err := h.decode(out, false, &s); err != nil {
 		return Answer{}, err
 	}
 	a := Answer{Lost: lost(out, "permission", "user_message", "agent_message", "updated_input", "decision", "reason", "continue", "additional_context", "updated_mcp_tool_output", "followup_message")}

@@ -44,6 +44,7 @@ type Handler struct {
 	event     event
 	plugin    string // the root of an agent's plugin
 	loopLimit int    // of Cursor; 0 is none
+	asHost    bool   // an answer is read by the agent's own rules, lenient ones too
 }
 
 // Skipped is what a file declares and cannot be run here.

@@ -286,6 +286,11 @@ func (p *plugin) contributions(h *commandhook.Handler, a *commandhook.Answer) ([
 	for _, note := range a.Note {
 		out = append(out, &phases.ManifestDiagnostic{Code: "hook_message", Message: clean(note), Severity: phases.SeverityInfo, SafeForUser: true})
 	}
+	if a.Ignored != "" {
+		out = append(out, &phases.ManifestDiagnostic{
+			Code: "hook_answer_ignored", Message: clean(h.Title() + " answered what its agent does not read: " + a.Ignored), Severity: phases.SeverityWarning, SafeForUser: true,
+		})
+	}
 	if len(a.Lost) > 0 {
 		out = append(out, &phases.ManifestDiagnostic{
 			Code: "hook_not_carried", Message: clean("Grapnel cannot do what the hook asked for: " + strings.Join(a.Lost, ", ")), Severity: phases.SeverityWarning, SafeForUser: true,

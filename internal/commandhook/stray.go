@@ -1,0 +1,82 @@
+package commandhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+)
+
+// unseen matches what a terminal does not show: sequences that set colours or titles, and byte order marks.
+var unseen = lazyregexp.New("\x1b\\[[0-9:;<=>?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\ufeff")
+
+// answerWords are the members of answers, by what else their values are likely to be in a text that is no answer: words
+// list those of an answer, and kinds how its JSON begins. A member without either is not looked for in a text for the model.
+//
+//nolint:gochecknoglobals // an immutable table
+var answerWords = map[string]struct {
+	words []string
+	kinds string
+}{
+	"decision": {words: decisions}, "permissionDecision": {words: decisions}, "hookSpecificOutput": {kinds: "{"},
+	"continue": {kinds: "tf"}, "suppressOutput": {kinds: "tf"}, "stopReason": {kinds: `"`}, "systemMessage": {kinds: `"`}, "additionalContext": {kinds: `"`},
+	"permissionDecisionReason": {}, "updatedInput": {}, "updatedToolOutput": {}, "modifiedArgs": {}, "modifiedResult": {},
+}
+
+var decisions = []string{"block", "approve", "deny", "allow", "ask", "defer"} //nolint:gochecknoglobals // an immutable table
+
+// strayDepth bounds how deep an answer is nested: each { of a text may begin one.
+const strayDepth = 32
+
+// stray finds an answer in a text that the agent does not read as JSON, for what stands around it, and says where. In a
+// text that is for the model, only a whole object counts that begins a line or ends the text.
+func (h *Handler) stray(out []byte) error {
+	if h.silent() || len(out) == 0 {
+		return nil
+	}
+	var inner string
+	if json.Unmarshal(out, &inner) == nil {
+		out = []byte(inner)
+	}
+	out = bytes.TrimSpace(unseen().ReplaceAll(out, nil))
+	forModel := h.Moment == Prompt || h.Moment == Session
+	for i := 0; i < len(out); i++ {
+		if out[i] != '{' {
+			continue
+		}
+		found, whole, end := answerAt(out, i, forModel)
+		line := out[bytes.LastIndexByte(out[:i], '\n')+1 : i]
+		alone := whole && (len(bytes.Trim(line, " \t\r[")) == 0 || end == len(out))
+		if found && (alone || !forModel) {
+			return fmt.Errorf("line %d has an answer in JSON that the agent does not see, for other text is around it: write the JSON object alone to standard output", 1+bytes.Count(out[:i], []byte("\n")))
+		}
+		if whole {
+			i = end - 1
+		}
+	}
+	return nil
+}
+
+// answerAt reports whether the object at a place has a member of answers, whether it is whole, and where it ends. Values
+// count if exact is set.
+func answerAt(text []byte, at int, exact bool) (found, whole bool, end int) {
+	s := jsonscan.Scanner{Text: text, Pos: at, MaxDepth: strayDepth}
+	err := s.Members(0, func(from, to int) error {
+		member, known := answerWords[jsonscan.Unquote(text[from:to])]
+		from = s.Pos
+		found = found || known && !exact
+		err := s.Value(1)
+		if err == nil && known && exact {
+			value := text[from:s.Pos]
+			found = found || slices.Contains(member.words, string(bytes.Trim(value, `"`))) || bytes.IndexByte([]byte(member.kinds), value[0]) >= 0
+		}
+		return err
+	})
+	return found, err == nil, s.Pos
+}
+
+// silent reports whether the agent drops whatever the hook answers.
+func (h *Handler) silent() bool { return h.Background || h.event.silent }
