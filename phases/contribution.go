@@ -262,8 +262,12 @@ type BackgroundJob struct {
 	NotBefore      time.Time `json:"not_before,omitzero"`
 }
 
-// Noop says "I ran and have nothing to add".
+// Noop says "I ran and have nothing to add". One with the id [IDFiltered], alone in an answer, says that the hook is not for
+// this input by a condition of its own, and did nothing: its run is filtered.
 type Noop struct{ Common }
+
+// IDFiltered is the id of a [Noop] of a hook that is not for its input.
+const IDFiltered = "filtered"
 
 func (*Policy) kind() Kind             { return KindPolicy }
 func (*PromptContext) kind() Kind      { return KindPromptContext }

@@ -45,6 +45,8 @@ type reply struct {
 	space   [1]merge.Entry // for entries
 	dropped []merge.Drop
 	notes   []phases.Diagnostic
+	// declined says that the hook was called, and is not for its input.
+	declined bool
 }
 
 // cacheSlot says where an answer is to be cached; the key is empty for none.
@@ -217,6 +219,7 @@ func (c *call) admit(*pool.Incarnation) *phases.Error {
 	d.engine.logRemarks(c.sub.ID, remarks) // merging makes the same rows of them, which are not logged again
 	c.run.State = phases.StateSucceeded
 	c.run.Verdict, c.run.ReasonCode = merge.Verdict(c.entries)
+	c.declined = isFiltered(res.Contributions)
 	switch {
 	case c.sub.Shadow:
 		c.run.State = phases.StateShadowed
@@ -225,8 +228,15 @@ func (c *call) admit(*pool.Incarnation) *phases.Error {
 		c.fail(phases.Errorf(first.Cause, "%s", first.Message))
 	case c.run.Verdict == phases.VerdictDeny:
 		c.run.State, c.run.Code = phases.StateDenied, string(phases.CauseDenied)
+	case c.declined:
+		c.run.State = phases.StateFiltered
 	}
 	return nil
+}
+
+// isFiltered reports whether a hook says that it is not for its input.
+func isFiltered(answer []phases.Contribution) bool {
+	return len(answer) == 1 && phases.KindOf(answer[0]) == phases.KindNoop && answer[0].Head().ContributionID == phases.IDFiltered
 }
 
 // condition settles a hook whose condition is false or fails, judged by what its handler would be sent now.
@@ -243,6 +253,6 @@ func (d *dispatch) condition(c *call) {
 	case err != nil:
 		c.fail(&phases.Error{Code: phases.CauseCondition, Message: "its condition could not be evaluated", Detail: err.Error(), Err: err})
 	case !ok:
-		c.run.State, c.settled = phases.StateFiltered, true
+		c.run.State, c.settled, c.declined = phases.StateFiltered, true, false
 	}
 }

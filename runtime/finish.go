@@ -42,7 +42,7 @@ func (d *dispatch) requireCompleted() {
 			d.failed = &phases.Error{Code: phases.CauseRequiredMissing, Phase: d.phase.Row.Phase, Subscription: id, Message: "it is required and no plugin offers it"}
 			return
 		}
-		if run := c.run; !run.State.Completed() {
+		if run := c.run; !run.State.Completed() && !c.declined {
 			d.failed = phases.Errorf(phases.CauseRequiredMissing, "it is required and did not complete: %s %s", run.State, run.Code)
 			d.failed.Phase, d.failed.Subscription = d.phase.Row.Phase, id
 			return

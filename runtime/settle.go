@@ -95,6 +95,9 @@ func (d *dispatch) outdated(c *call) bool {
 	case phases.StateSucceeded:
 		return true
 	case phases.StateFiltered:
+		if c.declined {
+			return true
+		}
 		ok, err := c.sub.Condition.Eval(cond.Env{Context: &d.rq.context, Input: d.input, Policies: d.merged.Policies})
 		if err == nil && !ok {
 			c.judged, c.run.RewrittenBy = d.applied, merge.Owners(d.applied)

@@ -66,6 +66,9 @@ func (a *app) hooksImport(name, host string) error {
 	for i := range file.Handlers {
 		h := &file.Handlers[i]
 		r.Hooks = append(r.Hooks, importedHook{*h, commandhooks.Phases(h), h.Timeout.Milliseconds()})
+		for _, why := range h.Never() {
+			r.Notes = append(r.Notes, h.ID+": "+why)
+		}
 		notes, rewrites := lookInto(h)
 		r.Notes = append(r.Notes, notes...)
 		if rewrites {

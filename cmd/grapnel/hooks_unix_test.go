@@ -81,7 +81,7 @@ func TestCommandHooksBehindAnAgent(t *testing.T) {
 			runs[r.Subscription+" "+string(r.State)] = r
 		}
 	}
-	for _, want := range []string{"old.user_prompt_submit-echo succeeded", "old.pre_tool_use-guard succeeded", "old.pre_tool_use-guard denied", "old.pre_tool_use-script failed"} {
+	for _, want := range []string{"old.user_prompt_submit-echo succeeded", "old.pre_tool_use-guard succeeded", "old.pre_tool_use-guard denied", "old.pre_tool_use-script failed", "old.pre_tool_use-script filtered"} {
 		if _, ok := runs[want]; !ok {
 			t.Errorf("no run %q of %v", want, runs)
 		}

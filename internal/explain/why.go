@@ -113,6 +113,9 @@ func whySubscription(e *Result) string {
 func stateText(run *phases.Run) string {
 	switch run.State {
 	case phases.StateFiltered:
+		if run.Attempts > 0 {
+			return "it said that it is not for this input, by a condition of its own such as a matcher, and did nothing"
+		}
 		if len(run.RewrittenBy) == 0 {
 			return "its condition was false for the input as the host gave it, so it did not run"
 		}

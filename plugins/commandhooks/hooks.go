@@ -64,7 +64,7 @@ func (p *plugin) subscriptions(h *commandhook.Handler) []sdk.Hook {
 		}
 		one.ToolPostCall = func(ctx context.Context, c *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
 			if (in.Outcome == "ok") != (h.Moment == commandhook.Result) {
-				return nil, nil
+				return sdk.Filtered()
 			}
 			f := p.facts(c, commandhook.Facts{Tool: in.Tool, Arguments: in.Arguments, Paths: in.TouchedPaths, Result: in.Result.Text})
 			return p.answer(ctx, h, f)
@@ -179,8 +179,11 @@ func (p *plugin) prompt(h *commandhook.Handler, one sdk.Hook) []sdk.Hook {
 	key := func(c *sdk.Call) string { return h.ID + "\x00" + c.Context.WorkspaceID + "\x00" + c.Context.TurnID }
 	one.PrePolicy = func(ctx context.Context, c *sdk.Call, in *phases.PrePolicyInput) ([]phases.Contribution, error) {
 		a, err := p.run(ctx, h, p.facts(c, commandhook.Facts{Prompt: in.UserText.Value, Model: in.Model}))
-		if err != nil || a == nil {
+		if err != nil {
 			return nil, err
+		}
+		if a == nil {
+			return sdk.Filtered()
 		}
 		if a.Verdict != phases.VerdictDeny {
 			p.keep(key(c), a.Context)
@@ -210,7 +213,7 @@ func (p *plugin) turnEnd(h *commandhook.Handler, one *sdk.Hook) {
 	}[h.Moment]
 	one.PostTurn = func(ctx context.Context, c *sdk.Call, in *phases.PostTurnInput) ([]phases.Contribution, error) {
 		if in.Status != want {
-			return nil, nil
+			return sdk.Filtered()
 		}
 		text := in.Error.Text
 		if h.Moment == commandhook.Spoken {
@@ -233,8 +236,11 @@ func (p *plugin) facts(c *sdk.Call, f commandhook.Facts) *commandhook.Facts {
 // answer runs a handler, unless it is not for this, and returns its contributions.
 func (p *plugin) answer(ctx context.Context, h *commandhook.Handler, f *commandhook.Facts) ([]phases.Contribution, error) {
 	a, err := p.run(ctx, h, f)
-	if err != nil || a == nil {
+	if err != nil {
 		return nil, err
+	}
+	if a == nil {
+		return sdk.Filtered()
 	}
 	return p.contributions(h, a)
 }
