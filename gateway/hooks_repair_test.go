@@ -100,7 +100,7 @@ func TestPayloadsAreRepaired(t *testing.T) {
 	}
 	counted := 0
 	for _, d := range m.Diagnostics {
-		if d.Code == "text_replaced" && strings.HasPrefix(d.Message, "1 characters of the payload of PostToolUse") {
+		if d.Code == "text_replaced" && strings.HasSuffix(d.Message, "in the payload of PostToolUse: 1 times") {
 			counted++
 		}
 	}
