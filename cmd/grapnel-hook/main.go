@@ -28,7 +28,7 @@ const (
 	exitAllowed = 0
 	exitBlocked = 2
 
-	startTime = 2 * time.Second  // for a gateway that is started
+	startTime = 8 * time.Second  // for a gateway that is started, on a busy machine
 	totalTime = 25 * time.Second // for everything: some agents end a hook after 30 seconds, and allow
 
 	mostPayload = 2 << 20 // what the gateway takes for a message
@@ -164,19 +164,30 @@ func (f *flags) rule() string {
 }
 
 // ask sends the payload to the gateway, which is started if none answers. Waiting is called with what it would say if it
-// waited too long.
-func (f *flags) ask(payload []byte, waiting func(string)) ([]byte, error) {
-	socket, err := f.socket, error(nil)
+// waited too long. A gateway that ends while it has the event is replaced once: the event is to be judged, and on record.
+func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err error) {
+	socket := f.socket
 	if socket == "" {
-		socket, err = autostart.Socket()
+		if socket, err = autostart.Socket(); err != nil {
+			return nil, err
+		}
 	}
+	for range 2 {
+		answer, err = f.askAt(socket, payload, waiting)
+		if _, lost := errors.AsType[lostError](err); !lost || f.noStart {
+			return answer, err
+		}
+	}
+	return nil, errors.New(err.Error() + autostart.Why(socket)) // also of a gateway that was started with a broken configuration
+}
+
+func (f *flags) askAt(socket string, payload []byte, waiting func(string)) ([]byte, error) {
 	waiting("no gateway has listened at " + socket)
 	var conn io.ReadWriteCloser
-	switch {
-	case err != nil:
-	case f.noStart:
+	var err error
+	if f.noStart {
 		conn, err = autostart.Connect(socket)
-	default:
+	} else {
 		conn, err = autostart.Gateway(socket, f.config, startTime)
 	}
 	if err != nil {
@@ -184,9 +195,5 @@ func (f *flags) ask(payload []byte, waiting func(string)) ([]byte, error) {
 	}
 	defer conn.Close() //nolint:errcheck // the answer has been read
 	waiting("the gateway at " + socket + " has not answered")
-	answer, err := exchange(conn, f.host, payload)
-	if lost, ok := errors.AsType[lostError](err); ok && !f.noStart { // also of a gateway that was started with a broken configuration
-		err = errors.New(lost.Error() + autostart.Why(socket))
-	}
-	return answer, err
+	return exchange(conn, f.host, payload)
 }
