@@ -128,7 +128,7 @@ eval-data: ## clone the public dialogues of eval-extraction into EVAL_DATA (.cac
 	done
 
 eval-extraction: eval-data ## measure facts, wishes and secrets on public dialogues
-	GRAPNEL_EVAL_DATA='$(EVAL_DATA)' go test ./internal/memory/turnpolicy ./internal/memory/secret -run '^TestPublic' -v -count 1
+	GRAPNEL_EVAL_DATA='$(EVAL_DATA)' go test ./internal/memory/turnpolicy ./internal/secret -run '^TestPublic' -v -count 1
 
 eval: ## compare the memory's search with others on public data (EVAL_DATA=directory; downloads what is missing there)
 	go -C internal/recalleval run . -data '$(EVAL_DATA)'

@@ -90,7 +90,8 @@ var impure = []string{
 var purePackages = []string{
 	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/plan", "internal/merge",
 	"tree",
-	"internal/memory/advice", "internal/memory/codec", "internal/memory/recall", "internal/memory/secret", "internal/memory/section",
+	"internal/fileguard/protect", "internal/fileguard/shell", "internal/secret",
+	"internal/memory/advice", "internal/memory/codec", "internal/memory/recall", "internal/memory/section",
 	"internal/memory/toolset", "internal/memory/turnpolicy",
 }
 

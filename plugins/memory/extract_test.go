@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/memory/secret"
+	"github.com/grapnelhq/grapnel/internal/secret"
 	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/storetest"

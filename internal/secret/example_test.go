@@ -3,7 +3,7 @@ package secret_test
 import (
 	"fmt"
 
-	"github.com/grapnelhq/grapnel/internal/memory/secret"
+	"github.com/grapnelhq/grapnel/internal/secret"
 )
 
 func ExampleScanner_Find() {
