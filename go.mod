@@ -42,6 +42,7 @@ require (
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.55.0
+	mvdan.cc/sh/v3 v3.14.1
 )
 
 require (

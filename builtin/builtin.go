@@ -8,8 +8,8 @@
 //		eng, err := runtime.Load(ctx, path, runtime.Options{Builtins: launches})
 //	}
 //
-// The plugins may be Grapnel's (plugins/agentsdoc, plugins/commandhooks, plugins/mcp, plugins/memory, plugins/scripted,
-// plugins/skills) or the host's own. The engine knows no plugin by name. A host that wants separate binaries (plugins/*/cmd) fills
+// The plugins may be Grapnel's (plugins/agentsdoc, plugins/commandhooks, plugins/fileguard, plugins/mcp, plugins/memory,
+// plugins/scripted, plugins/skills) or the host's own. The engine knows no plugin by name. A host that wants separate binaries (plugins/*/cmd) fills
 // runtime.Options.Builtins itself or declares commands, and does not need this package.
 //
 // Stability: experimental until 1.0.

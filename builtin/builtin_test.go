@@ -13,6 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/fileguard"
 	"github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
@@ -22,7 +23,7 @@ import (
 
 // all are the first-party plugins.
 func all() builtin.Plugins {
-	return builtin.Plugins{skills.New, agentsdoc.New, mcp.New, memory.New, scripted.New}
+	return builtin.Plugins{skills.New, agentsdoc.New, fileguard.New, mcp.New, memory.New, scripted.New}
 }
 
 // TestMain lets this binary be its own plugins.
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 
-	if diff := cmp.Diff(all().Names(), []string{"agentsdoc", "mcp", "memory", "scripted", "skills"}); diff != "" {
+	if diff := cmp.Diff(all().Names(), []string{"agentsdoc", "fileguard", "mcp", "memory", "scripted", "skills"}); diff != "" {
 		t.Errorf("names (-got +want):\n%s", diff)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
+	"github.com/grapnelhq/grapnel/plugins/fileguard"
 	"github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
@@ -56,7 +57,7 @@ func delayGC() {
 }
 
 func firstParty() builtin.Plugins {
-	return builtin.Plugins{agentsdoc.New, commandhooks.New, mcp.New, memory.New, scripted.New, skills.New}
+	return builtin.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
 }
 
 type streams struct {

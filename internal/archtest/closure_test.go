@@ -45,6 +45,7 @@ func closureRules() []closureRule {
 		light("sdk", "./runtime", "./plugins"),
 		light("plugins/agentsdoc", "./runtime"),
 		light("plugins/commandhooks", "./runtime"),
+		light("plugins/fileguard", "./runtime", "./config"),
 		light("plugins/memory", "./runtime"),
 		light("plugins/skills", "./runtime", "./config"),
 		light("plugins/mcp", "./runtime", "./config"),

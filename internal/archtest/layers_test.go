@@ -32,7 +32,7 @@ const layers = `
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp;
 	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/configschema, internal/mcpclient,
-	internal/memory/..., internal/proc, internal/text, store/jobqueue;
+	internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text, store/jobqueue;
 	std < tree;
 	std < internal/archtest;
 	std < internal/recent;
@@ -164,6 +164,12 @@ const layers = `
 	github.com/fsnotify/fsnotify < internal/agentsdoc/watch;
 	golang.org/x/text < internal/agentsdoc/agentsdoctest;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
+	# The guard of files reads commands as a shell does, and .gitignore as git does.
+	mvdan.cc/sh/v3 < internal/fileguard/shell;
+	internal/fileguard/shell, golang.org/x/text < internal/fileguard/protect;
+	internal/fileguard/protect, internal/fileguard/shell, internal/agentsdoc/ignore, internal/secret < internal/fileguard;
+	phases, sdk, internal/fileguard, internal/fileguard/protect, internal/secret < plugins/fileguard;
+	plugins/fileguard < plugins/fileguard/cmd/...;
 	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
 	phases, github.com/tailscale/hujson < internal/commandhook;
@@ -178,14 +184,15 @@ const layers = `
 	# and the command know the sdk, the cores below them are values in, values out.
 	phases, golang.org/x/text < internal/memory/turnpolicy;
 	github.com/blevesearch/snowballstem, golang.org/x/text < internal/memory/recall;
-	std < internal/memory/secret, internal/memory/publictest;
+	std < internal/secret, internal/memory/publictest;
+	internal/secret < plugins/memory;
 	github.com/BurntSushi/toml < tools/gitleaks;
 	internal/memory/recall, internal/memory/turnpolicy, internal/sqldb, github.com/oklog/ulid/v2 < internal/memory/itemstore;
 	phases, sdk, internal/memory/itemstore, internal/memory/turnpolicy < internal/memory/toolset;
 	sdk/prompttext < internal/skillset, internal/memory/...;
 	phases, sdk, sdk/prompttext, internal/sqldb, internal/memory/... < plugins/memory;
 	plugins/memory < plugins/memory/cmd/...;
-	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
+	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/fileguard/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# Plugins as processes of the host's own binary.
 	sdk, sdk/serve, runtime, internal/suggest < builtin;

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
+	"github.com/grapnelhq/grapnel/plugins/fileguard"
 	"github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
@@ -24,7 +25,7 @@ import (
 
 // firstParty are the plugins that documents may declare as built-in.
 func firstParty() builtin.Plugins {
-	return builtin.Plugins{agentsdoc.New, commandhooks.New, mcp.New, memory.New, scripted.New, skills.New}
+	return builtin.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
 }
 
 // goCommand runs the go command in a directory of a module, whose go.mod must be up

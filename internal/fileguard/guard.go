@@ -1,0 +1,154 @@
+// Package fileguard says whether a tool's call would read a protected file, and takes what is in such files out of
+// results.
+//
+// Tools are not known by name: every text in a call's arguments is judged, as a path, as a command or as a glob. What
+// only is content (the text that is written to a file, a message) is not. Package protect compares names, package shell
+// reads commands; this package looks at the file system: what a glob matches, where links lead, what lies in a
+// directory. It opens no file, but for the values that [Guard.Result] takes out of results. Start reading at
+// [Guard.Call].
+package fileguard
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/fileguard/protect"
+	"github.com/grapnelhq/grapnel/internal/secret"
+)
+
+// Guard judges by one set of patterns. It is safe for concurrent use.
+type Guard struct {
+	Set *protect.Set
+	// Home is the user's home directory; empty if it is unknown.
+	Home string
+	// Secrets finds secrets in results; nil looks for none.
+	Secrets *secret.Scanner
+	// Values takes the values of secrets in the working directory's protected files out of results; the guard reads these
+	// files.
+	Values bool
+}
+
+// Finding is a protected file that a call would read.
+type Finding struct {
+	// File is the file as the call names it, or as it was found.
+	File string
+	// Pattern is what protects it; empty if the call could not be judged.
+	Pattern string
+	// How says how the call gets at the file, where that is not plain to see.
+	How string
+}
+
+// Reason tells the model why, and what it can do.
+func (f *Finding) Reason() string {
+	if f.Pattern == "" {
+		return f.How
+	}
+	why := fmt.Sprintf("%s is protected (%s): what is in it is not for you. Ask the user if you need something of it", visible(f.File), f.Pattern)
+	if f.How != "" {
+		return f.How + " " + why
+	}
+	return why
+}
+
+// visible is a name without wildcards' marks and signs that a terminal obeys, cut to 200 letters.
+func visible(name string) string {
+	text := []rune(plain(strings.ToValidUTF8(name, "\uFFFD")))
+	for i, r := range text {
+		if r < ' ' || r == 0x7f {
+			text[i] = '\uFFFD'
+		}
+	}
+	if len(text) > 200 {
+		text = append(text[:199:199], '…')
+	}
+	return string(text)
+}
+
+// Call judges one call. dir is the absolute directory that relative paths start from; empty if it is unknown.
+func (g *Guard) Call(tool string, arguments json.RawMessage, touched []string, dir string) *Finding {
+	root, err := decode(arguments)
+	if err != nil {
+		return &Finding{How: "the arguments cannot be judged: " + err.Error()}
+	}
+	j := &judge{Guard: g, dir: dir, tool: strings.ToLower(tool), left: maxLooks}
+	for _, name := range touched {
+		if f := j.file(name, nil); f != nil {
+			return f
+		}
+	}
+	if f := j.node(root, scope{}); f != nil {
+		return f
+	}
+	return j.search(root)
+}
+
+// Prompt judges the files that a prompt mentions with @, whose content agents attach without a call.
+func (g *Guard) Prompt(text, dir string) *Finding {
+	j := &judge{Guard: g, dir: dir, left: maxLooks}
+	for _, name := range mentions(text) {
+		if f := j.word(name, nil); f != nil {
+			f.How = "the prompt mentions a file whose content would be attached:"
+			return f
+		}
+		if f := j.walk(name, &reading{git: true, hidden: true, lenient: true}); f != nil {
+			f.How = fmt.Sprintf("the prompt mentions the directory %s:", visible(name))
+			return f
+		}
+	}
+	return nil
+}
+
+// maxMentions bounds the mentions of one prompt that are looked at; each costs a look at the file system.
+const maxMentions = 200
+
+// mentions returns the names behind @ in a prompt: @file, @"a file", @file#L1-5, and #file:name.
+func mentions(text string) []string {
+	var names []string
+	for i := 0; i < len(text) && len(names) < maxMentions; i++ {
+		if text[i] != '@' && !strings.HasPrefix(text[i:], "#file:") || i > 0 && wordLetter(text[i-1]) {
+			continue
+		}
+		rest := strings.TrimPrefix(strings.TrimPrefix(text[i:], "@"), "#file:")
+		name := strings.TrimRight(rest[:min(len(rest), 4096)], "\r\n")
+		if q := strings.IndexAny(name, `"'`); q == 0 && strings.Count(name, name[:1]) > 1 {
+			name, _, _ = strings.Cut(name[1:], name[:1])
+		} else if end := unescapedSpace(name); end >= 0 {
+			name = name[:end]
+		}
+		for _, end := range []string{"#", ","} {
+			if before, _, cut := strings.Cut(name, end); cut {
+				names = append(names, strings.ReplaceAll(before, `\ `, " "))
+			}
+		}
+		name = strings.ReplaceAll(name, `\ `, " ")
+		names = append(names, name, strings.TrimRight(name, ".,;:!?)]}>'\"`"))
+	}
+	return names
+}
+
+func wordLetter(c byte) bool {
+	return c >= 0x80 || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// unescapedSpace is where a name ends that is not in quotes.
+func unescapedSpace(s string) int {
+	for i := range s {
+		if strings.IndexByte(" \t\r\n", s[i]) >= 0 && (i == 0 || s[i-1] != '\\') {
+			return i
+		}
+	}
+	return -1
+}
+
+// inDirs is a name seen from each of the directories, and as it is.
+func inDirs(dirs []string, name string) []string {
+	list := []string{name}
+	if !path.IsAbs(name) {
+		for _, d := range dirs {
+			list = append(list, d+"/"+name)
+		}
+	}
+	return list
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package fileguard
+
+import "io/fs"
+
+// shared reports whether a file may have more names than one.
+func shared(fs.FileInfo) bool { return true }

@@ -1,0 +1,207 @@
+package fileguard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/fileguard/shell"
+)
+
+// rooted is a reading with the directories that it begins at.
+type rooted struct {
+	reading
+	roots []string
+}
+
+// readings returns what a command reads without naming it: all files below a directory.
+func readings(c *shell.Command) []rooted {
+	name := c.Name()
+	args := c.Args
+	switch {
+	case name == "git" && len(args) > 1 && slices.Contains(args, "grep"):
+		return searching(c, args[slices.Index(args, "grep"):], true)
+	case oneOf("rg ripgrep ag ack ugrep", name), oneOf("grep egrep fgrep zgrep", name) && recursive(args, "rR", "--recursive", "--dereference-recursive", "--directories=recurse"):
+		return searching(c, args, false)
+	case oneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
+		roots := operands(args)
+		return all(args, roots[:max(len(roots)-1, 0)], name)
+	case name == "tar" && len(args) > 1 && (strings.Contains(args[1], "c") && !strings.HasPrefix(args[1], "--") || recursive(args, "c", "--create", "--append")),
+		name == "zip" && recursive(args, "r", "--recurse-paths"), name == "7z" && slices.Contains(args, "a"), name == "diff" && recursive(args, "r", "--recursive"):
+		return all(args, operands(args), name)
+	case oneOf("find fd fdfind", name):
+		return finding(c)
+	case oneOf("ls tree", name) && reads(c), name == "git" && slices.Contains(args, "ls-files") && reads(c):
+		r := rooted{roots: roots(operands(args)), reading: reading{follow: true, how: name + " hands the names to a command that reads the files:"}}
+		r.hidden, r.git = name == "git" || recursive(args, "aA", "--all"), name == "git"
+		if name == "git" {
+			r.roots = []string{"."}
+		}
+		return []rooted{r}
+	}
+	return nil
+}
+
+// recursive reports whether one of the letters is in a cluster of options, or one of the long options is there.
+func recursive(args []string, letters string, long ...string) bool {
+	return slices.ContainsFunc(args[min(1, len(args)):], func(arg string) bool {
+		return slices.Contains(long, arg) || len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(arg[1:], letters)
+	})
+}
+
+// operands are the words that are neither options nor the values of some.
+func operands(args []string) []string {
+	var list []string
+	for rest := args; ; {
+		at := operand(rest)
+		if at == 0 {
+			return list
+		}
+		list = append(list, rest[at])
+		rest = rest[at:]
+	}
+}
+
+func roots(operands []string) []string {
+	if len(operands) == 0 {
+		return []string{"."}
+	}
+	return operands
+}
+
+// exceptions are the globs that options leave out.
+func exceptions(args []string) []string {
+	var globs []string
+	for i, arg := range args {
+		for _, head := range []string{"--exclude=", "--exclude-dir=", "--ignore=", "--glob=!", "-g!", ":!", ":^", ":(exclude)", "!"} {
+			if glob, ok := strings.CutPrefix(arg, head); ok && glob != "" {
+				globs = append(globs, plain(glob))
+			}
+		}
+		if i > 0 && (oneOf("--exclude --exclude-dir --ignore --ignore-dir", args[i-1]) || args[i-1] == "-x" && args[0] == "zip") {
+			globs = append(globs, plain(arg))
+		}
+	}
+	return globs
+}
+
+func all(args, operands []string, name string) []rooted {
+	r := rooted{roots: operands, reading: reading{hidden: true, except: exceptions(args), how: name + " would take it along; leave it out with --exclude:"}}
+	if name == "zip" {
+		r.follow, r.how = true, "zip would take it along; leave it out with -x:"
+	}
+	return []rooted{r}
+}
+
+// searching is what grep and its kin read.
+func searching(c *shell.Command, args []string, git bool) []rooted {
+	list := operands(args)
+	if !patternGiven(args) && len(list) > 0 {
+		list = list[1:]
+	}
+	grep := oneOf("grep egrep fgrep zgrep", c.Name()) && !git
+	if slices.Contains(args, "--files") || len(list) == 0 && c.Fed && !grep {
+		return nil // it shows names, or reads what comes through the pipe
+	}
+	r := rooted{roots: roots(list), reading: reading{except: exceptions(args), how: args[0] + " would read it; leave it out with --exclude='.env*' (rg: -g '!.env*'):"}}
+	for i, arg := range args {
+		glob, ok := strings.CutPrefix(arg, "--include=")
+		if !ok && i > 0 && oneOf("--include -g --glob --iglob", args[i-1]) {
+			glob, ok = arg, !strings.HasPrefix(arg, "!")
+		}
+		if !ok {
+			glob, ok = strings.CutPrefix(arg, "--glob=")
+			ok = ok && !strings.HasPrefix(glob, "!")
+		}
+		if ok {
+			r.only = append(r.only, plain(glob))
+		}
+		if oneOf("-t --type", args[max(i-1, 0)]) || strings.HasPrefix(arg, "--type=") {
+			r.only = append(r.only, "*."+strings.TrimPrefix(arg, "--type="))
+		}
+	}
+	r.hidden = grep || git || oneOf("--hidden -. -uu -uuu", args...) || strings.Contains(strings.Join(args, " "), " -u -u")
+	r.git = !grep && !recursive(args, "", "--no-ignore", "--no-ignore-vcs", "-u", "-uu", "-uuu", "--unrestricted")
+	r.lenient, r.follow = !grep, recursive(args, "RL", "--dereference-recursive", "--follow")
+	return []rooted{r}
+}
+
+// reads reports whether what a command prints is taken as names of files to read.
+func reads(c *shell.Command) bool { return c.Inside || !filtered(c.Feeds) }
+
+// finding is what the commands read that find starts.
+func finding(c *shell.Command) []rooted {
+	args := c.Args
+	runs := oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", args...)
+	if !runs && !reads(c) {
+		return nil
+	}
+	r := rooted{reading: reading{follow: true, hidden: c.Name() == "find" || oneOf("-H --hidden -u", args...), git: c.Name() != "find", how: "find hands it to a command that reads it:"}}
+	expression := false
+	for i, arg := range args {
+		if i == 0 {
+			continue
+		}
+		before := args[i-1]
+		switch {
+		case oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", arg):
+			return append([]rooted{}, r.begin())
+		case oneOf("-name -iname -path -ipath -wholename", before):
+			glob := plain(arg)
+			if i > 1 && oneOf("! -not", args[i-2]) {
+				r.except = append(r.except, glob)
+			} else if strings.HasSuffix(before, "name") {
+				r.only = append(r.only, glob)
+			}
+		case before == "-type":
+			r.follow = r.follow && arg != "f"
+		case strings.HasPrefix(arg, "-") || arg == "!" || arg == "(":
+			expression = true
+		case !expression:
+			r.roots = append(r.roots, arg)
+		}
+	}
+	return []rooted{r.begin()}
+}
+
+// begin is the reading from the working directory, unless it has other roots.
+func (r rooted) begin() rooted {
+	r.roots = roots(r.roots)
+	return r
+}
+
+// search judges a search by a tool of the agent's, which shows lines of all files below a directory.
+func (j *judge) search(n node) *Finding {
+	if !j.searches() || n.kind != '{' || strings.Contains(j.tool, "web") {
+		return nil
+	}
+	mode, given := n.member("outputmode")
+	if given && mode != "content" || !given && j.tool == "grep" { // it shows names only
+		return nil
+	}
+	r := reading{git: true, hidden: true, lenient: true, how: "the search would read it; leave it out (glob \"!.env*\"), or search a smaller directory:"}
+	if glob, ok := n.member("glob", "include", "includepattern"); ok {
+		if rest, negated := strings.CutPrefix(glob, "!"); negated {
+			r.except = []string{strings.Trim(rest, "{}")}
+		} else {
+			r.only = []string{pathBase(glob)}
+		}
+	}
+	if exclude, ok := n.member("exclude", "excludepattern"); ok {
+		r.except = append(r.except, exclude)
+	}
+	dir, ok := n.member("path", "dirpath", "directory", "dir")
+	if !ok {
+		dir = "."
+	}
+	return j.walk(dir, &r)
+}
+
+func pathBase(glob string) string {
+	if i := strings.LastIndexByte(glob, '/'); i >= 0 {
+		glob = glob[i+1:]
+	}
+	if strings.ContainsAny(glob, "{}") {
+		return "*" // its names are many
+	}
+	return glob
+}
