@@ -84,7 +84,7 @@ func (h *Host) read(event string, r *Run) Reading {
 // Synthetic is the payload of an event that did not happen, and the order in which they make a session: 0 for an event
 // that cannot be made up. It has the fields of all hosts' shapes.
 func (h *Host) Synthetic(name, session, dir string) (payload json.RawMessage, order int, err error) {
-	call := map[string]any{"command": "true"}
+	call := map[string]any{"command": "cat .env"} // nobody runs it
 	fields := map[string]any{
 		"hook_event_name": name, "session_id": session, "sessionId": session, "conversation_id": session, "cwd": dir, "workspace_roots": []string{dir},
 		"transcript_path": nil, "model": "none", "permission_mode": "default", "source": "startup", "reason": "other", "stop_hook_active": false,

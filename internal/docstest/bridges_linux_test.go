@@ -39,7 +39,7 @@ func TestBridgesInOneMinute(t *testing.T) {
 		_ = os.RemoveAll(home)
 	})
 	for i, want := range []string{
-		"the agent runs every hook that was called, and the gateway answers", "hook-check-", "no shell in this house", "no hooks of Grapnel's",
+		"the agent runs every hook that was called, and the gateway answers", "hook-check-", ".env is protected", "no hooks of Grapnel's",
 	} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", blocks[i])
 		cmd.Dir = root(t)

@@ -102,7 +102,11 @@ func (j *judge) expand(dir, glob string) *Finding {
 	if base == "" {
 		base = map[bool]string{true: "/", false: "."}[strings.HasPrefix(glob, "/")]
 	}
-	return j.matches(base, elems[first:])
+	f := j.matches(base, elems[first:])
+	if f == nil && j.left <= 0 {
+		return &Finding{How: plain(glob) + " matches more files than can be checked for protected ones: name a directory with fewer"}
+	}
+	return f
 }
 
 func (j *judge) matches(base string, elems []string) *Finding {
@@ -118,7 +122,7 @@ func (j *judge) matches(base string, elems []string) *Finding {
 		if !protect.Match(elems[0], entry.Name()) {
 			continue
 		}
-		name := base + "/" + entry.Name()
+		name := strings.TrimSuffix(base, "/") + "/" + entry.Name()
 		if base == "." {
 			name = entry.Name()
 		}
@@ -243,7 +247,7 @@ func (w *walker) entry(at, name string, entry fs.DirEntry, depth int) *Finding {
 	}
 	full := base
 	if name != "." {
-		full = name + "/" + base
+		full = strings.TrimSuffix(name, "/") + "/" + base
 	}
 	if w.out(base, full) {
 		return nil

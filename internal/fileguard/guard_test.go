@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -205,7 +206,7 @@ func TestAllowedCalls(t *testing.T) {
 		{"read_file", `{"absolute_path":"/x/a.ts"}`}, {"write_file", `{"file_path":"a.md","content":"cat .env"}`}, {"replace", `{"file_path":"a.md","instruction":"mention .env","old_string":"x","new_string":".env"}`}, {"run_shell_command", `{"command":"npm test","description":"not .env","directory":"src"}`},
 		{"edit", `{"filePath":"a.md","oldString":".env","newString":"id_rsa"}`}, {"create", `{"path":"a.md","file_text":".env"}`}, {"str_replace_editor", `{"command":"str_replace","path":"a.md","old_str":".env","new_str":"x"}`}, {"view", `{"path":"/x"}`},
 		{"edit_file", `{"target_file":"a.md","instructions":"add .env","code_edit":".env"}`}, {"mcp__slack__send", `{"channel":"dev","text":"rotate what is in .env"}`}, {"mcp__gh__create_issue", `{"title":"Read .env","body":"in .env"}`}, {"mcp__db__query", `{"sql":"select 1"}`},
-		{"mcp__any__tool", `{}`}, {"mcp__any__tool", `null`}, {"mcp__any__tool", ``+`1`}, {"mcp__any__tool", `{"n":1,"b":true,"s":"plain text, nothing else"}`}, {"Read", `{"file_path":"/x/.envelope"}`}, {"Read", `{"file_path":"/x/keys.go"}`}, {"Read", `{"file_path":".env/bin/activate"}`},
+		{"mcp__any__tool", `{}`}, {"mcp__any__tool", `null`}, {"mcp__any__tool", `` + `1`}, {"mcp__any__tool", `{"n":1,"b":true,"s":"plain text, nothing else"}`}, {"Read", `{"file_path":"/x/.envelope"}`}, {"Read", `{"file_path":"/x/keys.go"}`}, {"Read", `{"file_path":".env/bin/activate"}`},
 		{"Read", `{"file_path":"src/process.env.ts"}`}, {"mcp__tf__plan", `{"path":"main.tf"}`}, {"Read", `{"file_path":"/repo/home/.ssh/id_ed25519.pub"}`}, {"Read", `{"file_path":"a.key.ts"}`}, {"Read", `{"file_path":"package.json"}`}, {"mcp__any__tool", `{"email":"ann@x.example"}`},
 	}, false)
 }
@@ -266,6 +267,63 @@ func TestBounds(t *testing.T) {
 				if f := g.Call("Bash", args, nil, ""); tail != "" && f == nil {
 					t.Error("allowed")
 				}
+			}
+		})
+	}
+}
+
+// TestManyFiles: what cannot be looked through is denied, with what to do instead.
+func TestManyFiles(t *testing.T) {
+	t.Parallel()
+	g, dir := newGuard(t), t.TempDir()
+	for i := range 25_000 {
+		if err := os.Symlink("x", filepath.Join(dir, "f"+strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for command, want := range map[string]string{"grep -r x .": "more files in . than can be checked", "cat *": "matches more files", "tar c .": "more files"} {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := g.Call("Bash", args, nil, dir); f == nil || !strings.Contains(f.Reason(), want) {
+			t.Errorf("%s: %v", command, f)
+		}
+	}
+	if f := g.Call("Bash", json.RawMessage(`{"command":"rg x"}`), nil, dir); f != nil { // its lines have the names
+		t.Errorf("rg: %s", f.Reason())
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	g, dir := newGuard(b), tree(b)
+	for name, command := range map[string]string{
+		"word": "make", "script": "cd src && for f in *.ts; do grep -n 'process.env' \"$f\" | head -3; done > /tmp/x", "grep": "grep -rn --exclude='.env*' --exclude-dir=certs foo .",
+		"heredoc": "cat > a.md <<'EOF'\n" + strings.Repeat("read .env at the start\n", 1000) + "EOF",
+	} {
+		b.Run(name, func(b *testing.B) {
+			args, err := json.Marshal(map[string]string{"command": command})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if f := g.Call("Bash", args, nil, dir); f != nil {
+					b.Fatal(f.Reason())
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkResult(b *testing.B) {
+	g, dir := newGuard(b), tree(b)
+	g.Values = true
+	for name, text := range map[string]string{"30000": strings.Repeat("src/a.ts:12:  const x = process.env.KEY\n", 750), "200": strings.Repeat("all tests pass\n", 13)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				g.Result("Bash", json.RawMessage(`{"command":"make"}`), nil, text, false, dir)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 
 	"github.com/grapnelhq/grapnel/internal/fileguard"
@@ -118,6 +119,9 @@ func hooks(g *fileguard.Guard) []sdk.Hook {
 		{
 			Name: "call", Doc: "denies calls that would read a protected file", Role: phases.RoleValidate, Kinds: decision, Needs: []string{"arguments"},
 			ToolPreCall: func(_ context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+				if slices.Contains(call.Withheld, "arguments") {
+					return deny("the call cannot be judged: its arguments were withheld from the guard")
+				}
 				return verdict(g.Call(in.Tool, in.Arguments, in.TouchedPaths, call.Context.Dir))
 			},
 		},
