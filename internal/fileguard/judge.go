@@ -1,7 +1,9 @@
 package fileguard
 
 import (
+	"encoding/base64"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/fileguard/protect"
@@ -66,7 +68,29 @@ func (j *judge) word(word string, dirs []string) *Finding {
 	if f := j.file(word, dirs); f != nil {
 		return f
 	}
+	if strings.ContainsAny(word, "*?") && !strings.ContainsAny(word, " \t\n") && !web(word) { // the command's own glob
+		own := strings.NewReplacer("*", string(shell.Unknown), "?", string(shell.Any)).Replace(word)
+		if p, ok := j.Set.Glob(own); ok {
+			return &Finding{File: word, Pattern: p}
+		}
+	}
+	if text, ok := decoded(word); ok {
+		if f := j.script(text, dirs, 1); f != nil && f.Pattern != "" {
+			f.How = "in base64:"
+			return f
+		}
+	}
 	return j.tokens(word, dirs)
+}
+
+// decoded is a word of base64 that stands for a text.
+func decoded(word string) (string, bool) {
+	if len(word) < 8 || len(word)%4 != 0 {
+		return "", false
+	}
+	data, err := base64.StdEncoding.DecodeString(word)
+	readable := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\t' }
+	return string(data), err == nil && !slices.ContainsFunc(data, func(c byte) bool { return !readable(c) })
 }
 
 // meant judges a glob of a tool's own by the names that it is meant for.
@@ -95,8 +119,10 @@ func plain(word string) string {
 // glob judges a word with wildcards: by the names that it is meant for, and by what it matches.
 func (j *judge) glob(word string, dirs []string) *Finding {
 	for _, part := range pieces(word) {
-		if p, ok := j.Set.Glob(part.text); ok && strings.ContainsAny(path.Base(part.text), wildcards) {
-			return &Finding{File: plain(part.text), Pattern: p}
+		for _, full := range inDirs(dirs, part.text) {
+			if p, ok := j.Set.Glob(full); ok && strings.ContainsAny(path.Base(full), wildcards) {
+				return &Finding{File: plain(part.text), Pattern: p}
+			}
 		}
 		base := path.Base(part.text)
 		if strings.HasPrefix(base, "."+string(shell.Unknown)) && strings.Trim(base, "."+wildcards) == "" {

@@ -8,17 +8,19 @@ import (
 )
 
 // Glob returns a pattern whose files a shell's glob is likely to be meant for: some name matches both, and two fifths
-// of the pattern's letters are in both. ".e*" is meant for ".env", "*.json" is not meant for
+// of the pattern's letters are in both, or the glob names the directory that the pattern does. ".e*" is meant for ".env", "*.json" is not meant for
 // "service-account*.json".
 func (s *Set) Glob(glob string) (string, bool) {
 	elem := fold(path.Base(strings.TrimRight(glob, "/")))
 	for i := range s.deny {
 		p := &s.deny[i]
 		want := p.elems[len(p.elems)-1]
-		if len(p.elems) > 1 && (p.dir || !strings.Contains(fold(glob), p.elems[0])) {
+		within := len(p.elems) > 1 && strings.Contains(fold(glob), p.elems[0]+"/")
+		if len(p.elems) > 1 && (p.dir || p.rooted || !within) {
 			continue
 		}
-		if same := common(elem, want); same > 1 && same*5 >= letters(want)*2 && !hidden(elem, want) {
+		same := common(elem, want)
+		if (within && same >= 0 || same > 1 && same*5 >= letters(want)*2) && !hidden(elem, want) {
 			return p.text, true
 		}
 	}
@@ -70,10 +72,10 @@ func common(a, b string) int {
 			}
 			if i < len(x) && j < len(y) && below[j+1] >= 0 {
 				switch {
-				case x[i] == y[j]:
-					row[j] = max(row[j], below[j+1]+1)
 				case isAny(x[i]), isAny(y[j]):
 					row[j] = max(row[j], below[j+1])
+				case x[i] == y[j] && !isStar(x[i]):
+					row[j] = max(row[j], below[j+1]+1)
 				}
 			}
 		}

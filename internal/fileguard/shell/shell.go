@@ -135,9 +135,9 @@ func (r *reader) stmt(s *syntax.Stmt, f flow) {
 	if s == nil || !r.step() {
 		return
 	}
+	files, texts := r.redirects(s.Redirs)
 	at := len(r.commands)
 	r.command(s.Cmd, f)
-	files, texts := r.redirects(s.Redirs)
 	if len(files)+len(texts) == 0 {
 		return
 	}

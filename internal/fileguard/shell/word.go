@@ -103,6 +103,8 @@ func (r *reader) part(part syntax.WordPart, quoted bool) []string {
 		return r.param(part)
 	case *syntax.CmdSubst:
 		return r.output(part.Stmts)
+	case *syntax.ProcSubst: // a file with that text
+		return r.output(part.Stmts)
 	}
 	if _, braces := part.(*syntax.BraceExp); !braces {
 		r.nested(part)
