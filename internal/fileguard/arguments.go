@@ -50,7 +50,10 @@ func decodeValue(dec *json.Decoder, depth int) (node, error) {
 	case string:
 		return node{kind: '"', text: token}, nil
 	case json.Delim:
-		return decodeList(dec, byte(token), depth)
+		if token == '{' {
+			return decodeList(dec, '{', depth)
+		}
+		return decodeList(dec, '[', depth)
 	}
 	return node{}, nil
 }
@@ -143,7 +146,7 @@ func (j *judge) node(n node, s scope) *Finding {
 		}
 		for _, kid := range n.kids {
 			if kid.kind == '"' && uses[fold(kid.key)] == useDir {
-				s.dirs = append(s.dirs[:len(s.dirs):len(s.dirs)], kid.text)
+				s.dirs = append(slices.Clip(s.dirs), kid.text)
 			}
 		}
 	}

@@ -45,19 +45,20 @@ const (
 	// filters read what they are given, and no files by the names in it.
 	filters = "cat tee grep egrep fgrep rg wc sort uniq head tail sed tr cut jq yq less more column fold nl gh glab git pbcopy xclip base64 md5sum sha256sum true diff :"
 	// lookers show no file's content: a glob that matches protected names beside others does no harm.
-	lookers = "ls stat du rm rmdir chmod chown touch test [ wc echo printf basename dirname mkdir type which for"
+	lookers = "ls stat du rm rmdir chmod chown touch test [ wc echo printf basename dirname mkdir type which"
 	greps   = "grep egrep fgrep zgrep rg ripgrep ag ack ugrep"
 )
 
 // command judges one simple command.
 func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
 	if c.Dir != "" {
-		dirs = append(inDirs(dirs, c.Dir)[1:], c.Dir)
+		inner := inDirs(dirs, c.Dir)
+		dirs = append(slices.Clip(inner[1:]), c.Dir)
 	}
 	args := unwrap(c.Args)
 	one := *c
 	one.Args = args
-	dirs = append(dirs[:len(dirs):len(dirs)], changed(args)...)
+	dirs = append(slices.Clip(dirs), changed(args)...)
 	for _, file := range c.Files {
 		if f := j.redirect(file, dirs); f != nil {
 			return f
@@ -154,7 +155,7 @@ func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
 		if f := j.word(word, dirs); f != nil {
 			return f
 		}
-		looks := oneOf(lookers, c.Name()) && filtered(c.Feeds) && !(c.Name() == "for")
+		looks := oneOf(lookers, c.Name()) && filtered(c.Feeds)
 		if strings.ContainsAny(word, wildcards) && !looks && c.Name() != "=" {
 			if f := j.expandIn(word, dirs); f != nil {
 				return f
@@ -173,28 +174,15 @@ func filtered(feeds []string) bool {
 func harmless(c *shell.Command) map[int]bool {
 	skip := map[int]bool{}
 	name := c.Name()
-	switch {
-	case oneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)), oneOf("test [", name):
-		for i := range c.Args {
-			skip[i] = true
-		}
-	case oneOf(greps+" jq gojq yq", name):
-		if at := operand(c.Args); at > 0 && !patternGiven(c.Args) {
-			skip[at] = true
-		}
-	case name == "git" && slices.Contains(c.Args, "grep"):
-		if at := slices.Index(c.Args, "grep"); at > 0 {
-			if op := operand(c.Args[at:]); op > 0 && !patternGiven(c.Args) {
-				skip[at+op] = true
-			}
-		}
-	case name == "git" && slices.Contains(c.Args, "check-ignore"):
+	encoded := slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf("base64 openssl", n) })
+	printed := oneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)) && !encoded
+	if printed || oneOf("test [", name) || name == "git" && slices.Contains(c.Args, "check-ignore") {
 		for i := range c.Args {
 			skip[i] = true
 		}
 	}
-	if skip[1] && slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf("base64 openssl", n) }) {
-		clear(skip)
+	if at := pattern(name, c.Args); at > 0 {
+		skip[at] = true
 	}
 	for _, at := range scripts(c) { // they are judged as such
 		skip[at] = true
@@ -206,6 +194,23 @@ func harmless(c *shell.Command) map[int]bool {
 		}
 	}
 	return skip
+}
+
+// pattern is the place of the word that a search looks for, or of a filter's program; 0 if there is none.
+func pattern(name string, args []string) int {
+	from := 0
+	if name == "git" {
+		if from = slices.Index(args, "grep"); from < 0 {
+			return 0
+		}
+	} else if !oneOf(greps+" jq gojq yq", name) {
+		return 0
+	}
+	at := operand(args[from:])
+	if at == 0 || patternGiven(args) {
+		return 0
+	}
+	return from + at
 }
 
 // text reports whether a word is a message, a pattern to look for, or what is to be left out.

@@ -149,66 +149,13 @@ func TestAllowedCommands(t *testing.T) {
 	), false)
 }
 
-// TestDeniedCalls are calls of other tools, in the shapes of the agents and of MCP servers.
-func TestDeniedCalls(t *testing.T) {
-	t.Parallel()
-	judge(t, []row{
-		{"Read", `{"file_path":"$TREE/.env"}`}, {"Read", `{"file_path":".env","offset":1,"limit":5}`}, {"Edit", `{"file_path":"$TREE/.env","old_string":"a","new_string":"b"}`},
-		{"Write", `{"file_path":"/x/.env.local","content":"A=b"}`}, {"MultiEdit", `{"file_path":".env","edits":[{"old_string":"a","new_string":"b"}]}`},
-		{"NotebookRead", `{"notebook_path":"conf/.env.production"}`}, {"Grep", `{"pattern":"KEY","path":".env"}`}, {"Grep", `{"pattern":"KEY","glob":".env*"}`},
-		{"Grep", `{"pattern":".","glob":"**/.env","output_mode":"content"}`}, {"Grep", `{"pattern":"PASS","path":"conf","output_mode":"content"}`}, {"Glob", `{"pattern":"**/.env*"}`},
-		{"Glob", `{"pattern":"*.pem"}`}, {"Glob", `{"pattern":"{.env,x}"}`}, {"Glob", `{"pattern":"*","path":"/repo/home/.ssh"}`}, {"LS", `{"path":"/repo/home/.ssh"}`},
-		{"Read", `{"file_path":"$TREE/notes.txt"}`}, {"Read", `{"file_path":"hard.txt"}`}, {"Read", `{"file_path":"c/.env.production"}`}, {"Read", `{"file_path":"\u002eenv"}`},
-		{"Read", `{"file_path":".env\u0000.txt"}`}, {"Read", `{"file_path":"./src/../.ENV"}`}, {"Read", `{"file_path":"file://$TREE/.env"}`}, {"Read", `{"file_path":"file:///x/%2eenv"}`},
-		{"Read", `{"file_path":"\uff0eenv"}`}, {"Read", `{"file_path":".e\u200bnv"}`}, {"Read", `{"file_path":"C:\\x\\.env"}`}, {"Read", `{"file_path":".env::$DATA"}`}, {"Read", `{"file_path":".env."}`},
-		{"Read", `{"file_path":"a.txt","file_path":".env"}`}, {"Read", `{"file_path":".env","file_path":"a.txt"}`}, {"Read", `{"FILE_PATH":".env"}`},
-		{"shell", `{"command":["bash","-lc","cat .env"]}`}, {"shell", `{"command":["cat",".env"]}`}, {"shell", `{"command":["bash","-lc","cat .e*"],"workdir":"$TREE"}`},
-		{"shell", `{"command":["cat","credentials"],"workdir":"/repo/home/.aws"}`}, {"shell", `{"command":["env","X=1","bash","-c","cat .e''nv"]}`}, {"exec_command", `{"cmd":"cat .env","workdir":"/x"}`},
-		{"write_stdin", `{"session_id":1,"chars":"cat .e*\n"}`}, {"local_shell", `{"action":{"type":"exec","command":["cat",".env"],"working_directory":"/x"}}`},
-		{"local_shell", `{"type":"exec","command":["sh","-c","cat .e\"\"nv"]}`}, {"container.exec", `{"cmd":["bash","-lc","cat < .env"]}`},
-		{"apply_patch", `{"input":"*** Begin Patch\n*** Update File: .env\n@@\n-a\n+b\n*** End Patch"}`}, {"apply_patch", `{"command":"*** Begin Patch\n*** Add File: x\n+a\n*** Update File: a\n*** Move to: conf/.env.x\n*** End Patch"}`},
-		{"shell", `{"command":["apply_patch","*** Begin Patch\n*** Delete File: .env\n*** End Patch"]}`}, {"shell", `{"command":["bash","-lc","apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: .env\n*** End Patch\nEOF"]}`},
-		{"read_file", `{"absolute_path":"/x/.env"}`}, {"read_file", `{"file_path":".env"}`}, {"read_many_files", `{"paths":["src/a.ts",".env"]}`}, {"read_many_files", `{"include":["**/.env*"]}`},
-		{"run_shell_command", `{"command":"cat credentials","directory":"/repo/home/.aws"}`}, {"run_shell_command", `{"command":"cat .env","description":"look"}`}, {"replace", `{"file_path":".env","old_string":"","new_string":"x"}`},
-		{"search_file_content", `{"pattern":"KEY","path":"conf"}`}, {"grep_search", `{"query":"KEY","include_pattern":".env"}`}, {"glob", `{"pattern":".env*"}`},
-		{"read", `{"filePath":"/x/.env"}`}, {"bash", `{"command":"cat .env","description":"x"}`}, {"grep", `{"pattern":"x","include":".env.*"}`}, {"list", `{"path":"/repo/home/.gnupg"}`}, {"patch", `{"patchText":"*** Begin Patch\n*** Update File: .env\n*** End Patch"}`},
-		{"view", `{"path":"/x/.env"}`}, {"str_replace_editor", `{"command":"view","path":"/x/.env"}`}, {"create", `{"path":".env","file_text":"a"}`}, {"bash", `{"command":"cat .env","async":false,"sessionId":"s"}`}, {"powershell", `{"command":"Get-Content .env"}`},
-		{"Shell", `{"command":"cat .env","cwd":"/x"}`}, {"run_terminal_cmd", `{"command":"cat .env"}`}, {"read_file", `{"target_file":".env","should_read_entire_file":true}`}, {"beforeReadFile", `{"file_path":"/x/.env","content":"A=b"}`}, {"readFile", `{"filePath":"file:///x/.env"}`},
-		{"mcp__fs__read", `{"uri":"file:///x/.env"}`}, {"mcp__fs__read_multiple_files", `{"paths":["a",".env"]}`}, {"mcp__any__tool", `{"a":{"b":[{"c":".env"}]}}`}, {"mcp__any__run", `{"x":"cat .env"}`}, {"mcp__any__run", `{"command":"cat","args":[".env"]}`},
-		{"mcp__any__run", `{"command":"bash","args":["-c","cat .e*"]}`}, {"mcp__any__json", `{"arguments":"{\"path\":\".env\"}"}`}, {"mcp__git__show", `{"revision":"HEAD:.env"}`}, {"mcp__py__run", `{"code":"print(open('.env').read())"}`}, {"mcp__any__map", `{"files":{".env":true}}`},
-		{"mcp__any__tool", `{"dir":"/repo/home/.aws","name":"credentials"}`}, {"mcp__any__tool", `".env"`}, {"mcp__any__tool", `["x",".env"]`}, {"WebFetch", `{"url":"file:///x/.env","prompt":"x"}`}, {"anything", `{"path":"/repo/home/.ssh/id_rsa"}`},
-		{"Bash", `{"command":"ls", "extra":"cat .env"}`}, {"Read", strings.Repeat("[", 200) + strings.Repeat("]", 200)},
-	}, true)
-}
-
 func TestNotJSON(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{`not json`, `{"a":`, `{} {}`, `{"a" "b"}`, `[1,]`} {
+	for _, args := range []string{`not json`, `{"a":`, `{} {}`, `{"a" "b"}`, `[1,]`, strings.Repeat("[", 200) + strings.Repeat("]", 200)} {
 		if f := newGuard(t).Call("Read", json.RawMessage(args), nil, ""); f == nil || !strings.Contains(f.Reason(), "cannot be judged") {
 			t.Errorf("%s: %v", args, f)
 		}
 	}
-}
-
-// TestAllowedCalls are calls that only seem to be about protected files.
-func TestAllowedCalls(t *testing.T) {
-	t.Parallel()
-	judge(t, []row{
-		{"Read", `{"file_path":"$TREE/main.go"}`}, {"Read", `{"file_path":".env.example"}`}, {"Read", `{"file_path":"environment.ts"}`}, {"Read", `{"file_path":"docs/env.md"}`}, {"Read", `{"file_path":"/x/y z/main.go"}`},
-		{"Write", `{"file_path":"README.md","content":"Copy .env.example to .env, and cat .env"}`}, {"Edit", `{"file_path":".gitignore","old_string":".env","new_string":".env\nid_rsa"}`}, {"Write", `{"file_path":".gitignore","content":".env"}`},
-		{"MultiEdit", `{"file_path":"a.md","edits":[{"old_string":".env","new_string":"id_rsa"}]}`}, {"NotebookEdit", `{"notebook_path":"a.ipynb","new_source":"open('.env')"}`}, {"Grep", `{"pattern":"\\.env"}`}, {"Grep", `{"pattern":".env","path":"docs","output_mode":"content"}`},
-		{"Grep", `{"pattern":"process\\.env","glob":"*.ts","output_mode":"content"}`}, {"Grep", `{"pattern":"x","glob":"!.env*"}`}, {"Glob", `{"pattern":"**/*.ts"}`}, {"Glob", `{"pattern":"**/*"}`}, {"Glob", `{"pattern":"src/**/*.{ts,tsx}"}`}, {"LS", `{"path":"$TREE"}`},
-		{"Grep", `{"pattern":"x","output_mode":"content","glob":"!**/.env*"}`}, {"grep_search", `{"query":".env","include_pattern":"*.ts"}`}, {"search_file_content", `{"pattern":"\\.env","path":"src"}`},
-		{"Task", `{"description":"Check .env","prompt":"See whether .env is in .gitignore","subagent_type":"x"}`}, {"TodoWrite", `{"todos":[{"content":"Document .env","status":"pending","activeForm":"Documenting .env"}]}`}, {"WebSearch", `{"query":"how to load .env in node"}`},
-		{"WebFetch", `{"url":"https://x.example/.env","prompt":"what is .env?"}`}, {"AskUserQuestion", `{"questions":[{"question":"Use .env?","header":".env","options":[{"label":".env","description":"a file"}]}]}`}, {"shell", `{"command":["bash","-lc","ls"],"workdir":"$TREE"}`},
-		{"shell", `{"command":["git","commit","-m","Add .env"]}`}, {"apply_patch", `{"input":"*** Begin Patch\n*** Update File: README.md\n@@\n-a\n+copy .env\n*** End Patch"}`}, {"update_plan", `{"plan":[{"step":"read .env.example","status":"pending"}]}`},
-		{"shell", `{"command":["bash","-lc","apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.md\n+use .env\n*** End Patch\nEOF"]}`}, {"shell", `{"command":["rg","-n","process.env","src"]}`}, {"exec_command", `{"cmd":"go test ./...","yield_time_ms":1000}`},
-		{"read_file", `{"absolute_path":"/x/a.ts"}`}, {"write_file", `{"file_path":"a.md","content":"cat .env"}`}, {"replace", `{"file_path":"a.md","instruction":"mention .env","old_string":"x","new_string":".env"}`}, {"run_shell_command", `{"command":"npm test","description":"not .env","directory":"src"}`},
-		{"edit", `{"filePath":"a.md","oldString":".env","newString":"id_rsa"}`}, {"create", `{"path":"a.md","file_text":".env"}`}, {"str_replace_editor", `{"command":"str_replace","path":"a.md","old_str":".env","new_str":"x"}`}, {"view", `{"path":"/x"}`},
-		{"edit_file", `{"target_file":"a.md","instructions":"add .env","code_edit":".env"}`}, {"mcp__slack__send", `{"channel":"dev","text":"rotate what is in .env"}`}, {"mcp__gh__create_issue", `{"title":"Read .env","body":"in .env"}`}, {"mcp__db__query", `{"sql":"select 1"}`},
-		{"mcp__any__tool", `{}`}, {"mcp__any__tool", `null`}, {"mcp__any__tool", `` + `1`}, {"mcp__any__tool", `{"n":1,"b":true,"s":"plain text, nothing else"}`}, {"Read", `{"file_path":"/x/.envelope"}`}, {"Read", `{"file_path":"/x/keys.go"}`}, {"Read", `{"file_path":".env/bin/activate"}`},
-		{"Read", `{"file_path":"src/process.env.ts"}`}, {"mcp__tf__plan", `{"path":"main.tf"}`}, {"Read", `{"file_path":"/repo/home/.ssh/id_ed25519.pub"}`}, {"Read", `{"file_path":"a.key.ts"}`}, {"Read", `{"file_path":"package.json"}`}, {"mcp__any__tool", `{"email":"ann@x.example"}`},
-	}, false)
 }
 
 func TestPrompt(t *testing.T) {
@@ -227,7 +174,7 @@ func TestPrompt(t *testing.T) {
 
 // FuzzCall: whatever the arguments are, the answer comes, and a reason can be shown.
 func FuzzCall(f *testing.F) {
-	for _, seed := range []string{"cat .env", "cat .e*", "$(((((", "{a,{b,c}}{1..99999}", "for i in ${a:-$(x)}; do :; done <<E\n$x\nE\n", "a=$a$a; a=$a$a; cat $a", "\x00\xff*", "[[ a =~ (b ]]", "@(a|!(b))", "bash -c 'bash -c \"bash -c x\"'"} {
+	for _, seed := range []string{"cat .env", "cat .e*", "$(((((", "{a,{b,c}}{1..99999}", "for i in ${a:-$(x)}; do :; done <<E\n$x\nE\n", "a=$a$b; b=$b$a; cat $a", "\x00\xff*", "[[ a =~ (b ]]", "@(a|!(b))", "bash -c 'bash -c \"bash -c x\"'"} {
 		f.Add(seed)
 	}
 	g := newGuard(f)

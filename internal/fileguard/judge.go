@@ -145,8 +145,6 @@ type piece struct {
 }
 
 // template matches what is filled in by a program, such as {{.Env}} of docker inspect.
-//
-//nolint:gochecknoglobals // immutable
 var template = lazyregexp.New(`\{\{[^{}]*\}\}`)
 
 // pieces splits a word at the signs that are rarely in the name of a file, and often around one.
@@ -161,12 +159,9 @@ func pieces(word string) []piece {
 	return list
 }
 
-//nolint:gochecknoglobals // immutable
 var names = lazyregexp.New("[^\\s\"'`()\\[\\]{}<>=:;,|&@!#$^+]+")
 
 // address matches what is fetched from elsewhere.
-//
-//nolint:gochecknoglobals // immutable
 var address = lazyregexp.New(`(?i)\b(?:https?|ssh|git|wss?|ftp)://[^\s"'<>|]*`)
 
 // tokens judges the paths that stand in a text. A name that only ends as a protected one does must look like a path:

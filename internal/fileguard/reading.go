@@ -25,8 +25,7 @@ func readings(c *shell.Command) []rooted {
 	case oneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
 		roots := operands(args)
 		return all(args, roots[:max(len(roots)-1, 0)], name)
-	case name == "tar" && len(args) > 1 && (strings.Contains(args[1], "c") && !strings.HasPrefix(args[1], "--") || recursive(args, "c", "--create", "--append")),
-		name == "zip" && recursive(args, "r", "--recurse-paths"), name == "7z" && slices.Contains(args, "a"), name == "diff" && recursive(args, "r", "--recursive"):
+	case packs(name, args):
 		return all(args, operands(args), name)
 	case oneOf("find fd fdfind", name):
 		return finding(c)
@@ -39,6 +38,19 @@ func readings(c *shell.Command) []rooted {
 		return []rooted{r}
 	}
 	return nil
+}
+
+// packs reports whether a command reads whole directories into one file, or compares them.
+func packs(name string, args []string) bool {
+	switch name {
+	case "tar", "bsdtar":
+		return len(args) > 1 && strings.Contains(args[1], "c") && !strings.HasPrefix(args[1], "--") || recursive(args, "c", "--create", "--append")
+	case "zip":
+		return recursive(args, "r", "--recurse-paths")
+	case "7z":
+		return slices.Contains(args, "a")
+	}
+	return name == "diff" && recursive(args, "r", "--recursive")
 }
 
 // recursive reports whether one of the letters is in a cluster of options, or one of the long options is there.
@@ -103,26 +115,33 @@ func searching(c *shell.Command, args []string, git bool) []rooted {
 		return nil // it shows names, or reads what comes through the pipe
 	}
 	r := rooted{roots: roots(list), reading: reading{except: exceptions(args), how: args[0] + " would read it; leave it out with --exclude='.env*' (rg: -g '!.env*'):"}}
-	for i, arg := range args {
-		glob, ok := strings.CutPrefix(arg, "--include=")
-		if !ok && i > 0 && oneOf("--include -g --glob --iglob", args[i-1]) {
-			glob, ok = arg, !strings.HasPrefix(arg, "!")
-		}
-		if !ok {
-			glob, ok = strings.CutPrefix(arg, "--glob=")
-			ok = ok && !strings.HasPrefix(glob, "!")
-		}
-		if ok {
-			r.only = append(r.only, plain(glob))
-		}
-		if oneOf("-t --type", args[max(i-1, 0)]) || strings.HasPrefix(arg, "--type=") {
-			r.only = append(r.only, "*."+strings.TrimPrefix(arg, "--type="))
-		}
-	}
+	r.only = included(args)
 	r.hidden = grep || git || oneOf("--hidden -. -uu -uuu", args...) || strings.Contains(strings.Join(args, " "), " -u -u")
 	r.git = !grep && !recursive(args, "", "--no-ignore", "--no-ignore-vcs", "-u", "-uu", "-uuu", "--unrestricted")
 	r.lenient, r.follow = !grep, recursive(args, "RL", "--dereference-recursive", "--follow")
 	return []rooted{r}
+}
+
+// included are the globs of names that a search is limited to; nil if it is not.
+func included(args []string) []string {
+	var globs []string
+	for i, arg := range args {
+		before := args[max(i-1, 0)]
+		glob, ok := strings.CutPrefix(arg, "--include=")
+		if !ok {
+			glob, ok = strings.CutPrefix(arg, "--glob=")
+		}
+		if !ok && oneOf("--include -g --glob --iglob", before) {
+			glob, ok = arg, true
+		}
+		if ok && !strings.HasPrefix(glob, "!") {
+			globs = append(globs, plain(glob))
+		}
+		if kind := strings.TrimPrefix(arg, "--type="); kind != arg || oneOf("-t --type", before) {
+			globs = append(globs, "*."+kind)
+		}
+	}
+	return globs
 }
 
 // reads reports whether what a command prints is taken as names of files to read.

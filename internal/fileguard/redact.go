@@ -119,7 +119,6 @@ func (r *redaction) names(object map[string]any) bool {
 	return false
 }
 
-//nolint:gochecknoglobals // immutable
 var (
 	// matched is a line of grep and rg: the file, and perhaps a number.
 	matched = lazyregexp.New(`^((?:[A-Za-z]:)?[^\s:][^:\n]{0,1000}?)(?::\d+)?(?::\d+)?:|^([^\s:][^:\n]{0,1000}?)-\d+-`)
@@ -235,7 +234,6 @@ func (r *redaction) secretValues() []string {
 	return values[:min(len(values), maxValues)]
 }
 
-//nolint:gochecknoglobals // immutable
 var secretName = lazyregexp.New(`(?i)key|secret|token|pass|pwd|cred|auth|private|dsn|salt|cert|webhook|ur[il]$|conn`)
 
 // fileValues reads the values of a file of lines NAME=value whose names sound like those of secrets.

@@ -62,7 +62,7 @@ func TestResultStays(t *testing.T) {
 	for _, result := range []string{
 		"", ".env\n.env.example\nmain.go\n", `["/x/.env","/x/a.ts"]`, `{"filenames":[".env","a.ts"],"numFiles":2}`, `[{"path":".env","type":"file","size":3}]`, "Copy .env.example to .env, then run make.\n",
 		"a.ts:1:process.env.KEY\nb.ts:2:.env is read first\n", "ls: cannot access '.env': No such file or directory\n", "12:30 .env\n", "{not json", `{"a": 1.0,  "b":"<x>"}`, "key: value\npassword: test\n", "https://x.example/.env: 404\n", string(source),
-		"commit 0123456789abcdef0123456789abcdef01234567\n    Document .env\n", "-rw------- 1 ann ann 40 Nov 28 .env\n", `{"file":{"filePath":"/x/.env.example","content":"KEY=correct"}}`, "?? .env\n M a.ts\n",
+		"commit 0123456789abcdef0123456789abcdef01234567\n    Document .env\n", "-rw------- 1 ann users 40 Nov 28 .env\n", `{"file":{"filePath":"/x/.env.example","content":"KEY=correct"}}`, "?? .env\n M a.ts\n",
 	} {
 		if got, changed := g.Result("mcp__x__y", json.RawMessage(`{}`), nil, result, false, dir); changed || got != result {
 			t.Errorf("%q became %q", result, got)

@@ -22,7 +22,7 @@ func TestPath(t *testing.T) {
 	set := defaults(t)
 	for path, want := range map[string]string{
 		".env": ".env", "a/.env": ".env", "/a/../.env": ".env", "A/.ENV": ".env", `a\.env`: ".env", "file:///a/.env": ".env", "FILE:/a/%2Eenv": ".env", ".env\x00.txt": ".env.*", "id_dsa\x00x": "id_dsa", ".e\u00adnv": ".env",
-		"\uff0eenv": ".env", ".env ": ".env", ".env.": ".env", ".env::$DATA": ".env", ".env/": ".env", ".env.local": ".env.*", "x.PEM": "*.pem", "a/.ssh/config": ".ssh/", "~/.ssh": ".ssh/", ".aws/credentials": ".aws/credentials",
+		"\uff0eenv": ".env", ".env\u00a0": ".env", ".env.": ".env", ".env::$DATA": ".env", ".env/": ".env", ".env.local": ".env.*", "x.PEM": "*.pem", "a/.ssh/config": ".ssh/", "~/.ssh": ".ssh/", ".aws/credentials": ".aws/credentials",
 		"/etc/shadow": "/etc/shadow", "/proc/7/environ": "/proc/*/environ",
 		"": "", "/": "", ".": "", "env": "", ".environment": "", ".env/bin/x": "", ".env.example": "", "x.env": "", "credentials": "", "aws/credentials": "", "a/etc/shadow": "", "id_rsa.pub": "", ".ssh/known_hosts": "", "pem": "", "%zz": "",
 	} {
@@ -52,8 +52,17 @@ func TestMatch(t *testing.T) {
 		glob, name string
 		want       bool
 	}{
-		{star, "a", true}, {star, ".a", false}, {"." + star, ".a", true}, {star + ".ts", "a.ts", true}, {star + ".ts", "a.go", false}, {"a" + string(shell.Any), "ab", true}, {"a" + string(shell.Any), "a", false},
-		{"", "", true}, {"a*b", "a*b", true}, {"x", "*", false}, {"A", "a", true},
+		{star, "a", true},
+		{star, ".a", false},
+		{"." + star, ".a", true},
+		{star + ".ts", "a.ts", true},
+		{star + ".ts", "a.go", false},
+		{"a" + string(shell.Any), "ab", true},
+		{"a" + string(shell.Any), "a", false},
+		{"", "", true},
+		{"a*b", "a*b", true},
+		{"x", "*", false},
+		{"A", "a", true},
 	} {
 		if got := protect.Match(tt.glob, tt.name); got != tt.want {
 			t.Errorf("%q %q: %t", tt.glob, tt.name, got)

@@ -281,12 +281,12 @@ func (r *reader) call(call *syntax.CallExpr, f flow) {
 	}
 	c := Command{Args: r.words(call.Args)}
 	r.add(c, f)
-	switch name := c.Name(); {
-	case name == "cd" || name == "pushd" || name == "chdir":
+	switch c.Name() {
+	case "cd", "pushd", "chdir":
 		r.change(c.Args[1:])
-	case name == "popd":
+	case "popd":
 		r.dir = string(Unknown)
-	case name == "read" || name == "mapfile" || name == "readarray":
+	case "read", "mapfile", "readarray":
 		for _, arg := range c.Args[1:] {
 			r.set(arg, []string{string(Unknown)})
 		}

@@ -20,11 +20,11 @@ func lines(t *testing.T, script string) []string {
 	var all []string
 	for _, c := range commands {
 		line := strings.Join(c.Args, " ")
-		for _, file := range c.Files {
-			line += " <>" + file
+		if len(c.Files) > 0 {
+			line += " <>" + strings.Join(c.Files, " <>")
 		}
-		for _, text := range c.Texts {
-			line += " <<" + text
+		if len(c.Texts) > 0 {
+			line += " <<" + strings.Join(c.Texts, " <<")
 		}
 		if c.Dir != "" {
 			line += " in " + c.Dir
