@@ -189,6 +189,7 @@ func TestMatches(t *testing.T) {
 		{commandhook.Cursor, "", "MCP:list", "", "mcp__gh__list", "", true},
 		{commandhook.Cursor, "beforeShellExecution", "curl|wget", "", "Bash", `{"command":"x | curl"}`, true},
 		{commandhook.Cursor, "beforeShellExecution", "curl", "", "Bash", `{"command":"ls"}`, false},
+		{commandhook.Cursor, "beforeShellExecution", "curl", "", "Bash", `{"command":"curl x","Command":"ls"}`, true},
 		{commandhook.Cursor, "beforeShellExecution", "", "", "Read", "", false},
 		{commandhook.Cursor, "beforeMCPExecution", "", "", "mcp__gh__list", "", true},
 	} {

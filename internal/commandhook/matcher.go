@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
@@ -122,11 +123,9 @@ func (c class) has(other class) bool {
 }
 
 func commandOf(arguments json.RawMessage) string {
-	var args struct {
-		Command string `json:"command"`
-	}
-	_ = json.Unmarshal(arguments, &args) // arguments of another shape have none
-	return args.Command
+	var command string
+	_ = json.Unmarshal(jsonscan.Member(arguments, "command"), &command) // arguments of another shape have none
+	return command
 }
 
 // fitsRule evaluates the field "if" of Claude Code: one rule, TOOL or TOOL(PATTERN). Where the agent runs a hook to be on

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
@@ -71,7 +72,7 @@ func answerAt(text []byte, at int, exact bool) (found, whole bool, end int) {
 		err := s.Value(1)
 		if err == nil && known && exact {
 			value := text[from:s.Pos]
-			found = found || slices.Contains(member.words, string(bytes.Trim(value, `"`))) || bytes.IndexByte([]byte(member.kinds), value[0]) >= 0
+			found = found || slices.Contains(member.words, string(bytes.Trim(value, `"`))) || strings.IndexByte(member.kinds, value[0]) >= 0
 		}
 		return err
 	})

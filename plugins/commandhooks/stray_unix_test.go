@@ -24,12 +24,19 @@ func TestAnswersInText(t *testing.T) {
 	ls := bash("ls")
 	deny := `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"r"}}`
 	guards := []guard{
-		{claude, "PreToolUse", deny, ls}, {codex, "PreToolUse", deny, ls}, {claude, "PreToolUse", `{"decision":"block","reason":"r"}`, ls},
-		{gemini, "BeforeTool", `{"decision":"deny","reason":"r"}`, ls}, {copilot, "preToolUse", `{"permissionDecision":"deny","permissionDecisionReason":"r"}`, ls},
-		{cursor, "preToolUse", `{"permission":"deny","user_message":"r"}`, ls}, {cursor, "beforeShellExecution", `{"permission":"deny"}`, ls},
-		{claude, "UserPromptSubmit", `{"decision":"block","reason":"r"}`, said("hi")}, {codex, "UserPromptSubmit", `{"decision":"block","reason":"r"}`, said("hi")},
-		{gemini, "BeforeAgent", `{"decision":"deny","reason":"r"}`, said("hi")}, {claude, "UserPromptSubmit", `{"continue":false,"stopReason":"r"}`, said("hi")},
-		{claude, "Stop", `{"decision":"block","reason":"r"}`, finished("done", 0)}, {copilot, "agentStop", `{"decision":"block","reason":"r"}`, finished("done", 0)},
+		{claude, "PreToolUse", deny, ls},
+		{codex, "PreToolUse", deny, ls},
+		{claude, "PreToolUse", `{"decision":"block","reason":"r"}`, ls},
+		{gemini, "BeforeTool", `{"decision":"deny","reason":"r"}`, ls},
+		{copilot, "preToolUse", `{"permissionDecision":"deny","permissionDecisionReason":"r"}`, ls},
+		{cursor, "preToolUse", `{"permission":"deny","user_message":"r"}`, ls},
+		{cursor, "beforeShellExecution", `{"permission":"deny"}`, ls},
+		{claude, "UserPromptSubmit", `{"decision":"block","reason":"r"}`, said("hi")},
+		{codex, "UserPromptSubmit", `{"decision":"block","reason":"r"}`, said("hi")},
+		{gemini, "BeforeAgent", `{"decision":"deny","reason":"r"}`, said("hi")},
+		{claude, "UserPromptSubmit", `{"continue":false,"stopReason":"r"}`, said("hi")},
+		{claude, "Stop", `{"decision":"block","reason":"r"}`, finished("done", 0)},
+		{copilot, "agentStop", `{"decision":"block","reason":"r"}`, finished("done", 0)},
 		{claude, "PostToolUse", `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":"x"}}`, ran("key")},
 	}
 	noise := map[string]string{
