@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 )
 
@@ -23,32 +22,33 @@ func (m *model) generate(w http.ResponseWriter, r *http.Request) {
 			Parts []part `json:"parts"`
 		} `json:"contents"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if !m.read(w, r, &req) {
 		return
 	}
-	var items []item
+	talk := &conversation{}
 	for _, p := range req.System.Parts {
-		items = append(items, item{Role: "the system prompt", Text: p.Text})
+		talk.items = append(talk.items, item{Role: "the system prompt", Text: p.Text})
 	}
 	for _, c := range req.Contents {
 		for _, p := range c.Parts {
 			if p.Response == nil {
-				items = append(items, item{Role: c.Role, Text: p.Text})
+				talk.items = append(talk.items, item{Role: c.Role, Text: p.Text})
 				continue
 			}
-			items = append(items, item{Role: "tool", Text: textIn([]any{p.Response.Response["output"], p.Response.Response["error"]}), Result: true})
+			talk.items = append(talk.items, item{Role: "tool", Text: textIn([]any{p.Response.Response["output"], p.Response.Response["error"]}), Result: true})
+			talk.round++ // its calls have no ids, and come one by one
 		}
 	}
-	said := part{Text: "done"}
-	if !m.note(items) {
-		said = part{Call: map[string]any{"name": "run_shell_command", "args": map[string]any{"command": m.command, "description": "Leave a marker"}}}
-		if m.tool != "" {
-			said.Call = map[string]any{"name": m.tool, "args": map[string]any{}}
+	said := []part{{Text: "done"}}
+	for n, call := range m.next(talk) {
+		name, args := call.tool, call.args
+		if name == shellTool {
+			name, args = "run_shell_command", map[string]any{"command": args, "description": "Leave a marker"}
 		}
+		said = append(said[:n], part{Call: map[string]any{"name": name, "args": args}})
 	}
 	stream(w, map[string]any{
-		"candidates":    []any{map[string]any{"content": map[string]any{"role": "model", "parts": []part{said}}, "finishReason": "STOP"}},
+		"candidates":    []any{map[string]any{"content": map[string]any{"role": "model", "parts": said}, "finishReason": "STOP"}},
 		"usageMetadata": map[string]int{"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120},
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -22,19 +23,31 @@ const hookSeconds = 8
 
 // agent is one vendor's program.
 type agent struct {
-	name, pkg, version, program string
-	probes                      func() []probe
+	name, pkg, version string
+	sources            map[string]source // by platform
+	probes             func() []probe
+	command            []string // how it is started, once it was got
 	// prepare writes the configuration into a home, and returns arguments and environment of a run.
 	prepare func(home, dir, model string, p *probe, hooks []hook) (args, env []string, err error)
 }
 
-// The versions that the notes of docs/BRIDGES.md are about.
+// agents are pinned to the versions that docs/BRIDGES.md is about.
 func agents() []agent {
 	return []agent{
-		{"claude-code", "@anthropic-ai/claude-code", "2.1.332", "claude", claudeProbes, prepareClaude},
-		{"codex", "@openai/codex", "0.171.0", "codex", codexProbes, prepareCodex},
-		{"gemini", "@google/gemini-cli", "0.61.0", "gemini", geminiProbes, prepareGemini},
-		{"opencode", "opencode-ai", "1.18.33", "opencode", opencodeProbes, prepareOpencode},
+		{name: "claude-code", pkg: "@anthropic-ai/claude-code", version: "2.1.332", probes: claudeProbes, prepare: prepareClaude, sources: map[string]source{
+			"linux/amd64": {"@anthropic-ai/claude-code-linux-x64@%s", "sha512-f4JWhzwYutJIHScC7/dYOPX6s28tt7ZADhsOi8zwOHq5fFPEuUeChh2NMfinSg0GrUckYxaeebC4h0DqiKzLcw==", "claude"},
+			"linux/arm64": {"@anthropic-ai/claude-code-linux-arm64@%s", "sha512-BlHNEtK38KBPWU31F4lUSS9sHclCyfWbThT1CErvxxH8+XcljYLZlQwdyXBkTD62rw1TgfE1u1a+quMWS0NSJg==", "claude"},
+		}},
+		{name: "codex", pkg: "@openai/codex", version: "0.171.0", probes: codexProbes, prepare: prepareCodex, sources: map[string]source{
+			"linux/amd64": {"@openai/codex@%s-linux-x64", "sha512-l66NZkQgdk2C3pbcfULDz42yEUB581MVA6I+Y43Wp4OIqEy73HCdmZ0GTjeAHY2ycuH4N00d9VsLrwT1jxshTw==", "vendor/x86_64-unknown-linux-musl/bin/codex"},
+			"linux/arm64": {"@openai/codex@%s-linux-arm64", "sha512-9z17t4bbUJ9UCIb49O4PoA+ki+45q3rd8nZ8PeH6sYnlKkBld/Xpo/OS3h3Ti954+foshX4o7k5TCU8N7zzqQA==", "vendor/aarch64-unknown-linux-musl/bin/codex"},
+		}},
+		{name: "gemini", pkg: "@google/gemini-cli", version: "0.61.0", probes: geminiProbes, prepare: prepareGemini, sources: map[string]source{
+			anyPlatform: {"@google/gemini-cli@%s", "sha512-dbQ9A0qBtFJNi6XBkHvfZ6Azpn6PNgH/P8h2MZ67RLlX8hSAVjup39CRWqdRxZv7YXIuhrFaytr8y0jKnkoxnQ==", "bundle/gemini.js"},
+		}},
+		{name: "opencode", pkg: "opencode-ai", version: "1.18.33", probes: opencodeProbes, prepare: prepareOpencode, sources: map[string]source{
+			"linux/amd64": {"opencode-linux-x64-baseline@%s", "sha512-1KQGBiiDDeL/VHHbHkOvvFo8Jr97WT5+C1tear+p7IcDTnXgVHXqIjU4O4jM4mHQzykTP2i884FCnW5LDa+zCA==", "bin/opencode"},
+		}},
 	}
 }
 
@@ -66,7 +79,7 @@ func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []s
 	if err := writeJSON(servers, map[string]any{"mcpServers": map[string]any{"probe": map[string]any{"command": self, "args": []string{mcpMode}}}}); err != nil {
 		return nil, nil, err
 	}
-	args = []string{"-p", userPrompt, "--output-format", "stream-json", "--verbose", "--model", "claude-sonnet-4-5"}
+	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--output-format", "stream-json", "--verbose", "--model", "claude-sonnet-4-5"}
 	if p.Tool == mcpTool {
 		args = append(args, "--mcp-config", servers)
 	}
@@ -105,6 +118,13 @@ env_key = "FAKE_KEY"
 request_max_retries = 0
 stream_max_retries = 0
 `, model)
+	if p.Tool == mcpTool {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, nil, err
+		}
+		config += fmt.Sprintf("[mcp_servers.probe]\ncommand = %q\nargs = [%q]\n", self, mcpMode)
+	}
 	if err := writeJSON(filepath.Join(home, ".codex", "hooks.json"), map[string]any{"hooks": defs}); err != nil {
 		return nil, nil, err
 	}
@@ -115,27 +135,27 @@ stream_max_retries = 0
 	if !p.Untrusted {
 		args = append(args, "--dangerously-bypass-hook-trust")
 	}
-	return append(args, userPrompt), []string{"FAKE_KEY=fake"}, nil
+	return append(args, cmp.Or(p.Prompt, userPrompt)), []string{"FAKE_KEY=fake"}, nil
 }
 
-func prepareGemini(home, _, model string, _ *probe, _ []hook) (args, env []string, err error) {
+func prepareGemini(home, _, model string, p *probe, _ []hook) (args, env []string, err error) {
 	settings := map[string]any{
 		"security": map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 		"general": map[string]any{"enableAutoUpdate": false},
 	}
 	err = writeJSON(filepath.Join(home, ".gemini", "settings.json"), settings)
-	args = []string{"-p", userPrompt, "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
+	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
 	return args, []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + model}, err
 }
 
 // prepareOpencode gives it a provider with Anthropic's API.
-func prepareOpencode(home, _, model string, _ *probe, _ []hook) (args, env []string, err error) {
+func prepareOpencode(home, _, model string, p *probe, _ []hook) (args, env []string, err error) {
 	config := map[string]any{"autoupdate": false, "share": "disabled", "provider": map[string]any{"fake": map[string]any{
 		"npm": "@ai-sdk/anthropic", "options": map[string]any{"baseURL": model + "/v1", "apiKey": "fake"},
 		"models": map[string]any{"m": map[string]any{"tool_call": true, "limit": map[string]any{"context": 100_000, "output": 4096}}},
 	}}}
 	file := filepath.Join(home, "opencode.json")
-	return []string{"run", userPrompt, "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(home, "data")}, writeJSON(file, config)
+	return []string{"run", cmp.Or(p.Prompt, userPrompt), "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(home, "data")}, writeJSON(file, config)
 }
 
 func writeJSON(path string, v any) error {

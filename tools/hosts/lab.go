@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,15 +42,16 @@ type result struct {
 
 // lab runs agents.
 type lab struct {
-	bin, npm, work string
-	parallel       int // probes at once
-	out            func(*result) error
+	bin, cache, work string // of programs of ours, of agents, of runs
+	newest           bool   // agents are of the version that the registry has now, not of that which is pinned
+	parallel         int    // probes at once
+	out              func(*result) error
 }
 
 const runTime = 3 * time.Minute // for one agent on a busy machine
 
 func (l *lab) runAgent(ctx context.Context, a *agent, matches *regexp.Regexp) error {
-	if err := l.install(ctx, a); err != nil {
+	if err := l.get(ctx, a); err != nil {
 		return err
 	}
 	g, err := l.gateway(ctx, a.name)
@@ -102,9 +104,12 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	if err != nil {
 		return nil, err
 	}
-	m := newModel(command(asked))
+	asks := shell(command(asked))
+	if p.Tool != "" {
+		asks = call{p.Tool, cmp.Or(toolArguments(filepath.Join(dir, "file.txt"))[p.Tool], any(map[string]any{}))}
+	}
+	m := newModel(rounds([]call{asks}))
 	defer m.server.Close()
-	m.tool, m.file = p.Tool, filepath.Join(dir, "file.txt")
 	args, env, err := a.prepare(home, dir, m.server.URL, p, hooks)
 	if err != nil {
 		return nil, err
@@ -116,7 +121,7 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	if p.Install && p.Dead {
 		env = append(env, "XDG_RUNTIME_DIR="+home)
 	}
-	cmd := exec.CommandContext(ctx, a.program, args...)
+	cmd := exec.CommandContext(ctx, a.command[0], slices.Concat(a.command[1:], args)...)
 	cmd.Dir, cmd.WaitDelay, cmd.Env = dir, time.Second, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Gemini CLI runs in a child of its own
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -45,38 +45,54 @@ func run(ctx context.Context) error {
 	only := flag.String("run", "", "run only probes whose `NAME` matches this regular expression")
 	parallel := flag.Int("parallel", 3, "run `N` probes at once")
 	keep := flag.Bool("keep", false, "keep the homes of the probes")
+	newest := flag.Bool("newest", false, "run the agents that the registry has now, instead of the pinned versions")
+	check := flag.Bool("check", false, "run the checks instead of the probes; fail if one fails")
+	count := flag.Int("count", 1, "run each check `N` times")
 	flag.Parse()
 	matches, err := regexp.Compile(*only)
 	if err != nil {
 		return err
 	}
-	root, err := checkout()
+	l, err := newLab(ctx)
 	if err != nil {
 		return err
 	}
-	cache := filepath.Join(root, ".cache", "hosts")
-	l := lab{bin: filepath.Join(cache, "bin"), npm: filepath.Join(cache, "npm"), work: filepath.Join(cache, "run"), parallel: *parallel, out: tableOf(os.Stdout)}
+	l.parallel, l.newest = *parallel, *newest
 	if *asJSON {
 		l.out = lines(os.Stdout)
-	}
-	if err := os.RemoveAll(l.work); err != nil {
-		return err
 	}
 	if !*keep {
 		defer os.RemoveAll(l.work) // it is in the cache
 	}
-	if err := command1(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"); err != nil {
-		return err
+	if *check {
+		return l.runChecks(ctx, named(agents()[:2], flag.Args()), *count, matches)
 	}
-	for _, a := range agents() {
-		if flag.NArg() > 0 && !slices.Contains(flag.Args(), a.name) {
-			continue
-		}
+	for _, a := range named(agents(), flag.Args()) {
 		if err := l.runAgent(ctx, &a, matches); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
 	}
 	return l.out(nil)
+}
+
+// named are the agents of these names; without names all.
+func named(all []agent, names []string) []agent {
+	return slices.DeleteFunc(all, func(a agent) bool { return len(names) > 0 && !slices.Contains(names, a.name) })
+}
+
+// newLab builds our programs, and finds the directories.
+func newLab(ctx context.Context) (*lab, error) {
+	root, err := checkout()
+	if err != nil {
+		return nil, err
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, ".cache", "hosts")
+	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), out: tableOf(os.Stdout)}
+	return l, errors.Join(os.RemoveAll(l.work), command1(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
 }
 
 // checkout is the root of the repository that this program was started in.
@@ -96,20 +112,6 @@ func command1(ctx context.Context, dir, name string, args ...string) error {
 		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
 	return nil
-}
-
-// install gets an agent's package from the npm registry.
-func (l *lab) install(ctx context.Context, a *agent) error {
-	dir := filepath.Join(l.npm, a.name+"-"+a.version)
-	a.program = filepath.Join(dir, "node_modules", ".bin", a.program)
-	if _, err := os.Stat(a.program); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "getting %s@%s\n", a.pkg, a.version)
-	return command1(ctx, dir, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--save-exact", a.pkg+"@"+a.version)
 }
 
 // tableOf returns a printer of results; nil is the end.

@@ -18,19 +18,18 @@ type item struct {
 	Result bool   `json:"result,omitempty"` // of a tool
 }
 
-// model is a fake of three APIs. It calls the shell once, and then says "done".
+// model is a fake of three APIs, which does what a script says.
 type model struct {
-	server  *httptest.Server
-	command string // for the shell
-	tool    string // called instead of the shell
-	file    string // for that tool
+	server *httptest.Server
+	script script
 
 	mu       sync.Mutex
 	requests [][]item
+	bodies   []string // of all requests, also those without tools
 }
 
-func newModel(command string) *model {
-	m := &model{command: command}
+func newModel(s script) *model {
+	m := &model{script: s}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", m.messages)
 	mux.HandleFunc("POST /v1/responses", m.responses)
@@ -42,12 +41,27 @@ func newModel(command string) *model {
 	return m
 }
 
-// note keeps a request that continues the conversation, and reports whether the tool was called before.
-func (m *model) note(items []item) (called bool) {
+// read keeps a request's body, and decodes it.
+func (m *model) read(w http.ResponseWriter, r *http.Request, into any) bool {
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		m.mu.Lock()
+		m.bodies = append(m.bodies, string(body))
+		m.mu.Unlock()
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+	return err == nil
+}
+
+// next keeps a request that continues the conversation, and returns what the model calls.
+func (m *model) next(c *conversation) []call {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.requests = append(m.requests, items)
-	return slices.ContainsFunc(items, func(i item) bool { return i.Result })
+	m.requests = append(m.requests, c.items)
+	m.mu.Unlock()
+	return m.script(c)
 }
 
 // seen are the requests so far.
@@ -85,80 +99,84 @@ func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 			Name string `json:"name"`
 		} `json:"tools"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if !m.read(w, r, &req) {
 		return
 	}
-	called := true
+	var calls []call
+	c := &conversation{}
 	if len(req.Tools) > 0 {
-		items := []item{{Role: "the system prompt", Text: textIn(req.System)}}
+		c.items = []item{{Role: "the system prompt", Text: textIn(req.System)}}
 		for _, msg := range req.Messages {
-			items = append(items, blocks(msg.Role, msg.Content)...)
+			items, round := blocks(msg.Role, msg.Content)
+			c.items, c.round = append(c.items, items...), max(c.round, round)
 		}
-		called = m.note(items)
-	}
-	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}, "end_turn"
-	if !called {
-		name, arguments := "Bash", map[string]string{"command": m.command, "description": "Leave a marker"}
 		for _, t := range req.Tools {
-			if t.Name == "bash" { // opencode's
-				name = t.Name
-			}
+			c.tools = append(c.tools, t.Name)
 		}
-		if m.tool != "" {
-			name, arguments = m.tool, toolArguments(m.file)[m.tool]
-		}
+		calls = m.next(c)
+	}
+	usage := map[string]any{"input_tokens": 100, "output_tokens": 1}
+	events := []map[string]any{{"type": "message_start", "message": map[string]any{
+		"id": "msg_1", "type": "message", "role": "assistant", "model": req.Model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
+	}}}
+	stop := "end_turn"
+	add := func(n int, block, delta map[string]any) {
+		events = append(
+			events,
+			map[string]any{"type": "content_block_start", "index": n, "content_block": block},
+			map[string]any{"type": "content_block_delta", "index": n, "delta": delta},
+			map[string]any{"type": "content_block_stop", "index": n},
+		)
+	}
+	if len(calls) == 0 {
+		add(0, map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"})
+	}
+	for n, call := range calls {
+		name, arguments := claudeCall(call, c.tools)
 		input, err := json.Marshal(arguments)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		stop = "tool_use"
-		block = map[string]any{"type": stop, "id": "toolu_1", "name": name, "input": map[string]any{}}
-		delta = map[string]any{"type": "input_json_delta", "partial_json": string(input)}
+		add(n, map[string]any{"type": stop, "id": callID(c.round, n), "name": name, "input": map[string]any{}},
+			map[string]any{"type": "input_json_delta", "partial_json": string(input)})
 	}
-	usage := map[string]any{"input_tokens": 100, "output_tokens": 1}
-	stream(
-		w,
-		map[string]any{"type": "message_start", "message": map[string]any{
-			"id": "msg_1", "type": "message", "role": "assistant", "model": req.Model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
-		}},
-		map[string]any{"type": "content_block_start", "index": 0, "content_block": block},
-		map[string]any{"type": "content_block_delta", "index": 0, "delta": delta},
-		map[string]any{"type": "content_block_stop", "index": 0},
+	stream(w, append(
+		events,
 		map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 20}},
 		map[string]any{"type": "message_stop"},
-	)
+	)...)
 }
 
 // toolArguments are those of Claude Code's tools besides the shell.
-func toolArguments(file string) map[string]map[string]string {
-	return map[string]map[string]string{
-		"Read":  {"file_path": file},
-		"Grep":  {"pattern": secret, "path": file, "output_mode": "content"},
-		"Glob":  {"pattern": "*.txt"},
-		"Write": {"file_path": file + ".new", "content": secret},
-		mcpTool: {},
-		ourTool: {},
+func toolArguments(file string) map[string]any {
+	return map[string]any{
+		"Read":  map[string]string{"file_path": file},
+		"Grep":  map[string]string{"pattern": secret, "path": file, "output_mode": "content"},
+		"Glob":  map[string]string{"pattern": "*.txt"},
+		"Write": map[string]string{"file_path": file + ".new", "content": secret},
+		mcpTool: map[string]any{},
+		ourTool: map[string]any{},
 	}
 }
 
-// blocks are the parts of one of Anthropic's messages.
-func blocks(role string, content any) []item {
+// blocks are the parts of one of Anthropic's messages, and the round that the calls in it are of.
+func blocks(role string, content any) (items []item, round int) {
 	list, ok := content.([]any)
 	if !ok {
-		return []item{{Role: role, Text: textIn(content)}}
+		return []item{{Role: role, Text: textIn(content)}}, 0
 	}
-	var items []item
 	for _, b := range list {
 		fields, _ := b.(map[string]any)
 		if fields["type"] == "tool_result" {
+			round = max(round, roundOf(fields["tool_use_id"]))
 			items = append(items, item{Role: "tool", Text: textIn(fields["content"]), Result: true})
 			continue
 		}
 		items = append(items, item{Role: role, Text: textIn(b)})
 	}
-	return items
+	return items, round
 }
 
 // responses is OpenAI's API.
@@ -170,53 +188,40 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 			Name string `json:"name"`
 		} `json:"tools"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if !m.read(w, r, &req) {
 		return
 	}
-	items := []item{{Role: "instructions", Text: req.Instructions}}
+	c := &conversation{items: []item{{Role: "instructions", Text: req.Instructions}}}
 	for _, in := range req.Input {
 		if out, ok := in["output"]; ok {
-			items = append(items, item{Role: "tool", Text: textIn(out), Result: true})
+			c.items = append(c.items, item{Role: "tool", Text: textIn(out), Result: true})
+			c.round = max(c.round, roundOf(in["call_id"]))
 			continue
 		}
 		role, _ := in["role"].(string)
-		items = append(items, item{Role: role, Text: textIn(in["content"])})
+		c.items = append(c.items, item{Role: role, Text: textIn(in["content"])})
 	}
-	said := map[string]any{"type": "message", "id": "msg_1", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "done"}}}
-	if !m.note(items) {
-		call := map[string]any{}
-		name := ""
-		for _, t := range req.Tools {
-			switch t.Name {
-			case "exec_command":
-				name, call["cmd"] = t.Name, m.command
-			case "shell_command":
-				name, call["command"] = t.Name, m.command
-			case "shell":
-				name, call["command"] = t.Name, []string{"bash", "-c", m.command}
-			}
-		}
-		arguments, err := json.Marshal(call)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		said = map[string]any{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": name, "arguments": string(arguments)}
-		if server, tool, ok := cutLast(m.tool, "__"); ok { // tools of a server are a namespace
-			said["name"], said["namespace"], said["arguments"] = tool, server, "{}"
-		}
+	for _, t := range req.Tools {
+		c.tools = append(c.tools, t.Name)
+	}
+	events := []map[string]any{{"type": "response.created", "response": map[string]any{"id": "resp_1"}}}
+	add := func(n int, item map[string]any) {
+		events = append(events, map[string]any{"type": "response.output_item.done", "output_index": n, "item": item})
+	}
+	calls := m.next(c)
+	for n, call := range calls {
+		said := codexCall(call, c.tools)
+		said["id"], said["call_id"] = "fc_"+callID(c.round, n), callID(c.round, n)
+		add(n, said)
+	}
+	if len(calls) == 0 {
+		add(0, map[string]any{"type": "message", "id": "msg_1", "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "done"}}})
 	}
 	usage := map[string]any{
 		"input_tokens": 100, "output_tokens": 20, "total_tokens": 120,
 		"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0},
 	}
-	stream(
-		w,
-		map[string]any{"type": "response.created", "response": map[string]any{"id": "resp_1"}},
-		map[string]any{"type": "response.output_item.done", "output_index": 0, "item": said},
-		map[string]any{"type": "response.completed", "response": map[string]any{"id": "resp_1", "usage": usage}},
-	)
+	stream(w, append(events, map[string]any{"type": "response.completed", "response": map[string]any{"id": "resp_1", "usage": usage}})...)
 }
 
 func cutLast(s, sep string) (before, after string, ok bool) {

@@ -67,6 +67,11 @@ func judgePrompt(_ context.Context, call *sdk.Call, _ *phases.PrePolicyInput) ([
 
 func judgeCall(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 	switch probeOf(call) {
+	case "guard":
+		if !forbidden(in) {
+			return sdk.Reply(&phases.Decision{Verdict: phases.VerdictAllow})
+		}
+		fallthrough
 	case "deny":
 		return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: because})
 	case "ask":
@@ -92,6 +97,12 @@ func judgeCall(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput)
 		time.Sleep(lateTime)
 	}
 	return nil, nil
+}
+
+// forbidden reports whether a call is one that the guard of the checks denies: it names .env, or the tool is a skill or
+// that of the MCP server.
+func forbidden(in *phases.ToolPreCallInput) bool {
+	return strings.Contains(string(in.Arguments), ".env") || in.Tool == "Skill" || in.Tool == mcpTool
 }
 
 // redact replaces the secret in a result, or the whole of it.

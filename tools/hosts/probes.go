@@ -24,6 +24,7 @@ type probe struct {
 	Tool      string // what the model calls, if it is not the shell
 	Kill      bool   // the gateway is killed as soon as the hook hangs
 	Install   bool   // hooks and MCP server are what grapnel install writes
+	Prompt    string // userPrompt by default
 	Preset    string // the agent finds instruction files, and Grapnel has this preset for them
 	Uninstall bool   // and grapnel uninstall has taken them out again
 }
