@@ -92,15 +92,25 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 	running.Wait()
 	failed := 0
 	for _, r := range rows {
-		bad := slices.DeleteFunc(r.errs, func(err error) bool { return err == nil })
+		problems := map[string]int{}
+		bad := 0
+		for _, err := range r.errs {
+			if err == nil {
+				continue
+			}
+			bad++
+			for line := range strings.Lines(err.Error()) {
+				problems[strings.TrimSuffix(line, "\n")]++
+			}
+		}
 		word := "ok    "
-		if len(bad) > 0 {
+		if bad > 0 {
 			word = "FAILED"
 			failed++
 		}
-		fmt.Printf("%s %d of %d  %5.1fs  %s %s  %s\n", word, count-len(bad), count, r.lasted.Seconds(), r.agent.name, r.agent.version, r.check.name)
-		for _, err := range bad[:min(len(bad), 3)] {
-			fmt.Printf("         %s\n", strings.ReplaceAll(err.Error(), "\n", "\n         "))
+		fmt.Printf("%s %d of %d  %5.1fs  %s %s  %s\n", word, count-bad, count, r.lasted.Seconds(), r.agent.name, r.agent.version, r.check.name)
+		for _, line := range slices.Sorted(maps.Keys(problems)) {
+			fmt.Printf("         %d×  %s\n", problems[line], line)
 		}
 	}
 	if failed > 0 {
@@ -109,24 +119,28 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 	return nil
 }
 
+// newTrial makes the home of a run. It is ended by end.
+func (l *lab) newTrial(a *agent, c *check, home string) (*trial, error) {
+	run, err := os.MkdirTemp("", "agents") // paths of sockets are short
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{lab: l, agent: a, check: c, home: home, dir: filepath.Join(home, cmp.Or(c.does, "work")), socket: filepath.Join(run, "grapnel", "hook.sock")}
+	t.env = []string{
+		"HOME=" + home, "PATH=" + l.bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + run, "TERM=dumb", "NO_COLOR=1",
+	}
+	return t, t.write()
+}
+
 // try runs a check once.
 func (l *lab) try(ctx context.Context, a *agent, c *check, home string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	t := &trial{lab: l, agent: a, check: c, home: home, dir: filepath.Join(home, cmp.Or(c.does, "work"))}
-	run, err := os.MkdirTemp("", "agents") // paths of sockets are short
+	t, err := l.newTrial(a, c, home)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(run) // nothing in it is needed
-	t.socket = filepath.Join(run, "grapnel", "hook.sock")
 	defer func() { err = errors.Join(err, t.end()) }()
-	t.env = []string{
-		"HOME=" + home, "PATH=" + l.bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + run, "TERM=dumb", "NO_COLOR=1",
-	}
-	if err := t.write(); err != nil {
-		return err
-	}
 	t.model = newModel(t.script(ctx))
 	defer t.model.server.Close()
 	return cmp.Or(t.run(ctx), t.judge(ctx))
@@ -139,7 +153,7 @@ func (t *trial) end() error {
 	if readErr == nil { // no gateway, no log
 		err = errors.Join(err, os.WriteFile(filepath.Join(t.home, "hook.log"), log, 0o600))
 	}
-	return err
+	return errors.Join(err, os.RemoveAll(filepath.Dir(filepath.Dir(t.socket))))
 }
 
 // write makes the home and what the agent finds.
@@ -289,7 +303,7 @@ func (t *trial) judge(ctx context.Context) error {
 		rows = slices.Delete(rows, i, i+1)
 	}
 	if len(errs) > 0 {
-		errs = append(errs, fmt.Errorf("other calls on record: %q; the model got %d requests; the agent said: %s", rows, len(t.model.seen()), cut(said(string(t.output)))))
+		errs = append(errs, fmt.Errorf("other calls on record: %q; the model got %d requests", rows, len(t.model.seen())))
 	}
 	return errors.Join(errs...)
 }
@@ -305,8 +319,30 @@ func (t *trial) ran() (names []string, err error) {
 	return names, err
 }
 
-// recorded are the judged calls of a record, as "TOOL VERDICT", and "rewritten" behind those that a plugin changed.
+// recorded are the judged calls of the record, as "TOOL VERDICT", and "rewritten" behind those that a plugin changed.
 func (t *trial) recorded(ctx context.Context) (rows []string, err error) {
+	calls, err := t.calls(ctx)
+	for _, c := range calls {
+		row := c.Tool + " " + cmp.Or(c.Verdict, strings.TrimPrefix(c.Phase, "tool."))
+		if len(c.RewrittenBy) > 0 {
+			row += " rewritten"
+		}
+		rows = append(rows, row)
+	}
+	return rows, err
+}
+
+// recordedCall is what the checks read of a call on record.
+type recordedCall struct {
+	Thread      string   `json:"thread_id"`
+	Phase       string   `json:"phase"`
+	Tool        string   `json:"tool"`
+	Verdict     string   `json:"verdict"`
+	RewrittenBy []string `json:"rewritten_by"`
+}
+
+// calls are what grapnel manifest calls has.
+func (t *trial) calls(ctx context.Context) ([]recordedCall, error) {
 	if _, err := os.Stat(t.store()); err != nil {
 		return nil, nil //nolint:nilerr // nothing was recorded yet
 	}
@@ -315,22 +351,7 @@ func (t *trial) recorded(ctx context.Context) (rows []string, err error) {
 		return nil, err
 	}
 	var list struct {
-		Calls []struct {
-			Phase       string   `json:"phase"`
-			Tool        string   `json:"tool"`
-			Verdict     string   `json:"verdict"`
-			RewrittenBy []string `json:"rewritten_by"`
-		} `json:"calls"`
+		Calls []recordedCall `json:"calls"`
 	}
-	if err := json.Unmarshal(out, &list); err != nil {
-		return nil, err
-	}
-	for _, c := range list.Calls {
-		row := c.Tool + " " + cmp.Or(c.Verdict, strings.TrimPrefix(c.Phase, "tool."))
-		if len(c.RewrittenBy) > 0 {
-			row += " rewritten"
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
+	return list.Calls, json.Unmarshal(out, &list)
 }

@@ -48,6 +48,7 @@ func run(ctx context.Context) error {
 	newest := flag.Bool("newest", false, "run the agents that the registry has now, instead of the pinned versions")
 	check := flag.Bool("check", false, "run the checks instead of the probes; fail if one fails")
 	count := flag.Int("count", 1, "run each check `N` times")
+	soak := flag.Int("soak", 0, "send `N` calls through grapnel-hook to gateways that start, are killed, restarted and reloaded, and count")
 	flag.Parse()
 	matches, err := regexp.Compile(*only)
 	if err != nil {
@@ -63,6 +64,9 @@ func run(ctx context.Context) error {
 	}
 	if !*keep {
 		defer os.RemoveAll(l.work) // it is in the cache
+	}
+	if *soak > 0 {
+		return l.soak(ctx, *soak)
 	}
 	if *check {
 		return l.runChecks(ctx, named(agents()[:2], flag.Args()), *count, matches)
