@@ -23,7 +23,8 @@ import (
 // home directory of its own; the table is in checks.go.
 type check struct {
 	name   string
-	agent  string            // the only one that has this; empty for all
+	agents []string          // those that have this; empty for all
+	cold   bool              // about a gateway that the hooks start
 	guard  string            // the plugins of the configuration; guarded by default
 	does   string            // what guarded does: the name of the working directory; see plugin.go
 	files  map[string]string // in the working directory, besides .env with the secret
@@ -36,7 +37,7 @@ type check struct {
 	uninstalled bool // grapnel uninstall has taken the hooks out again
 
 	// What is wanted: the files that the calls leave, the texts that the model gets, and the calls on record as
-	// "TOOL VERDICT". The secret reaches it only if the check says so.
+	// "TOOL VERDICT", where SHELL and SERVER are the agent's own names. The secret reaches it only if the check says so.
 	ran    []string
 	told   []string
 	record []string
@@ -53,6 +54,7 @@ type trial struct {
 	env       []string
 	model     *model
 	output    []byte
+	serving   *exec.Cmd // the gateway, if no hook starts one
 }
 
 // runChecks runs the checks count times each, and prints how many passed. Any failure is an error.
@@ -71,7 +73,7 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 			return err
 		}
 		for j := range all {
-			if c := &all[j]; (c.agent == "" || c.agent == list[i].name) && matches.MatchString(c.name) {
+			if c := &all[j]; c.isFor(&list[i]) && matches.MatchString(c.name) {
 				rows = append(rows, &row{agent: &list[i], check: c, errs: make([]error, count)})
 			}
 		}
@@ -119,6 +121,10 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 	return nil
 }
 
+func (c *check) isFor(a *agent) bool {
+	return (len(c.agents) == 0 || slices.Contains(c.agents, a.name)) && !(c.cold && a.noStart)
+}
+
 // newTrial makes the home of a run. It is ended by end.
 func (l *lab) newTrial(a *agent, c *check, home string) (*trial, error) {
 	run, err := os.MkdirTemp("", "agents") // paths of sockets are short
@@ -149,6 +155,9 @@ func (l *lab) try(ctx context.Context, a *agent, c *check, home string) (err err
 // end kills the gateway if it still runs, and keeps its log.
 func (t *trial) end() error {
 	err := endGateway(context.Background(), t.socket, syscall.SIGKILL)
+	if t.serving != nil {
+		_ = t.serving.Wait() // it was killed
+	}
 	log, readErr := os.ReadFile(filepath.Join(filepath.Dir(t.socket), "hook.log"))
 	if readErr == nil { // no gateway, no log
 		err = errors.Join(err, os.WriteFile(filepath.Join(t.home, "hook.log"), log, 0o600))
@@ -162,7 +171,7 @@ func (t *trial) write() error {
 	if err != nil {
 		return err
 	}
-	config := "version: 1\nstore: sqlite:" + t.store() + "\nplugins:\n" + strings.ReplaceAll(cmp.Or(t.check.guard, guarded), "PROGRAM", self)
+	config := "version: 1\nstore: sqlite:" + t.store() + "\nplugins:\n" + strings.NewReplacer("PROGRAM", self, shellTool, t.agent.shell).Replace(cmp.Or(t.check.guard, guarded))
 	files := map[string]string{filepath.Join(t.home, ".config", "grapnel", "grapnel.yaml"): config, filepath.Join(t.dir, ".env"): secret + "\n"}
 	for name, text := range t.check.files {
 		files[filepath.Join(t.dir, name)] = text
@@ -189,6 +198,12 @@ func (t *trial) script(ctx context.Context) script {
 			}
 		}
 		if calls := rounds(t.check.answers...)(c); calls != nil {
+			calls = slices.Clone(calls)
+			for i := range calls {
+				if calls[i].tool == serverTool {
+					calls[i] = call{t.agent.server, map[string]any{}}
+				}
+			}
 			return calls
 		}
 		if c.round == len(t.check.answers) {
@@ -200,10 +215,7 @@ func (t *trial) script(ctx context.Context) script {
 
 // run installs the hooks, and runs the agent.
 func (t *trial) run(ctx context.Context) error {
-	p := &probe{Install: true, Prompt: t.check.prompt}
-	if t.check.server {
-		p.Tool = mcpTool
-	}
+	p := &probe{Install: true, Prompt: t.check.prompt, Server: t.check.server}
 	args, env, err := t.agent.prepare(t.home, t.dir, t.model.server.URL, p, nil)
 	if err != nil {
 		return err
@@ -223,6 +235,11 @@ func (t *trial) run(ctx context.Context) error {
 			return errors.Join(err, fmt.Errorf("grapnel uninstall left other files: %q instead of %q", after, before))
 		}
 	}
+	if t.agent.noStart {
+		if err := t.serve(ctx, env); err != nil {
+			return err
+		}
+	}
 	cmd := exec.CommandContext(ctx, t.agent.command[0], slices.Concat(t.agent.command[1:], args)...)
 	cmd.Dir, cmd.WaitDelay, cmd.Env = t.dir, time.Second, slices.Concat(t.env, env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -237,10 +254,25 @@ func (t *trial) run(ctx context.Context) error {
 	return errors.Join(os.WriteFile(filepath.Join(t.home, "output"), t.output, 0o600), writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen()))
 }
 
+// serve starts a gateway, as the person has to.
+func (t *trial) serve(ctx context.Context, env []string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(t.lab.bin, "grapnel"), "serve", "--json", "--socket", t.socket) // built here
+	cmd.Env = slices.Concat(t.env, env)
+	out, err := cmd.StdoutPipe()
+	if err := errors.Join(err, os.Mkdir(filepath.Dir(t.socket), 0o700)); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.serving = cmd
+	return json.NewDecoder(out).Decode(&struct{}{}) // it is ready
+}
+
 // settings are the agent's own files.
 func (t *trial) settings() (map[string]string, error) {
 	files := map[string]string{}
-	for _, dir := range []string{".claude", ".claude.json", ".codex"} {
+	for _, dir := range []string{".claude", ".claude.json", ".codex", ".gemini", ".config/opencode"} {
 		err := filepath.WalkDir(filepath.Join(t.home, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -294,7 +326,9 @@ func (t *trial) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names := strings.NewReplacer(shellTool, t.agent.shell, serverTool, t.agent.server)
 	for _, want := range c.record {
+		want = names.Replace(want)
 		i := slices.Index(rows, want)
 		if i < 0 {
 			errs = append(errs, fmt.Errorf("%q is not on record", want))

@@ -10,7 +10,7 @@ const (
         - id: guard
           phase: tool.pre_call
           role: validate
-          when: 'tool.name == "Bash"'
+          when: 'tool.name == "SHELL"'
           respond: [{kind: decision, verdict: deny, reason: "no shell in this house", reason_code: no_shell}]
 `
 	// others stand beside a guard, as people have them.
@@ -41,48 +41,60 @@ const noShell = "no shell in this house"
 // read is a call that would tell the model the secret and leave a file.
 var read = shell("touch " + asked + "; cat .env") //nolint:gochecknoglobals // immutable
 
+// edit takes the hooks out of the agents' files, and gives the agent time to see it.
+const edit = "for f in ~/.claude/settings.json ~/.codex/hooks.json; do if [ -e $f ]; then echo '{}' >$f; fi; done; touch edited; sleep 1"
+
 // shellSkill is a skill with a line that Claude Code has the shell run before the model sees it.
 const shellSkill = "---\nname: probe\ndescription: Looks.\nallowed-tools: Bash(touch:*), Bash(cat:*)\n---\nLook: !`touch " + asked + "` !`cat .env`\n"
 
 // checks is what is promised of agents. To add one, add a row; its fields are those of check.
 func checks() []check {
-	one := [][]call{{read}}
+	one, claude := [][]call{{read}}, []string{"claude-code"}
 	return []check{
-		{name: "cold start, a guard alone: the first event is the call", guard: house, answers: one, told: []string{noShell}, record: []string{"Bash deny"}},
-		{name: "cold start, three plugins: the first event is the session", guard: house + others, answers: one, told: []string{noShell}, record: []string{"Bash deny"}},
-		{name: "cold start, three plugins: no gateway at the call", guard: house + others, answers: one, kill: []int{0}, told: []string{noShell}, record: []string{"Bash deny"}},
+		{cold: true, name: "cold start, a guard alone: the first event is the call", guard: house, answers: one, told: []string{noShell}, record: []string{"SHELL deny"}},
+		{cold: true, name: "cold start, three plugins: the first event is the session", guard: house + others, answers: one, told: []string{noShell}, record: []string{"SHELL deny"}},
+		{cold: true, name: "cold start, three plugins: no gateway at the call", guard: house + others, answers: one, kill: []int{0}, told: []string{noShell}, record: []string{"SHELL deny"}},
 		{
-			name: "kill -9 between two calls", does: "guard", answers: [][]call{{shell("touch first")}, {read}}, kill: []int{1},
-			ran: []string{"first"}, told: []string{because}, record: []string{"Bash allow", "Bash deny"},
+			cold: true, name: "kill -9 between two calls", does: "guard", answers: [][]call{{shell("touch first")}, {read}}, kill: []int{1},
+			ran: []string{"first"}, told: []string{because}, record: []string{"SHELL allow", "SHELL deny"},
 		},
 		{
-			name: "on record, cold start and kill -9 behind the answer", guard: house + others, answers: one, kill: []int{0, 1},
-			told: []string{noShell}, record: []string{"Bash deny"},
+			cold: true, name: "on record, cold start and kill -9 behind the answer", guard: house + others, answers: one, kill: []int{0, 1},
+			told: []string{noShell}, record: []string{"SHELL deny"},
 		},
 		{
-			name: "shell line of a skill", agent: "claude-code", guard: house, prompt: "/probe",
-			files: map[string]string{".claude/skills/probe/SKILL.md": shellSkill}, record: []string{"Bash deny"},
+			name: "shell line of a skill", agents: claude, guard: house, prompt: "/probe",
+			files: map[string]string{".claude/skills/probe/SKILL.md": shellSkill}, record: []string{"SHELL deny"},
 		},
 		{
-			name: "shell line of a command", agent: "claude-code", guard: house, prompt: "/probe",
-			files: map[string]string{".claude/commands/probe.md": shellSkill}, record: []string{"Bash deny"},
+			name: "shell line of a command", agents: claude, guard: house, prompt: "/probe",
+			files: map[string]string{".claude/commands/probe.md": shellSkill}, record: []string{"SHELL deny"},
 		},
 		{
-			name: "typed skill", agent: "claude-code", does: "guard", prompt: "/probe",
+			name: "typed skill", agents: claude, does: "guard", prompt: "/probe",
 			files: map[string]string{".claude/skills/probe/SKILL.md": "---\nname: probe\ndescription: Looks.\n---\n" + secret + "\n"}, record: []string{"Skill deny"},
 		},
 		{
-			name: "typed command", agent: "claude-code", does: "guard", prompt: "/probe",
+			name: "typed command", agents: claude, does: "guard", prompt: "/probe",
 			files: map[string]string{".claude/commands/probe.md": secret + "\n"}, record: []string{"Skill deny"},
 		},
-		{name: "two calls at once", does: "guard", answers: [][]call{{read, shell("touch second; cat .env")}}, told: []string{because}, record: []string{"Bash deny", "Bash deny"}},
+		{name: "two calls at once", does: "guard", answers: [][]call{{read, shell("touch second; cat .env")}}, told: []string{because}, record: []string{"SHELL deny", "SHELL deny"}},
 		{
-			name: "call of a subagent", does: "guard", answers: [][]call{{{tool: subagentTool}}}, subanswers: one,
-			told: []string{because}, record: []string{"Bash deny"},
+			name: "call of a subagent", agents: []string{"claude-code", "codex", "opencode"}, does: "guard", answers: [][]call{{{tool: subagentTool}}}, subanswers: one,
+			told: []string{because}, record: []string{"SHELL deny"},
 		},
-		{name: "tool of an MCP server", does: "guard", server: true, answers: [][]call{{{tool: mcpTool}}}, told: []string{because}, record: []string{mcpTool + " deny"}},
-		{name: "rewrite of a call", does: "rewrite", answers: [][]call{{shell("touch " + asked)}}, ran: []string{rewritten}, record: []string{"Bash pre_call rewritten"}},
-		{name: "redaction of a result", does: "redact", answers: one, ran: []string{asked}, told: []string{redacted}, record: []string{"Bash post_call rewritten"}},
+		{name: "tool of an MCP server", does: "guard", server: true, answers: [][]call{{{tool: serverTool}}}, told: []string{because}, record: []string{"SERVER deny"}},
+		{name: "rewrite of a call", does: "rewrite", answers: [][]call{{shell("touch " + asked)}}, ran: []string{rewritten}, record: []string{"SHELL pre_call rewritten"}},
+		{name: "redaction of a result", does: "redact", answers: one, ran: []string{asked}, told: []string{redacted}, record: []string{"SHELL post_call rewritten"}},
+		{
+			name: "redaction of a result with a NUL", does: "redact", answers: [][]call{{shell("touch " + asked + `; cat .env; printf 'a\0b'`)}},
+			ran: []string{asked}, told: []string{redacted}, record: []string{"SHELL post_call rewritten"},
+		},
+		{name: "a result erased", does: "erase", answers: one, ran: []string{asked}, record: []string{"SHELL post_call rewritten"}},
+		{
+			name: "settings edited by the model", agents: []string{"claude-code", "codex"}, does: "guard", answers: [][]call{{shell(edit)}, {read}},
+			ran: []string{"edited"}, told: []string{because}, record: []string{"SHELL allow", "SHELL deny"},
+		},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 	}
 }

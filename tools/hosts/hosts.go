@@ -27,6 +27,8 @@ type agent struct {
 	sources            map[string]source // by platform
 	probes             func() []probe
 	command            []string // how it is started, once it was got
+	shell, server      string   // its names of the shell and of the tool of the MCP server "probe"
+	noStart            bool     // its hooks start no gateway
 	// prepare writes the configuration into a home, and returns arguments and environment of a run.
 	prepare func(home, dir, model string, p *probe, hooks []hook) (args, env []string, err error)
 }
@@ -34,24 +36,30 @@ type agent struct {
 // agents are pinned to the versions that docs/BRIDGES.md is about.
 func agents() []agent {
 	return []agent{
-		{name: "claude-code", pkg: "@anthropic-ai/claude-code", version: "2.1.332", probes: claudeProbes, prepare: prepareClaude, sources: map[string]source{
+		{name: "claude-code", pkg: "@anthropic-ai/claude-code", version: "2.1.332", shell: "Bash", server: mcpTool, probes: claudeProbes, prepare: prepareClaude, sources: map[string]source{
 			"linux/amd64": {"@anthropic-ai/claude-code-linux-x64@%s", "sha512-f4JWhzwYutJIHScC7/dYOPX6s28tt7ZADhsOi8zwOHq5fFPEuUeChh2NMfinSg0GrUckYxaeebC4h0DqiKzLcw==", "claude"},
 			"linux/arm64": {"@anthropic-ai/claude-code-linux-arm64@%s", "sha512-BlHNEtK38KBPWU31F4lUSS9sHclCyfWbThT1CErvxxH8+XcljYLZlQwdyXBkTD62rw1TgfE1u1a+quMWS0NSJg==", "claude"},
 		}},
-		{name: "codex", pkg: "@openai/codex", version: "0.171.0", probes: codexProbes, prepare: prepareCodex, sources: map[string]source{
+		{name: "codex", pkg: "@openai/codex", version: "0.171.0", shell: "Bash", server: mcpTool, probes: codexProbes, prepare: prepareCodex, sources: map[string]source{
 			"linux/amd64": {"@openai/codex@%s-linux-x64", "sha512-l66NZkQgdk2C3pbcfULDz42yEUB581MVA6I+Y43Wp4OIqEy73HCdmZ0GTjeAHY2ycuH4N00d9VsLrwT1jxshTw==", "vendor/x86_64-unknown-linux-musl/bin/codex"},
 			"linux/arm64": {"@openai/codex@%s-linux-arm64", "sha512-9z17t4bbUJ9UCIb49O4PoA+ki+45q3rd8nZ8PeH6sYnlKkBld/Xpo/OS3h3Ti954+foshX4o7k5TCU8N7zzqQA==", "vendor/aarch64-unknown-linux-musl/bin/codex"},
 		}},
-		{name: "gemini", pkg: "@google/gemini-cli", version: "0.61.0", probes: geminiProbes, prepare: prepareGemini, sources: map[string]source{
+		{name: "gemini", pkg: "@google/gemini-cli", version: "0.61.0", shell: "run_shell_command", server: "mcp_probe_tell", probes: geminiProbes, prepare: prepareGemini, sources: map[string]source{
 			anyPlatform: {"@google/gemini-cli@%s", "sha512-dbQ9A0qBtFJNi6XBkHvfZ6Azpn6PNgH/P8h2MZ67RLlX8hSAVjup39CRWqdRxZv7YXIuhrFaytr8y0jKnkoxnQ==", "bundle/gemini.js"},
 		}},
-		{name: "opencode", pkg: "opencode-ai", version: "1.18.33", probes: opencodeProbes, prepare: prepareOpencode, sources: map[string]source{
+		{name: "opencode", pkg: "opencode-ai", version: "1.18.33", shell: "bash", server: "probe_tell", noStart: true, probes: opencodeProbes, prepare: prepareOpencode, sources: map[string]source{
 			"linux/amd64": {"opencode-linux-x64-baseline@%s", "sha512-1KQGBiiDDeL/VHHbHkOvvFo8Jr97WT5+C1tear+p7IcDTnXgVHXqIjU4O4jM4mHQzykTP2i884FCnW5LDa+zCA==", "bin/opencode"},
 		}},
 	}
 }
 
 const userPrompt = "Leave the marker."
+
+// probeServer is how an agent starts the MCP server "probe".
+func probeServer() (command string, args []string, err error) {
+	self, err := os.Executable()
+	return self, []string{mcpMode}, err
+}
 
 func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []string, err error) {
 	settings := map[string][]any{}
@@ -71,16 +79,16 @@ func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []s
 	if err := writeJSON(filepath.Join(home, ".claude", "settings.json"), map[string]any{"hooks": settings}); err != nil {
 		return nil, nil, err
 	}
-	self, err := os.Executable()
+	server, serverArgs, err := probeServer()
 	if err != nil {
 		return nil, nil, err
 	}
 	servers := filepath.Join(home, "mcp.json")
-	if err := writeJSON(servers, map[string]any{"mcpServers": map[string]any{"probe": map[string]any{"command": self, "args": []string{mcpMode}}}}); err != nil {
+	if err := writeJSON(servers, map[string]any{"mcpServers": map[string]any{"probe": map[string]any{"command": server, "args": serverArgs}}}); err != nil {
 		return nil, nil, err
 	}
 	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--output-format", "stream-json", "--verbose", "--model", "claude-sonnet-4-5"}
-	if p.Tool == mcpTool {
+	if p.Server {
 		args = append(args, "--mcp-config", servers)
 	}
 	if !p.Forbidden {
@@ -118,12 +126,12 @@ env_key = "FAKE_KEY"
 request_max_retries = 0
 stream_max_retries = 0
 `, model)
-	if p.Tool == mcpTool {
-		self, err := os.Executable()
+	if p.Server {
+		server, args, err := probeServer()
 		if err != nil {
 			return nil, nil, err
 		}
-		config += fmt.Sprintf("[mcp_servers.probe]\ncommand = %q\nargs = [%q]\n", self, mcpMode)
+		config += fmt.Sprintf("[mcp_servers.probe]\ncommand = %q\nargs = [%q]\n", server, args[0])
 	}
 	if err := writeJSON(filepath.Join(home, ".codex", "hooks.json"), map[string]any{"hooks": defs}); err != nil {
 		return nil, nil, err
@@ -143,6 +151,13 @@ func prepareGemini(home, _, model string, p *probe, _ []hook) (args, env []strin
 		"security": map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 		"general": map[string]any{"enableAutoUpdate": false},
 	}
+	if p.Server {
+		server, args, err := probeServer()
+		if err != nil {
+			return nil, nil, err
+		}
+		settings["mcpServers"] = map[string]any{"probe": map[string]any{"command": server, "args": args}}
+	}
 	err = writeJSON(filepath.Join(home, ".gemini", "settings.json"), settings)
 	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
 	return args, []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + model}, err
@@ -154,6 +169,13 @@ func prepareOpencode(home, _, model string, p *probe, _ []hook) (args, env []str
 		"npm": "@ai-sdk/anthropic", "options": map[string]any{"baseURL": model + "/v1", "apiKey": "fake"},
 		"models": map[string]any{"m": map[string]any{"tool_call": true, "limit": map[string]any{"context": 100_000, "output": 4096}}},
 	}}}
+	if p.Server {
+		server, args, err := probeServer()
+		if err != nil {
+			return nil, nil, err
+		}
+		config["mcp"] = map[string]any{"probe": map[string]any{"type": "local", "command": append([]string{server}, args...)}}
+	}
 	file := filepath.Join(home, "opencode.json")
 	return []string{"run", cmp.Or(p.Prompt, userPrompt), "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(home, "data")}, writeJSON(file, config)
 }

@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 	parallel := flag.Int("parallel", 3, "run `N` probes at once")
 	keep := flag.Bool("keep", false, "keep the homes of the probes")
 	newest := flag.Bool("newest", false, "run the agents that the registry has now, instead of the pinned versions")
-	check := flag.Bool("check", false, "run the checks instead of the probes; fail if one fails")
+	check := flag.Bool("check", false, "run the checks only, not the probes")
 	count := flag.Int("count", 1, "run each check `N` times")
 	soak := flag.Int("soak", 0, "send `N` calls through grapnel-hook to gateways that start, are killed, restarted and reloaded, and count")
 	flag.Parse()
@@ -65,18 +65,19 @@ func run(ctx context.Context) error {
 	if !*keep {
 		defer os.RemoveAll(l.work) // it is in the cache
 	}
+	list := named(agents(), flag.Args())
 	if *soak > 0 {
 		return l.soak(ctx, *soak)
 	}
 	if *check {
-		return l.runChecks(ctx, named(agents()[:2], flag.Args()), *count, matches)
+		return l.runChecks(ctx, list, *count, matches)
 	}
-	for _, a := range named(agents(), flag.Args()) {
+	for _, a := range list {
 		if err := l.runAgent(ctx, &a, matches); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
 	}
-	return l.out(nil)
+	return errors.Join(l.out(nil), l.runChecks(ctx, list, *count, matches))
 }
 
 // named are the agents of these names; without names all.

@@ -102,13 +102,15 @@ func judgeCall(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput)
 // forbidden reports whether a call is one that the guard of the checks denies: it names .env, or the tool is a skill or
 // that of the MCP server.
 func forbidden(in *phases.ToolPreCallInput) bool {
-	return strings.Contains(string(in.Arguments), ".env") || in.Tool == "Skill" || in.Tool == mcpTool
+	return strings.Contains(string(in.Arguments), ".env") || in.Tool == "Skill" || strings.HasSuffix(in.Tool, "_tell")
 }
 
 // redact replaces the secret in a result, or the whole of it.
 func redact(_ context.Context, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
 	text := redacted
 	switch probeOf(call) {
+	case "erase":
+		text = ""
 	case "withhold":
 	case "redact":
 		text = strings.ReplaceAll(in.Result.Text, secret, redacted)

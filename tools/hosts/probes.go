@@ -22,6 +22,7 @@ type probe struct {
 	Untrusted bool   // Codex: the hooks are not trusted
 	Forbidden bool   // the host's own rules do not permit the call
 	Tool      string // what the model calls, if it is not the shell
+	Server    bool   // the agent has the MCP server "probe"
 	Kill      bool   // the gateway is killed as soon as the hook hangs
 	Install   bool   // hooks and MCP server are what grapnel install writes
 	Prompt    string // userPrompt by default
@@ -113,6 +114,9 @@ func common() []probe {
 		answer("rewrite with allow", preToolUse, specific(preToolUse, `"permissionDecision":"allow",`+update)),
 		answer("rewrite with ask", preToolUse, specific(preToolUse, `"permissionDecision":"ask",`+update)),
 		answer("no JSON", preToolUse, `{"hookSpecificOutput":`),
+		answer("deny behind a greeting", preToolUse, "hello\n"+specific(preToolUse, deny)),
+		answer("deny behind a byte order mark", preToolUse, "\ufeff"+specific(preToolUse, deny)),
+		answer("deny behind ESC[0m", preToolUse, "\x1b[0m"+specific(preToolUse, deny)),
 
 		answer("context", "SessionStart", specific("SessionStart", context)),
 		answer("context", "UserPromptSubmit", specific("UserPromptSubmit", context)),
@@ -140,7 +144,7 @@ func claudeProbes() []probe {
 		return p
 	}
 	of := func(tool string, p probe) probe {
-		p.Tool = tool
+		p.Tool, p.Server = tool, tool == mcpTool
 		return p
 	}
 	file := func(content string) string {

@@ -17,7 +17,8 @@ type call struct {
 
 // Tools that each agent has under another name.
 const (
-	shellTool    = "shell"
+	shellTool    = "SHELL"
+	serverTool   = "SERVER"   // of the MCP server "probe"
 	subagentTool = "subagent" // it is given subtask
 )
 
@@ -76,6 +77,9 @@ func claudeCall(c call, tools []string) (name string, input any) {
 		}
 		return name, map[string]any{"command": c.args, "description": "Leave a marker"}
 	case subagentTool:
+		if slices.Contains(tools, "task") { // opencode's
+			return "task", map[string]any{"description": "Leave a marker", "prompt": subtask, "subagent_type": "general"}
+		}
 		return "Agent", map[string]any{"description": "Leave a marker", "prompt": subtask, "subagent_type": "general-purpose", "run_in_background": false}
 	}
 	return c.tool, c.args

@@ -115,7 +115,7 @@ func (l *lab) soakOne(ctx context.Context, worker int, events []event, kinds []m
 				}
 			}
 			home := filepath.Join(l.work, fmt.Sprintf("soak-%d-%d", worker, step))
-			if t, err = l.newTrial(nil, &check{guard: house + others}, home); err != nil {
+			if t, err = l.newTrial(&agents()[0], &check{guard: house + others}, home); err != nil {
 				return err
 			}
 		}
