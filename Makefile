@@ -26,6 +26,8 @@ FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./internal
         ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk/prompttext:FuzzEscape
 # How long `soak` runs: a time (30m) or a number of dispatches.
 SOAK ?= 1000000
+# How many calls `agents-soak` sends.
+SOAK_CALLS ?= 200
 
 # Where the public dialogues for `eval-extraction` are, and where they come from.
 EVAL_DATA ?= $(CURDIR)/.cache/eval
@@ -43,10 +45,10 @@ VERSION  ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty))
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval-extraction eval hosts mcp-conformance
+.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval-extraction eval agents agents-soak hosts mcp-conformance
 
 help: ## list these targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 build: ## compile all packages
 	go build ./...
@@ -152,8 +154,14 @@ fuzz: ## fuzz decoder, configuration, conditions, merging, batches for FUZZTIME 
 soak: ## run a million dispatches over 20 plugins, a third of them bad (SOAK=100000 or SOAK=30m)
 	GRAPNEL_SOAK=$(SOAK) go test ./internal/soak -run '^TestSoak$$' -v -count 1 -timeout 0
 
-hosts: ## show what agents of vendors do with hooks, against a fake model (needs npm and minutes; HOSTS='-run deny codex')
-	cd tools/hosts && go run . $(HOSTS)
+agents: ## check the real Claude Code and Codex behind Grapnel, against a fake model (needs npm, and 350 MB once; AGENTS='-run cold -count 12 codex')
+	cd tools/hosts && go run . -check -parallel 2 $(AGENTS)
+
+agents-soak: ## send 200 calls to gateways that start, are killed, restarted and reloaded (SOAK_CALLS=1000)
+	cd tools/hosts && go run . -soak $(SOAK_CALLS) -parallel 2
+
+hosts: ## show what the newest agents of vendors do with hooks, and run the checks (needs npm, Node.js 20 and minutes; HOSTS='-run deny codex')
+	cd tools/hosts && go run . -newest $(HOSTS)
 
 # Without optimizations: it is only to compile.
 cross: ## compile for the other supported systems

@@ -1,21 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -44,18 +37,8 @@ type check struct {
 	secret bool
 }
 
-// trial is one run of a check.
-type trial struct {
-	lab       *lab
-	agent     *agent
-	check     *check
-	home, dir string
-	socket    string
-	env       []string
-	model     *model
-	output    []byte
-	serving   *exec.Cmd // the gateway, if no hook starts one
-}
+// coldTimes is how much more often checks of cold starts run: they are about races.
+const coldTimes = 3
 
 // runChecks runs the checks count times each, and prints how many passed. Any failure is an error.
 func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *regexp.Regexp) error {
@@ -63,7 +46,6 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 		agent  *agent
 		check  *check
 		errs   []error
-		begun  time.Time
 		lasted time.Duration
 	}
 	var rows []*row
@@ -74,14 +56,18 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 		}
 		for j := range all {
 			if c := &all[j]; c.isFor(&list[i]) && matches.MatchString(c.name) {
-				rows = append(rows, &row{agent: &list[i], check: c, errs: make([]error, count)})
+				times := count
+				if c.cold {
+					times *= coldTimes
+				}
+				rows = append(rows, &row{agent: &list[i], check: c, errs: make([]error, times)})
 			}
 		}
 	}
 	slots := make(chan struct{}, l.parallel)
 	var running sync.WaitGroup
 	for i, r := range rows {
-		for n := range count {
+		for n := range r.errs {
 			running.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
@@ -110,7 +96,7 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 			word = "FAILED"
 			failed++
 		}
-		fmt.Printf("%s %d of %d  %5.1fs  %s %s  %s\n", word, count-bad, count, r.lasted.Seconds(), r.agent.name, r.agent.version, r.check.name)
+		fmt.Printf("%s %d of %d  %5.1fs  %s %s  %s\n", word, len(r.errs)-bad, len(r.errs), r.lasted.Seconds(), r.agent.name, r.agent.version, r.check.name)
 		for _, line := range slices.Sorted(maps.Keys(problems)) {
 			fmt.Printf("         %d×  %s\n", problems[line], line)
 		}
@@ -122,270 +108,5 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 }
 
 func (c *check) isFor(a *agent) bool {
-	return (len(c.agents) == 0 || slices.Contains(c.agents, a.name)) && !(c.cold && a.noStart)
-}
-
-// newTrial makes the home of a run. It is ended by end.
-func (l *lab) newTrial(a *agent, c *check, home string) (*trial, error) {
-	run, err := os.MkdirTemp("", "agents") // paths of sockets are short
-	if err != nil {
-		return nil, err
-	}
-	t := &trial{lab: l, agent: a, check: c, home: home, dir: filepath.Join(home, cmp.Or(c.does, "work")), socket: filepath.Join(run, "grapnel", "hook.sock")}
-	t.env = []string{
-		"HOME=" + home, "PATH=" + l.bin + string(filepath.ListSeparator) + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + run, "TERM=dumb", "NO_COLOR=1",
-	}
-	return t, t.write()
-}
-
-// try runs a check once.
-func (l *lab) try(ctx context.Context, a *agent, c *check, home string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, runTime)
-	defer cancel()
-	t, err := l.newTrial(a, c, home)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.end()) }()
-	t.model = newModel(t.script(ctx))
-	defer t.model.server.Close()
-	return cmp.Or(t.run(ctx), t.judge(ctx))
-}
-
-// end kills the gateway if it still runs, and keeps its log.
-func (t *trial) end() error {
-	err := endGateway(context.Background(), t.socket, syscall.SIGKILL)
-	if t.serving != nil {
-		_ = t.serving.Wait() // it was killed
-	}
-	log, readErr := os.ReadFile(filepath.Join(filepath.Dir(t.socket), "hook.log"))
-	if readErr == nil { // no gateway, no log
-		err = errors.Join(err, os.WriteFile(filepath.Join(t.home, "hook.log"), log, 0o600))
-	}
-	return errors.Join(err, os.RemoveAll(filepath.Dir(filepath.Dir(t.socket))))
-}
-
-// write makes the home and what the agent finds.
-func (t *trial) write() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	config := "version: 1\nstore: sqlite:" + t.store() + "\nplugins:\n" + strings.NewReplacer("PROGRAM", self, shellTool, t.agent.shell).Replace(cmp.Or(t.check.guard, guarded))
-	files := map[string]string{filepath.Join(t.home, ".config", "grapnel", "grapnel.yaml"): config, filepath.Join(t.dir, ".env"): secret + "\n"}
-	for name, text := range t.check.files {
-		files[filepath.Join(t.dir, name)] = text
-	}
-	for path, text := range files {
-		if err := writeFile(path, strings.NewReader(text), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *trial) store() string { return filepath.Join(t.home, "grapnel.db") }
-
-// script makes the calls of the check.
-func (t *trial) script(ctx context.Context) script {
-	return func(c *conversation) []call {
-		if c.isSubagent() {
-			return rounds(t.check.subanswers...)(c)
-		}
-		if slices.Contains(t.check.kill, c.round) {
-			if err := endGateway(ctx, t.socket, syscall.SIGKILL); err != nil {
-				return []call{shell("echo " + err.Error())} // it is seen in the home's requests
-			}
-		}
-		if calls := rounds(t.check.answers...)(c); calls != nil {
-			calls = slices.Clone(calls)
-			for i := range calls {
-				if calls[i].tool == serverTool {
-					calls[i] = call{t.agent.server, map[string]any{}}
-				}
-			}
-			return calls
-		}
-		if c.round == len(t.check.answers) {
-			return waitFor(c.items)
-		}
-		return nil
-	}
-}
-
-// run installs the hooks, and runs the agent.
-func (t *trial) run(ctx context.Context) error {
-	p := &probe{Install: true, Prompt: t.check.prompt, Server: t.check.server}
-	args, env, err := t.agent.prepare(t.home, t.dir, t.model.server.URL, p, nil)
-	if err != nil {
-		return err
-	}
-	before, err := t.settings()
-	if err != nil {
-		return err
-	}
-	if _, err := t.grapnel(ctx, "install", t.agent.name); err != nil {
-		return err
-	}
-	if t.check.uninstalled {
-		if _, err := t.grapnel(ctx, "uninstall", t.agent.name); err != nil {
-			return err
-		}
-		if after, err := t.settings(); err != nil || !maps.Equal(before, after) {
-			return errors.Join(err, fmt.Errorf("grapnel uninstall left other files: %q instead of %q", after, before))
-		}
-	}
-	if t.agent.noStart {
-		if err := t.serve(ctx, env); err != nil {
-			return err
-		}
-	}
-	cmd := exec.CommandContext(ctx, t.agent.command[0], slices.Concat(t.agent.command[1:], args)...)
-	cmd.Dir, cmd.WaitDelay, cmd.Env = t.dir, time.Second, slices.Concat(t.env, env)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	t.output, err = cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("the agent does not end: %s", said(string(t.output)))
-	}
-	return errors.Join(os.WriteFile(filepath.Join(t.home, "output"), t.output, 0o600), writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen()))
-}
-
-// serve starts a gateway, as the person has to.
-func (t *trial) serve(ctx context.Context, env []string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(t.lab.bin, "grapnel"), "serve", "--json", "--socket", t.socket) // built here
-	cmd.Env = slices.Concat(t.env, env)
-	out, err := cmd.StdoutPipe()
-	if err := errors.Join(err, os.Mkdir(filepath.Dir(t.socket), 0o700)); err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	t.serving = cmd
-	return json.NewDecoder(out).Decode(&struct{}{}) // it is ready
-}
-
-// settings are the agent's own files.
-func (t *trial) settings() (map[string]string, error) {
-	files := map[string]string{}
-	for _, dir := range []string{".claude", ".claude.json", ".codex", ".gemini", ".config/opencode"} {
-		err := filepath.WalkDir(filepath.Join(t.home, dir), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			files[path] = string(data)
-			return err
-		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-	}
-	return files, nil
-}
-
-// grapnel runs the command as the person would.
-func (t *trial) grapnel(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(t.lab.bin, "grapnel"), args...) // built here
-	cmd.Dir, cmd.Env = t.dir, t.env
-	out, err := cmd.Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("grapnel %s: %w\n%s", strings.Join(args, " "), err, exit.Stderr)
-	}
-	return out, err
-}
-
-// judge compares what is there now with what is wanted.
-func (t *trial) judge(ctx context.Context) error {
-	c := t.check
-	ran, err := t.ran()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	if !slices.Equal(ran, c.ran) {
-		errs = append(errs, fmt.Errorf("the calls left the files %q instead of %q", ran, c.ran))
-	}
-	bodies := strings.Join(t.model.bodies, "\n")
-	if reached := strings.Contains(bodies, secret); reached != c.secret {
-		errs = append(errs, fmt.Errorf("the secret reached the model: %t instead of %t", reached, c.secret))
-	}
-	for _, text := range c.told {
-		if !strings.Contains(bodies, text) {
-			errs = append(errs, fmt.Errorf("the model was not told %q", text))
-		}
-	}
-	if err := endGateway(ctx, t.socket, syscall.SIGTERM); err != nil {
-		return err
-	}
-	rows, err := t.recorded(ctx)
-	if err != nil {
-		return err
-	}
-	names := strings.NewReplacer(shellTool, t.agent.shell, serverTool, t.agent.server)
-	for _, want := range c.record {
-		want = names.Replace(want)
-		i := slices.Index(rows, want)
-		if i < 0 {
-			errs = append(errs, fmt.Errorf("%q is not on record", want))
-			continue
-		}
-		rows = slices.Delete(rows, i, i+1)
-	}
-	if len(errs) > 0 {
-		errs = append(errs, fmt.Errorf("other calls on record: %q; the model got %d requests", rows, len(t.model.seen())))
-	}
-	return errors.Join(errs...)
-}
-
-// ran are the files that appeared in the working directory.
-func (t *trial) ran() (names []string, err error) {
-	entries, err := os.ReadDir(t.dir)
-	for _, e := range entries {
-		if e.Type().IsRegular() && e.Name() != ".env" && t.check.files[e.Name()] == "" {
-			names = append(names, e.Name())
-		}
-	}
-	return names, err
-}
-
-// recorded are the judged calls of the record, as "TOOL VERDICT", and "rewritten" behind those that a plugin changed.
-func (t *trial) recorded(ctx context.Context) (rows []string, err error) {
-	calls, err := t.calls(ctx)
-	for _, c := range calls {
-		row := c.Tool + " " + cmp.Or(c.Verdict, strings.TrimPrefix(c.Phase, "tool."))
-		if len(c.RewrittenBy) > 0 {
-			row += " rewritten"
-		}
-		rows = append(rows, row)
-	}
-	return rows, err
-}
-
-// recordedCall is what the checks read of a call on record.
-type recordedCall struct {
-	Thread      string   `json:"thread_id"`
-	Phase       string   `json:"phase"`
-	Tool        string   `json:"tool"`
-	Verdict     string   `json:"verdict"`
-	RewrittenBy []string `json:"rewritten_by"`
-}
-
-// calls are what grapnel manifest calls has.
-func (t *trial) calls(ctx context.Context) ([]recordedCall, error) {
-	if _, err := os.Stat(t.store()); err != nil {
-		return nil, nil //nolint:nilerr // nothing was recorded yet
-	}
-	out, err := t.grapnel(ctx, "manifest", "calls", "--json", "--limit", "1000", "--store", "sqlite:"+t.store())
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Calls []recordedCall `json:"calls"`
-	}
-	return list.Calls, json.Unmarshal(out, &list)
+	return (len(c.agents) == 0 || slices.Contains(c.agents, a.name)) && (!c.cold || !a.noStart)
 }

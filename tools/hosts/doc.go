@@ -1,15 +1,22 @@
 // Command hosts runs agents of vendors against a fake model on loopback, and shows what each does with what its hooks
 // answer: which call ran, what the model and the user got.
 //
-//	make hosts
-//	go run . [-json] [-run REGEXP] [-keep] [claude-code] [codex] [gemini] [opencode]
+//	make agents        # the checks, with Claude Code and Codex
+//	make agents-soak   # 200 calls to gateways that start, are killed, restarted and reloaded
+//	make hosts         # probes and checks, with the newest versions of all agents
+//	go run . [-check] [-newest] [-json] [-run REGEXP] [-count N] [-keep] [claude-code] [codex] [gemini] [opencode]
 //
-// It gets the agents from the npm registry into .cache/hosts of the checkout. Each probe is a fresh home directory with
-// hooks of its own: grapnel-hook with a gateway behind it, whose plugin is this program too; what grapnel install writes; a
-// canned answer, to learn a host's contract; or a fault. The fake model calls the shell once with a command that leaves a marker. All that a probe
-// says was observed: the marker in the file system, the requests that reached the model, and the agent's output.
+// It gets the agents from the npm registry into the user's cache, once for each version: the packages of a platform, which
+// need no Node.js (Gemini CLI does), compared with the checksums in hosts.go. Whatever cannot be had is an error.
 //
-// It needs Node.js, npm and the network, takes minutes, and is no test: what vendors do is recorded in docs/BRIDGES.md.
+// A check is a promise: it passes or fails, and .ci/run has those of Claude Code and Codex. Each is a row of the table in
+// checks.go. It installs the hooks as a person would, has the fake model make the row's calls, and compares what the calls
+// left in the file system, what reached the model, and what grapnel manifest calls has. The hooks start the gateway. To add a
+// check, add a row; where the plugin has to do something new, add a case to plugin.go by the row's name in does.
+//
+// A probe is an experiment, whose result docs/BRIDGES.md records: a fresh home directory with hooks of its own. They are
+// grapnel-hook with a gateway behind it, whose plugin is this program too; what grapnel install writes; a canned answer, to
+// learn an agent's contract; or a fault. The fake model calls the shell once with a command that leaves a marker.
 //
 // Stability: internal.
 package main

@@ -87,7 +87,7 @@ func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []s
 	if err := writeJSON(servers, map[string]any{"mcpServers": map[string]any{"probe": map[string]any{"command": server, "args": serverArgs}}}); err != nil {
 		return nil, nil, err
 	}
-	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--output-format", "stream-json", "--verbose", "--model", "claude-sonnet-4-5"}
+	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--output-format", "stream-json", "--verbose", "--model", "sonnet"}
 	if p.Server {
 		args = append(args, "--mcp-config", servers)
 	}

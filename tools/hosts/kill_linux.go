@@ -30,12 +30,12 @@ func endGateway(ctx context.Context, socket string, signal syscall.Signal) error
 
 // signalGateway sends a signal to the gateway that listens at a socket, and returns its id; 0 if nobody listens.
 func signalGateway(socket string, signal syscall.Signal) (pid int, err error) {
-	conn, err := net.Dial("unix", socket)
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
-		return 0, nil //nolint:nilerr // nobody listens
+		return 0, nil // nobody listens
 	}
 	defer conn.Close() // it may be closed already
-	raw, err := conn.(*net.UnixConn).SyscallConn()
+	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err
 	}

@@ -104,11 +104,7 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 	if err != nil {
 		return nil, err
 	}
-	asks := shell(command(asked))
-	if p.Tool != "" {
-		asks = call{p.Tool, cmp.Or(toolArguments(filepath.Join(dir, "file.txt"))[p.Tool], any(map[string]any{}))}
-	}
-	m := newModel(rounds([]call{asks}))
+	m := newModel(rounds([]call{p.call(filepath.Join(dir, "file.txt"))}))
 	defer m.server.Close()
 	args, env, err := a.prepare(home, dir, m.server.URL, p, hooks)
 	if err != nil {
@@ -150,6 +146,14 @@ func (l *lab) probe(ctx context.Context, a *agent, p *probe, n int, g *gateway) 
 		r.Model, err = l.compareInstructions(ctx, dir, p.Preset, env, requests)
 	}
 	return r, err
+}
+
+// call is what the model calls, once.
+func (p *probe) call(file string) call {
+	if p.Tool == "" {
+		return shell(command(asked))
+	}
+	return call{p.Tool, cmp.Or(toolArguments(file)[p.Tool], any(map[string]any{}))}
 }
 
 // makeFiles makes what the agent finds, and returns the directory to work in.

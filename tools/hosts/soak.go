@@ -143,7 +143,7 @@ func (t *trial) finish(ctx context.Context, rows map[string]bool) error {
 	for _, c := range calls {
 		rows[c.Thread] = true
 	}
-	return errors.Join(err, t.end())
+	return errors.Join(err, t.end(ctx))
 }
 
 // send sends calls at once, at the moment.
