@@ -80,25 +80,21 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 	running.Wait()
 	failed := 0
 	for _, r := range rows {
-		problems := map[string]int{}
-		bad := 0
+		o := outcome{Host: r.agent.name, Version: r.agent.version, Check: r.check.name, Tries: len(r.errs), Seconds: r.lasted.Seconds(), Problems: map[string]int{}}
 		for _, err := range r.errs {
 			if err == nil {
+				o.Passed++
 				continue
 			}
-			bad++
 			for line := range strings.Lines(err.Error()) {
-				problems[strings.TrimSuffix(line, "\n")]++
+				o.Problems[strings.TrimSuffix(line, "\n")]++
 			}
 		}
-		word := "ok    "
-		if bad > 0 {
-			word = "FAILED"
+		if o.Passed < o.Tries {
 			failed++
 		}
-		fmt.Printf("%s %d of %d  %5.1fs  %s %s  %s\n", word, len(r.errs)-bad, len(r.errs), r.lasted.Seconds(), r.agent.name, r.agent.version, r.check.name)
-		for _, line := range slices.Sorted(maps.Keys(problems)) {
-			fmt.Printf("         %d×  %s\n", problems[line], line)
+		if err := l.outcome(&o); err != nil {
+			return err
 		}
 	}
 	if failed > 0 {
@@ -109,4 +105,28 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 
 func (c *check) isFor(a *agent) bool {
 	return (len(c.agents) == 0 || slices.Contains(c.agents, a.name)) && (!c.cold || !a.noStart)
+}
+
+// outcome is what came of a check.
+type outcome struct {
+	Host     string         `json:"host"`
+	Version  string         `json:"version"`
+	Check    string         `json:"check"`
+	Passed   int            `json:"passed"`
+	Tries    int            `json:"tries"`
+	Seconds  float64        `json:"seconds"`            // of the longest
+	Problems map[string]int `json:"problems,omitempty"` // how often each was seen
+}
+
+// printOutcome prints it for people.
+func printOutcome(o *outcome) error {
+	word := "ok"
+	if o.Passed < o.Tries {
+		word = "FAILED"
+	}
+	fmt.Printf("%-6s %d of %d  %5.1fs  %s %s  %s\n", word, o.Passed, o.Tries, o.Seconds, o.Host, o.Version, o.Check)
+	for _, problem := range slices.Sorted(maps.Keys(o.Problems)) {
+		fmt.Printf("%10d× %s\n", o.Problems[problem], problem)
+	}
+	return nil
 }

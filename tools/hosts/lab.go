@@ -46,6 +46,7 @@ type lab struct {
 	newest           bool   // agents are of the version that the registry has now, not of that which is pinned
 	parallel         int    // probes at once
 	out              func(*result) error
+	outcome          func(*outcome) error
 }
 
 const runTime = 3 * time.Minute // for one agent on a busy machine
@@ -262,7 +263,7 @@ func observe(dir string, requests [][]item) *result {
 		if i.Result && r.Model == "" {
 			r.Model = i.Text
 		}
-		r.Secret = r.Secret || i.Result && strings.Contains(i.Text, secret)
+		r.Secret = r.Secret || strings.Contains(i.Text, secret)
 		for mark, name := range map[string]string{brought: "", because: "reason: ", redacted: "result: "} {
 			if strings.Contains(i.Text, mark) && !slices.Contains(roles, name+i.Role) {
 				roles = append(roles, name+i.Role)

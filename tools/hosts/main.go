@@ -60,7 +60,7 @@ func run(ctx context.Context) error {
 	}
 	l.parallel, l.newest = *parallel, *newest
 	if *asJSON {
-		l.out = lines(os.Stdout)
+		l.out, l.outcome = lines[result](os.Stdout), lines[outcome](os.Stdout)
 	}
 	if !*keep {
 		defer os.RemoveAll(l.work) // it is in the cache
@@ -99,7 +99,7 @@ func newLab(ctx context.Context) (*lab, error) {
 		return nil, err
 	}
 	dir := filepath.Join(root, ".cache", "hosts")
-	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), out: tableOf(os.Stdout)}
+	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), out: tableOf(os.Stdout), outcome: printOutcome}
 	return l, errors.Join(os.RemoveAll(l.work), command1(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
 }
 
@@ -136,10 +136,10 @@ func tableOf(w io.Writer) func(*result) error {
 	}
 }
 
-func lines(w io.Writer) func(*result) error {
+func lines[T any](w io.Writer) func(*T) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return func(r *result) error {
+	return func(r *T) error {
 		if r == nil {
 			return nil
 		}

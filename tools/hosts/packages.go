@@ -70,7 +70,7 @@ func (s *source) unpack(ctx context.Context, spec, dir string) error {
 	}
 	defer os.RemoveAll(temp) // what is needed was moved
 	fmt.Fprintln(os.Stderr, "getting", spec)
-	err = command1(ctx, temp, "npm", "pack", "--silent", "--cache", filepath.Join(temp, "cache"),
+	err = command1(ctx, temp, "npm", "pack", "--loglevel", "error", "--cache", filepath.Join(temp, "cache"),
 		"--fetch-retry-mintimeout", "1000", "--fetch-retry-maxtimeout", "5000", "--", spec)
 	if err != nil {
 		return err

@@ -153,6 +153,7 @@ func claudeProbes() []probe {
 	return append(
 		common(),
 		probe{Name: "instructions", Preset: "claude"},
+		probe{Name: "mention of a file", Event: preToolUse, canned: canned{Exit: 2}, Prompt: "Look at @file.txt"},
 		probe{Name: "rewrite-unpermitted", Forbidden: true},
 		probe{Name: "deny", HTTP: true},
 		probe{Name: "dead", HTTP: true, Dead: true},

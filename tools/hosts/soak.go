@@ -19,6 +19,7 @@ type moment struct {
 	name          string
 	before, after syscall.Signal // to the gateway; it has ended, or has begun to reload, when the calls come
 	during        bool           // it is killed as soon as it listens
+	later         time.Duration  // no sooner than this after the calls were sent, times a number that differs
 	cold          bool           // in a home that is new
 }
 
@@ -29,10 +30,11 @@ func moments() []moment {
 		{name: "kill -9 before", before: syscall.SIGKILL},
 		{name: "kill -9 before, and after the answer", before: syscall.SIGKILL, after: syscall.SIGKILL},
 		{name: "kill -9 after the answer", after: syscall.SIGKILL},
-		{name: "kill -9 while it judges", during: true},
+		{name: "kill -9 as soon as it listens", during: true},
 		{name: "restart", before: syscall.SIGTERM},
 		{name: "reload", before: syscall.SIGHUP},
 		{name: "nothing"},
+		{name: "kill -9 while it judges", during: true, later: 2 * time.Millisecond},
 	}
 }
 
@@ -67,13 +69,16 @@ func (l *lab) soak(ctx context.Context, n int) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	type count struct{ sent, forbidden, denied, refused, recorded int }
+	type count struct{ sent, forbidden, denied, refused, byHook, recorded int }
 	counts := make([]count, len(kinds)+1)
 	for i, e := range events {
 		for _, c := range []*count{&counts[e.moment], &counts[len(kinds)]} {
 			c.sent++
 			if e.forbidden {
 				c.forbidden++
+			}
+			if e.denied == byHook {
+				c.byHook++
 			}
 			switch {
 			case e.denied != "" && e.forbidden:
@@ -88,8 +93,8 @@ func (l *lab) soak(ctx context.Context, n int) error {
 	}
 	kinds = append(kinds, moment{name: "together"})
 	for i, c := range counts {
-		fmt.Printf("%-52s %3d calls: %3d of %3d forbidden ones denied, %3d others denied, %3d of %3d on record\n",
-			kinds[i].name, c.sent, c.denied, c.forbidden, c.refused, c.recorded, c.sent)
+		fmt.Printf("%-52s %3d calls: %3d of %3d forbidden ones denied, %3d others denied (%3d by grapnel-hook alone), %3d of %3d on record\n",
+			kinds[i].name, c.sent, c.denied, c.forbidden, c.refused, c.byHook, c.recorded, c.sent)
 	}
 	if all := counts[len(counts)-1]; all.denied < all.forbidden || all.recorded < all.sent {
 		return errors.New("a forbidden call passed, or a call is not on record")
@@ -108,6 +113,7 @@ func (l *lab) soakOne(ctx context.Context, worker int, events []event, kinds []m
 	for step, i := 0, worker; i < len(events); step++ {
 		kind := (step + worker) % len(kinds)
 		m := kinds[kind]
+		m.later *= time.Duration(step / len(kinds) % 10)
 		if t == nil || m.cold {
 			if t != nil {
 				if err := t.finish(ctx, rows); err != nil {
@@ -167,7 +173,10 @@ func (t *trial) send(ctx context.Context, m moment, burst []*event) error {
 	answered := make(chan struct{})
 	var killer sync.WaitGroup
 	if m.during {
-		killer.Go(func() { err = t.killWhile(answered) })
+		killer.Go(func() {
+			time.Sleep(m.later)
+			err = t.killWhile(answered)
+		})
 	}
 	calls.Wait()
 	close(answered)
