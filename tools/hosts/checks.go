@@ -13,6 +13,10 @@ const (
           when: 'tool.name == "SHELL"'
           respond: [{kind: decision, verdict: deny, reason: "no shell in this house", reason_code: no_shell}]
 `
+	files = `  - name: files
+    builtin: fileguard
+    grants: {contribute: [decision, rewrite], see: [user_text, arguments, result]}
+`
 	// others stand beside a guard, as people have them.
 	others = `  - name: agentsdoc
     builtin: agentsdoc
@@ -91,6 +95,13 @@ func checks() []check {
 			ran: []string{asked}, told: []string{redacted}, record: []string{"SHELL post_call rewritten"},
 		},
 		{name: "a result erased", does: "erase", answers: one, ran: []string{asked}, record: []string{"SHELL post_call rewritten"}},
+		{name: "guard of files: a command", guard: files + others, answers: one, record: []string{"SHELL deny"}},
+		{name: "guard of files: a glob", guard: files + others, answers: [][]call{{shell("touch " + asked + "; cat .e*")}}, record: []string{"SHELL deny"}},
+		{
+			name: "guard of files: a tool that reads", agents: claude, guard: files + others,
+			answers: [][]call{{{tool: "Read", args: map[string]string{"file_path": ".env"}}}}, record: []string{"Read deny"},
+		},
+		{name: "guard of files: a mention", agents: claude, guard: files + others, prompt: "Look at @.env"},
 		{
 			name: "settings edited by the model", agents: []string{"claude-code", "codex"}, does: "guard", answers: [][]call{{shell(edit)}, {read}},
 			ran: []string{"edited"}, told: []string{because}, record: []string{"SHELL allow", "SHELL deny"},
