@@ -13,9 +13,9 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Claude Code 2.1.332. Source of the contract: sdk.d.ts of @anthropic-ai/claude-agent-sdk 0.3.330 (the types HookInput and
+// Claude Code 2.1.332. Source of the contract: sdk.d.ts of @anthropic-ai/claude-agent-sdk 0.3.332 (the types HookInput and
 // SyncHookJSONOutput), sdk-tools.d.ts of @anthropic-ai/claude-code, code.claude.com/docs/en/hooks, and runs of the program
-// (make hosts).
+// (make hosts). The shell lines of a skill take no other answer than a deny: there any updatedInput is one, and so is ask.
 
 // claudePayload has the fields of all events that are mapped. Those that hosts of its shape share come first.
 type claudePayload struct {
@@ -36,6 +36,9 @@ type claudePayload struct {
 	Response   json.RawMessage `json:"tool_response"`
 	DurationMS float64         `json:"duration_ms"`
 
+	Command     string `json:"command_name"`
+	CommandArgs string `json:"command_args"`
+
 	PromptID string `json:"prompt_id"`
 	Error    string `json:"error"`
 	Summary  string `json:"compact_summary"`
@@ -46,9 +49,28 @@ var claudeSteps = map[string]Step{
 	"SessionStart": StepSessionStart, "UserPromptSubmit": StepPrompt, "PreToolUse": StepToolCall, "PermissionRequest": StepPermission,
 	"PostToolUse": StepToolResult, "PostToolUseFailure": StepToolResult, "Stop": StepStop, "StopFailure": StepFailed,
 	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd, "SubagentStart": StepSubagent, "SubagentStop": StepStop,
+	skillLine: StepToolCall, typedSkill: StepToolCall,
+}
+
+const (
+	skillLine  = "PreSkillShellCommand" // a shell line in the text of a skill or command
+	typedSkill = "UserPromptExpansion"  // a skill or command that somebody types: no call of the tool Skill
+)
+
+// skillCall has the arguments of the tool Skill.
+type skillCall struct {
+	Skill string `json:"skill"`
+	Args  string `json:"args,omitempty"`
 }
 
 func decodeClaude(p *claudePayload) (Event, error) {
+	if p.Event == typedSkill && p.Command != "" {
+		var err error
+		p.Tool = "Skill"
+		if p.Arguments, err = json.Marshal(skillCall{p.Command, p.CommandArgs}); err != nil {
+			return Event{}, err
+		}
+	}
 	e := p.event(claudeSteps[p.Event])
 	e.TurnID = p.PromptID
 	switch p.Event {
@@ -168,6 +190,9 @@ func encodeClaude(e *Event, o *Outcome) any {
 			return claudeAnswer{Decision: "block", Reason: o.Reason}
 		}
 	case StepToolCall:
+		if e.Name == skillLine || e.Name == typedSkill {
+			return encodeSkill(e, o)
+		}
 		said.Arguments = o.Arguments
 		if o.Verdict != "" {
 			said.Permission, said.Why, said.Arguments = string(o.Verdict), o.Reason, nil
@@ -191,6 +216,25 @@ func encodeClaude(e *Event, o *Outcome) any {
 		return nil
 	}
 	return a.orNothing()
+}
+
+// encodeSkill answers an event of a skill, which the host can only refuse. It takes text with a typed one.
+func encodeSkill(e *Event, o *Outcome) any {
+	why := o.Reason
+	switch {
+	case o.Verdict == phases.VerdictAsk:
+		why = cannotAsk + o.Reason
+	case o.Verdict == "" && o.Arguments != nil:
+		why = "a hook rewrote it, and Claude Code takes no rewrite of what a skill runs"
+	case o.Verdict == "" && e.Name == skillLine:
+		return nil
+	case o.Verdict == "":
+		return claudeAnswer{Specific: &claudeSpecific{Event: e.Name, Context: o.Context}}.orNothing()
+	}
+	if e.Name == typedSkill {
+		return claudeAnswer{Decision: "block", Reason: why}
+	}
+	return claudeAnswer{Specific: &claudeSpecific{Event: e.Name, Permission: "deny", Why: why}}
 }
 
 // readOutput is the shape of a text that the tool Read gives.

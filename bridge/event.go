@@ -100,7 +100,7 @@ type host struct {
 //nolint:gochecknoglobals // an immutable table
 var hosts = map[string]host{
 	// Longer strings go to a file: code.claude.com/docs/en/hooks.
-	"claude-code": {decoder(decodeClaude), encodeClaude, claudeSteps, rooms(room{10_000, inUTF16}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "SubagentStart")},
+	"claude-code": {decoder(decodeClaude), encodeClaude, claudeSteps, rooms(room{10_000, inUTF16}, "UserPromptSubmit", "PreToolUse", typedSkill, "PostToolUse", "PostToolUseFailure", "SubagentStart")},
 	// additionalContextLimit in the schemas: 2,500 tokens, for which Codex counts 4 bytes each.
 	"codex":   {decoder(decodeCodex), encodeCodex, codexSteps, rooms(room{10_000, inBytes}, "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart")},
 	"gemini":  {decoder(decodeGemini), encodeGemini, geminiSteps, rooms(room{unlimited, inBytes}, "BeforeAgent", "AfterTool")},

@@ -74,7 +74,7 @@ type event struct {
 //nolint:gochecknoglobals // an immutable table
 var hosts = []*Host{
 	{
-		// Sources: code.claude.com/docs/en/hooks and settings.json of @anthropic-ai/claude-agent-sdk 0.3.330; for servers
+		// Sources: code.claude.com/docs/en/hooks and settings.json of @anthropic-ai/claude-agent-sdk 0.3.332; for servers
 		// code.claude.com/docs/en/mcp#mcp-installation-scopes, and /mcp-quickstart for CLAUDE_CONFIG_DIR.
 		Name: "claude-code", home: "CLAUDE_CONFIG_DIR", Shell: []string{"/bin/sh", "-c"}, ProjectVariable: "CLAUDE_PROJECT_DIR",
 		files:   map[Scope]string{User: ".claude/settings.json", Project: ".claude/settings.json", Local: ".claude/settings.local.json"},
@@ -200,7 +200,9 @@ func (h *Host) Events(subscribed func(phase string) bool) []string {
 		}
 		return true
 	})
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(steps[a]), rank(steps[b])) })
+	slices.SortStableFunc(names, func(a, b string) int { // of one step, the event of all tools has the shortest name
+		return cmp.Or(cmp.Compare(rank(steps[a]), rank(steps[b])), cmp.Compare(len(a), len(b)))
+	})
 	return names
 }
 

@@ -21,7 +21,7 @@ func TestEvents(t *testing.T) {
 		want       []string
 	}{
 		{"claude-code", nil, nil},
-		{"claude-code", []string{"tool.pre_call"}, []string{"PreToolUse"}},
+		{"claude-code", []string{"tool.pre_call"}, []string{"PreToolUse", "UserPromptExpansion", "PreSkillShellCommand"}},
 		{"codex", []string{"turn.pre_prompt_compile", "session.end"}, []string{"UserPromptSubmit", "SubagentStart", "PostModelRequest", "SessionEnd"}},
 		{"claude-code", []string{"turn.post_turn"}, []string{"UserPromptSubmit", "SubagentStart", "Stop", "SubagentStop", "StopFailure"}},
 		{"cursor", []string{"tool.pre_call"}, []string{"preToolUse"}},
@@ -46,6 +46,7 @@ func TestEntries(t *testing.T) {
 		want    string
 	}{
 		{"claude-code", &Command{Program: "/g/grapnel-hook", OnFailure: "allow"}, event{"PreToolUse", bridge.StepToolCall}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--on-failure","allow","claude-code","PreToolUse"]}]}`},
+		{"claude-code", &Command{Program: "/g/grapnel-hook"}, event{"PreSkillShellCommand", bridge.Steps("claude-code")["PreSkillShellCommand"]}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","PreSkillShellCommand"],"onFailure":"block"}]}`},
 		{"claude-code", &Command{Program: "/g/grapnel-hook", URL: "http://127.0.0.1:1/"}, event{"PreToolUse", bridge.StepToolCall}, `{"hooks":[{"type":"http","url":"http://127.0.0.1:1/hook/claude-code","headers":{"Authorization":"Bearer $GRAPNEL_TOKEN"},"allowedEnvVars":["GRAPNEL_TOKEN"],"onFailure":"block"}]}`},
 		{"claude-code", &Command{Program: "/g/grapnel-hook", URL: "http://127.0.0.1:1", NoStart: true}, event{"SessionStart", bridge.StepSessionStart}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--no-start","--on-failure","allow","claude-code","SessionStart"]}]}`},
 		{"codex", c, event{"PreToolUse", bridge.StepToolCall}, `{"hooks":[{"type":"command","command":"'/a b/grapnel-hook' --socket /s --config /c.yaml codex PreToolUse"}]}`},
@@ -184,6 +185,11 @@ func TestRead(t *testing.T) {
 		{"exit 1", "claude-code", "PreToolUse", Run{ExitCode: 1, Stderr: "oh"}, Failed},
 		{"exit 1 with an answer", "claude-code", "PreToolUse", Run{ExitCode: 1, Stdout: deny}, Blocked},
 		{"exit 1 with an answer", "codex", "PreToolUse", Run{ExitCode: 1, Stdout: deny}, Failed},
+		{"deny of a skill's line", "claude-code", "PreSkillShellCommand", Run{Stdout: strings.Replace(deny, "PreToolUse", "PreSkillShellCommand", 1)}, Blocked},
+		{"ask for a skill's line", "claude-code", "PreSkillShellCommand", Run{Stdout: strings.Replace(ask, "PreToolUse", "PreSkillShellCommand", 1)}, Blocked},
+		{"rewrite of a skill's line", "claude-code", "PreSkillShellCommand", Run{Stdout: strings.Replace(rewrite, "PreToolUse", "PreSkillShellCommand", 1)}, Blocked},
+		{"a typed skill, blocked", "claude-code", "UserPromptExpansion", Run{Stdout: `{"decision":"block","reason":"no"}`}, Blocked},
+		{"context for a typed skill", "claude-code", "UserPromptExpansion", Run{Stdout: strings.Replace(context, "UserPromptSubmit", "UserPromptExpansion", 1)}, Context},
 		{"no program", "codex", "PreToolUse", Run{Failed: "no such file"}, Failed},
 	} {
 		d := &Definition{Event: tt.event}

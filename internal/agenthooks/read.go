@@ -1,6 +1,7 @@
 package agenthooks
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -56,18 +57,27 @@ func (h *Host) Read(d *Definition, r *Run) Reading {
 	return got
 }
 
+// readAs are events whose answers have the rules of another, for which package commandhook knows them.
+//
+//nolint:gochecknoglobals // an immutable table
+var readAs = map[string]string{"PreSkillShellCommand": "PreToolUse", "UserPromptExpansion": "UserPromptSubmit"}
+
 func (h *Host) read(event string, r *Run) Reading {
 	if r.Failed != "" {
 		return Reading{Failed, r.Failed}
 	}
 	out := &commandhook.Output{Code: r.ExitCode, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr)}
-	a, err := commandhook.Of(h.format, event).Answer(out, &commandhook.Facts{}, true)
+	rules := commandhook.Of(h.format, cmp.Or(readAs[event], event))
+	rules.Event = event
+	a, err := rules.Answer(out, &commandhook.Facts{}, true)
 	switch {
 	case err != nil:
 		return Reading{Failed, err.Error()}
 	case a.Ignored != "":
 		return Reading{Failed, a.Ignored}
 	case a.Verdict == phases.VerdictDeny:
+		return Reading{Blocked, a.Reason}
+	case event == "PreSkillShellCommand" && (a.Verdict == phases.VerdictAsk || a.Arguments != nil):
 		return Reading{Blocked, a.Reason}
 	case a.Verdict == phases.VerdictAsk:
 		return Reading{Asks, a.Reason}
@@ -103,6 +113,7 @@ func (h *Host) Synthetic(name, session, dir string) (payload json.RawMessage, or
 	case bridge.StepToolCall, bridge.StepPermission:
 		fields["tool_name"], fields["tool_input"], fields["tool_use_id"] = "Bash", call, session
 		fields["toolName"], fields["toolArgs"] = "bash", call
+		fields["command_name"], fields["command_args"], fields["invoked_by"], fields["expansion_type"] = "hook-check", "", "other", "slash_command"
 	default:
 		return nil, 0, nil
 	}

@@ -319,6 +319,7 @@ func decidesElsewhere(name string) bool {
 	return slices.Contains([]string{
 		"PermissionRequest", "permissionRequest", "SubagentStop", "subagentStop", "subagentStart", "BeforeModel", "AfterModel", "BeforeToolSelection",
 		"beforeReadFile", "beforeTabFileRead", "PostToolBatch", "UserPromptExpansion", "ConfigChange", "TaskCreated", "TaskCompleted", "PreModelSwitch",
+		"PreSkillShellCommand", "Elicitation", "ElicitationResult", "WorktreeCreate",
 	}, name)
 }
 

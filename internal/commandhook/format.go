@@ -80,6 +80,7 @@ const (
 	noPhase      = "Grapnel has no phase for this event"
 	noPermission = "Grapnel does not know when the agent would ask its user; judge the call at the event before it"
 	noSubagent   = "subagents have no phase of their own; their tool calls are judged like all others"
+	noSkillLine  = "the shell lines of skills are calls of the shell here, which scripts for PreToolUse judge"
 	noModelCall  = "hooks do not see or change requests to the model; see turn.post_prompt_compile"
 )
 
@@ -93,7 +94,7 @@ var formats = map[Format]format{
 			"SessionEnd": {moment: SessionEnd, silent: true},
 		},
 		without: map[string]string{
-			"PermissionRequest": noPermission, "SubagentStart": noSubagent, "SubagentStop": noSubagent,
+			"PermissionRequest": noPermission, "SubagentStart": noSubagent, "SubagentStop": noSubagent, "PreSkillShellCommand": noSkillLine,
 		},
 		grouped: true, timeout: 600 * time.Second, unit: time.Second,
 		tools: map[class]string{
