@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -63,6 +64,8 @@ type session struct {
 	goOn  string // why the host was told to go on, until it has
 	late  string // text that did not fit into the answer to the prompt; the next answer with room takes it
 	used  time.Time
+
+	hostLog
 }
 
 // New returns a bridge to an engine. now is the clock.
@@ -114,6 +117,8 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *Event) (Ou
 		return Outcome{}, s.done(ctx, "", context.Canceled)
 	case StepCompact, StepOnlyCompact, StepCompacted:
 		return Outcome{}, s.compact(ctx, e)
+	case StepFile, StepNote, StepConfig:
+		return s.note(where, e)
 	default:
 		return Outcome{}, b.sessionEvent(ctx, s, where, e)
 	}
@@ -130,7 +135,7 @@ func (b *Bridge) sessionOf(where phases.Context, e *Event) (*session, phases.Con
 	child := k
 	child.session += "/" + e.AgentID
 	if e.Step != StepSubagent && !b.has(child) {
-		if !e.Step.ofTool() && e.Step != StepUsage {
+		if !e.Step.ofTool() && e.Step != StepUsage && !e.Step.ofHost() {
 			return nil, where, nil
 		}
 		s, err := b.session(k)
@@ -187,7 +192,7 @@ func (b *Bridge) end(ctx context.Context, which func(key, *session) bool) error 
 	var errs []error
 	for _, s := range ending {
 		s.mu.Lock()
-		errs = append(errs, s.done(ctx, "", context.Canceled))
+		errs = append(errs, s.done(ctx, "", context.Canceled), b.flush(ctx, s))
 		s.mu.Unlock()
 	}
 	return errors.Join(errs...)
@@ -245,11 +250,14 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if err := s.done(ctx, "", context.Canceled); err != nil { // the host has not said how it ended
 		return Outcome{}, err
 	}
-	begun, err := b.begin(ctx, where, e)
+	begun, err := b.begin(ctx, s, where, e)
 	if err != nil {
 		return Outcome{}, err
 	}
 	e.remark(begun)
+	if err := report(begun, e); err != nil {
+		return Outcome{}, errors.Join(err, ignore(begun.Done(ctx, "", err), err))
+	}
 	p, err := begun.Prompt(ctx)
 	if refused, ok := errors.AsType[*loop.Refused](err); ok {
 		return Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error())}, ignore(begun.Done(ctx, "", err), err)
@@ -280,9 +288,12 @@ func (e *Event) remark(t *loop.Turn) {
 	}
 }
 
-// begin begins a turn whose message nobody has judged yet.
-func (b *Bridge) begin(ctx context.Context, where phases.Context, e *Event) (*loop.Turn, error) {
+// begin begins a turn whose message nobody has judged yet, and puts on record what the host said before it.
+func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e *Event) (*loop.Turn, error) {
 	where.TurnID = cmp.Or(e.TurnID, rand.Text())
+	if e.Prompter != "" {
+		where.Metadata = map[string]json.RawMessage{"prompt_source": asJSON(e.Prompter)}
+	}
 	begun, err := b.engine.BeginTurn(ctx, where)
 	if err != nil {
 		return nil, err
@@ -291,10 +302,14 @@ func (b *Bridge) begin(ctx context.Context, where phases.Context, e *Event) (*lo
 	if e.Step == StepPrompt || e.Step == StepSubagent {
 		text = e.Text
 	}
-	return loop.Wrap(begun, loop.Options{
-		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true},
+	t := loop.Wrap(begun, loop.Options{
+		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, HostFiles: s.files},
 		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet },
-	}), nil
+	})
+	if err := s.recordIn(t); err != nil {
+		return nil, errors.Join(err, ignore(t.Done(ctx, "", err), err))
+	}
+	return t, nil
 }
 
 // tool lets the plugins judge a call, or see its result. Calls of one turn may run at once. If the gateway has not seen the
@@ -323,6 +338,11 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 }
 
 func (s *session) judge(ctx context.Context, t *loop.Turn, e *Event) (out Outcome, err error) {
+	if e.Step != StepToolResult {
+		if err := report(t, e); err != nil {
+			return Outcome{}, err
+		}
+	}
 	with := phases.ToolPreCall
 	if e.Step == StepToolResult {
 		with = phases.ToolPostCall
@@ -418,7 +438,7 @@ func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e 
 	if s.turn != nil && (id == "" || id == s.id || where.ParentSessionID != "") {
 		id, said, late, begins.TurnID, s.late = s.id, s.said, s.late, "", ""
 	}
-	begun, err := b.begin(ctx, where, &begins)
+	begun, err := b.begin(ctx, s, where, &begins)
 	if err != nil {
 		return err
 	}
@@ -458,7 +478,7 @@ func (b *Bridge) sessionEvent(ctx context.Context, s *session, where phases.Cont
 		_, err := b.engine.ResumeSession(ctx, where, &phases.SessionResumeInput{})
 		return err
 	default:
-		return errors.Join(b.endAgents(ctx, where, e), b.endSession(ctx, where, e))
+		return errors.Join(b.endAgents(ctx, where, e), b.flush(ctx, s), b.endSession(ctx, where, e))
 	}
 }
 

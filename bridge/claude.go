@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -36,12 +37,27 @@ type claudePayload struct {
 	Response   json.RawMessage `json:"tool_response"`
 	DurationMS float64         `json:"duration_ms"`
 
-	Command     string `json:"command_name"`
-	CommandArgs string `json:"command_args"`
-
 	PromptID string `json:"prompt_id"`
 	Error    string `json:"error"`
 	Summary  string `json:"compact_summary"`
+}
+
+// claudeOwnPayload has what Claude Code alone says, of itself and of who began something.
+type claudeOwnPayload struct {
+	claudePayload
+
+	Command       string          `json:"command_name"`
+	CommandArgs   string          `json:"command_args"`
+	CommandSource string          `json:"command_source"`
+	InvokedBy     string          `json:"invoked_by"`
+	Expansion     string          `json:"expansion_type"`
+	Server        json.RawMessage `json:"mcp_server"`
+	File          string          `json:"file_path"`
+	Memory        string          `json:"memory_type"`
+	Load          string          `json:"load_reason"`
+	Parent        string          `json:"parent_file_path"`
+	From          string          `json:"from_model"`
+	To            string          `json:"to_model"`
 }
 
 //nolint:gochecknoglobals // an immutable table
@@ -50,6 +66,8 @@ var claudeSteps = map[string]Step{
 	"PostToolUse": StepToolResult, "PostToolUseFailure": StepToolResult, "Stop": StepStop, "StopFailure": StepFailed,
 	"PreCompact": StepCompact, "PostCompact": StepCompacted, "SessionEnd": StepSessionEnd, "SubagentStart": StepSubagent, "SubagentStop": StepStop,
 	skillLine: StepToolCall, typedSkill: StepToolCall,
+	"InstructionsLoaded": StepFile, "ConfigChange": StepConfig,
+	"PermissionDenied": StepNote, "PreModelSwitch": StepNote, "PostModelSwitch": StepNote,
 }
 
 const (
@@ -63,7 +81,7 @@ type skillCall struct {
 	Args  string `json:"args,omitempty"`
 }
 
-func decodeClaude(p *claudePayload) (Event, error) {
+func decodeClaude(p *claudeOwnPayload) (Event, error) {
 	if p.Event == typedSkill && p.Command != "" {
 		var err error
 		p.Tool = "Skill"
@@ -72,8 +90,10 @@ func decodeClaude(p *claudePayload) (Event, error) {
 		}
 	}
 	e := p.event(claudeSteps[p.Event])
-	e.TurnID = p.PromptID
+	e.TurnID, e.File, e.Facts = p.PromptID, p.File, p.facts(&e)
 	switch p.Event {
+	case "UserPromptSubmit":
+		e.Prompter = p.Source
 	case "PostToolUseFailure":
 		e.Result, e.IsError = p.Error, true
 	case "PostToolUse":
@@ -86,6 +106,39 @@ func decodeClaude(p *claudePayload) (Event, error) {
 		e.Text = p.Summary
 	}
 	return e, nil
+}
+
+// facts are what an event is to be recorded with, by the host's names.
+func (p *claudeOwnPayload) facts(e *Event) (facts []manifest.HostFact) {
+	var pairs []string
+	switch {
+	case e.Step == StepPrompt:
+		pairs = []string{"source", p.Source}
+	case e.Step.ofTool():
+		pairs = []string{
+			"command_name", p.Command, "command_source", p.CommandSource, "invoked_by", p.InvokedBy, "expansion_type", p.Expansion, "mcp_server", compact(p.Server),
+		}
+	case e.Step.ofHost():
+		pairs = []string{
+			"source", p.Source, "file_path", p.File, "memory_type", p.Memory, "load_reason", p.Load, "parent_file_path", p.Parent,
+			"from_model", p.From, "to_model", p.To, "tool_name", p.Tool, "reason", p.Reason,
+		}
+	}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			facts = append(facts, manifest.HostFact{Name: pair[0], Value: pair[1]})
+		}
+	}
+	return facts
+}
+
+// compact is JSON in one line.
+func compact(value json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, value) != nil {
+		return string(value)
+	}
+	return b.String()
 }
 
 // event is what the hosts of Claude Code's shape have in common.
@@ -185,7 +238,7 @@ func encodeClaude(e *Event, o *Outcome) any {
 	said := &claudeSpecific{Event: e.Name, Context: o.Context}
 	a := claudeAnswer{Specific: said}
 	switch e.Step {
-	case StepPrompt, StepStop:
+	case StepPrompt, StepStop, StepConfig:
 		if o.Verdict != "" {
 			return claudeAnswer{Decision: "block", Reason: o.Reason}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -37,12 +38,18 @@ const (
 	StepSubagent     Step = "subagent" // a subagent begins; its end is a stop with an agent's id
 	StepText         Step = "text"     // the assistant's text, for a host whose stop event lacks it
 	StepSessionEnd   Step = "session_end"
+	StepFile         Step = "file"   // the host has loaded a file into the conversation
+	StepNote         Step = "note"   // something that is only recorded
+	StepConfig       Step = "config" // the host's settings have changed, and it asks whether they may
 )
 
 // ofTool reports whether an event is about a call of a tool.
 func (s Step) ofTool() bool {
 	return s == StepToolCall || s == StepPermission || s == StepToolResult
 }
+
+// ofHost reports whether an event is about the host itself.
+func (s Step) ofHost() bool { return s == StepFile || s == StepNote || s == StepConfig }
 
 // Event is an event of a host, in Grapnel's terms. Which fields are set depends on the step.
 type Event struct {
@@ -68,6 +75,14 @@ type Event struct {
 	Usage    phases.Usage
 	// Replaced is how many characters of the payload no text may hold, such as NUL: U+FFFD stands for each.
 	Replaced int
+	// Facts are for the record alone: what the host says beside that.
+	Facts []manifest.HostFact
+	// Prompter is the host's word for who wrote a prompt; empty if it does not say.
+	Prompter string
+	// File is the file that was loaded or changed.
+	File string
+	// Refused is why a change of settings must not hold. Whoever knows the host's files sets it before [Bridge.Handle].
+	Refused string
 }
 
 // Place returns the context of an event: the thread is the host's session.
@@ -143,7 +158,9 @@ func (s Step) Phases() []phases.Phase {
 	switch s {
 	case StepSessionStart, StepResume:
 		return []phases.Phase{phases.SessionStart, phases.SessionResume}
-	case StepPrompt, StepUsage, StepSubagent:
+	case StepConfig:
+		return allPhases()
+	case StepPrompt, StepUsage, StepSubagent, StepFile, StepNote:
 		return []phases.Phase{
 			phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.PreTools, phases.PrePromptCompile, phases.PostPromptCompile,
 			phases.RuntimePreContext, phases.PreEnd, phases.PostTurn, phases.PreCompaction, phases.PostCompaction,
@@ -169,9 +186,14 @@ func (s Step) Phases() []phases.Phase {
 	}
 }
 
+// allPhases are those of which a host has events: as long as one is needed, the settings that say so must stay.
+func allPhases() []phases.Phase {
+	return slices.Concat(StepPrompt.Phases(), StepSessionStart.Phases(), StepToolCall.Phases(), StepToolResult.Phases(), StepSessionEnd.Phases())
+}
+
 // Decides reports whether the host acts on a decision about events of a step, so that one that nobody judged must be
 // blocked. Other events only bring text, or are only observed.
-func (s Step) Decides() bool { return s == StepPrompt || s.ofTool() }
+func (s Step) Decides() bool { return s == StepPrompt || s == StepConfig || s.ofTool() }
 
 // ErrUnknownHost is returned for a host without a mapping.
 var ErrUnknownHost = errors.New("the host is unknown")
@@ -208,6 +230,8 @@ func (e *Event) check() error {
 		return fmt.Errorf("the payload of %s for %s has no session_id", e.Host, e.Name)
 	case e.Step == StepSubagent && e.AgentID == "":
 		return fmt.Errorf("the payload of %s for %s has no agent_id", e.Host, e.Name)
+	case e.Name == typedSkill && e.Call.Tool == "":
+		return fmt.Errorf("the payload of %s for %s has no command_name", e.Host, e.Name)
 	case e.Call.Tool == "" && e.Step.ofTool():
 		return fmt.Errorf("the payload of %s for %s has no tool_name", e.Host, e.Name)
 	}

@@ -42,7 +42,7 @@ func applies(step bridge.Step, name string) bool {
 		return name == "nothing" || name == "result" || name == "context"
 	case bridge.StepPrompt, bridge.StepSubagent:
 		return name == "nothing" || name == "deny" || name == "context"
-	case bridge.StepStop:
+	case bridge.StepStop, bridge.StepConfig:
 		return name == "nothing" || name == "deny"
 	default:
 		return name == "nothing"

@@ -89,6 +89,10 @@ type Options struct {
 	// Log holds manifests; without one those methods are unavailable.
 	Log Log
 
+	// ConfigChange says why a change of an agent's settings must not hold in its session; empty if it may. It is called for
+	// each such event of an agent's hooks. Without it all changes are only recorded.
+	ConfigChange func(e *bridge.Event) string
+
 	// Jobs, Memories and Events are for the methods about them; without one those methods are unavailable.
 	Jobs     Jobs
 	Memories Memories

@@ -56,6 +56,9 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 		answer, err := bridge.Encode(&e, &bridge.Outcome{}) // some hosts want one all the same
 		return hookResult{Answer: answer}, err
 	}
+	if e.Step == bridge.StepConfig && g.opts.ConfigChange != nil {
+		e.Refused = g.opts.ConfigChange(&e)
+	}
 	where, err := g.hookPlace(ctx, c, &e)
 	if err != nil {
 		return hookResult{}, err

@@ -34,6 +34,7 @@ func (m *Manifest) Clone() Manifest {
 		c.DecidedBy, c.RewrittenBy = slices.Clone(c.DecidedBy), slices.Clone(c.RewrittenBy)
 	})
 	c.Requests = mapped(m.Requests, func(r *Request) { r.Changes = slices.Clone(r.Changes) })
+	c.HostEvents = mapped(m.HostEvents, func(e *HostEvent) { e.Facts = slices.Clone(e.Facts) })
 	c.Erasure, c.Cache.Rules = pointed(m.Erasure), pointed(m.Cache.Rules)
 	c.Budgets.Phases = slices.Clone(m.Budgets.Phases)
 	c.Files = slices.Clone(m.Files)
@@ -55,7 +56,7 @@ func content(m *Manifest) Manifest {
 	c := *m
 	c.Head = Head{SchemaVersion: m.SchemaVersion, Kind: m.Kind, CompilerVersion: m.CompilerVersion, Profile: m.Profile}
 	c.Integrity = Integrity{}
-	c.Cache, c.Requests = Cache{}, nil
+	c.Cache, c.Requests, c.HostEvents = Cache{}, nil, nil
 	c.Runs = mapped(m.Runs, contentOfRun)
 	c.HookSources = mapped(m.HookSources, func(h *phases.HookSource) { h.CachedFrom = "" })
 	c.Plugins = mapped(m.Plugins, contentOfPlugin)
@@ -94,7 +95,7 @@ func mapped[T any](list []T, change func(*T)) []T {
 // HashLabels returns a copy of the record in which text written by people and plugins is replaced by its
 // [Hash] under the key: titles of sections, labels of sources, ids of sources that are files or addresses,
 // paths of files and of absent grants, messages of diagnostics, details of plugins, policy values other than numbers,
-// booleans and null, details of audits, names of images and documents, and reasons of omissions that are not plain words.
+// booleans and null, details of audits, what hosts said of themselves, names of images and documents, and reasons of omissions that are not plain words.
 //
 // Ids, names, codes, counts, empty texts and hashes stay as they are.
 // Without a key, short texts can be guessed. A sealed record must be sealed again.
@@ -115,6 +116,10 @@ func HashLabels(m Manifest, key []byte) Manifest {
 	})
 	m.Audits = mapped(m.Audits, func(a *Audit) { a.HashDetails(key) })
 	m.Requests = mapped(m.Requests, func(r *Request) { r.Changes = mapped(r.Changes, h.change) })
+	m.HostEvents = mapped(m.HostEvents, func(e *HostEvent) {
+		h.replace(&e.Refused)
+		e.Facts = mapped(e.Facts, func(f *HostFact) { h.replace(&f.Value) })
+	})
 	m.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { h.value(&p.Value) })
 	m.Files = mapped(m.Files, func(f *File) { h.replace(&f.Path) })
 	m.Diagnostics = mapped(m.Diagnostics, func(d *Diagnostic) { h.replace(&d.Message) })

@@ -55,11 +55,13 @@ type Manifest struct {
 	Calls []Call `json:"calls,omitempty"`
 	// Requests are what the host reported of requests since the turn's previous record, in order; absent without any.
 	Requests []Request `json:"requests,omitempty"`
+	// HostEvents are what a host said that it did by itself since the turn's previous record, in order; absent without any.
+	HostEvents []HostEvent `json:"host_events,omitempty"`
 	// Erasure says what was erased; absent from other records.
 	Erasure *Erasure `json:"erasure,omitempty"`
 	// Budgets are time and text, granted and used.
 	Budgets Budgets `json:"budgets"`
-	// Files are the runtime-home files that were read, or looked for.
+	// Files are the runtime-home files that were read, or looked for, and those that the host gives the model by itself.
 	Files []File `json:"files"`
 	// Diagnostics are the remarks of compiler, runtime and plugins.
 	Diagnostics []Diagnostic `json:"diagnostics"`
@@ -265,11 +267,12 @@ type PhaseBudget struct {
 	Budget
 }
 
-// File is one file of the persona directory.
+// File is one file of the persona directory, or of the host.
 type File struct {
-	// Path is relative to the persona directory.
+	// Path is relative to the persona directory; that of a file of the host is as the host names it.
 	Path string `json:"path"`
-	// Status is loaded, missing, or the diagnostic code that says why it was not read.
+	// Status is loaded, missing, host for a file that the host gives the model by itself, or the diagnostic code that says
+	// why it was not read.
 	Status string `json:"status"`
 	// Chars is the length of what went into the prompt, in Unicode scalar values.
 	Chars int `json:"chars"`

@@ -34,6 +34,8 @@ type CompileInput struct {
 	// HistoryOf, if set, is called once with the prompt and the tools to offer, when they are known, and gives the History
 	// of what the host chooses to send behind them. It must be a pure function of them.
 	HistoryOf func(p *compiler.Prompt, tools []phases.Tool) *manifest.History
+	// HostFiles are the paths of files that the host gives the model by itself, for the record.
+	HostFiles []string
 	// RequestedDomains are hidden domains whose tools are offered from now on.
 	RequestedDomains []string
 	// RecallPlan is the host planner's JSON for turn.post_preflight_prompt_context, which is omitted without it.

@@ -100,6 +100,9 @@ func (r *recording) input(in *CompileInput) compiler.Input {
 		}
 	}
 	r.readPersona(&input)
+	for _, path := range in.HostFiles {
+		input.Files = append(input.Files, manifest.File{Path: path, Status: manifest.FileOfHost})
+	}
 	return input
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/keeper"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -413,38 +412,8 @@ func (t *Turn) Remark(d phases.Diagnostic) {
 }
 
 // ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round. A
-// host that knows only the sum puts it into the input of End instead. An error is ErrNothingCompiled, ErrTurnEnded,
-// ErrClosed, the sink's, or of [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is
-// kept, which is not an error.
-func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
-	if err := t.enter(); err != nil {
-		return err
-	}
-	defer t.leave()
-	id, ok := t.usage.Reported(&t.prompt)
-	if !ok {
-		return ErrNothingCompiled
-	}
-	return t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Usage: u})
-}
-
 // ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes
-// of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's
-// next record. It fails with ErrNothingCompiled, ErrTurnEnded or ErrClosed, when the ledger is full, or when
-// [manifest.Request.Check] does; none of that is a reason to fail the turn.
-func (t *Turn) ReportRequest(changes []manifest.RequestChange) error {
-	if err := t.enter(); err != nil {
-		return err
-	}
-	defer t.leave()
-	id, ok := t.usage.Prompt(&t.prompt)
-	if !ok {
-		return ErrNothingCompiled
-	}
-	return t.state.AddRequest(id, changes)
-}
-
-// keepEvents is that of the engine, for a turn: a compilation under way makes a record, too, and is waited for.
+// of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's// keepEvents is that of the engine, for a turn: a compilation under way makes a record, too, and is waited for.
 func (t *turn) keepEvents(ctx context.Context, ends bool) error {
 	select {
 	case t.round <- struct{}{}:

@@ -279,6 +279,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 	a.printPolicies(m.Policies)
 	a.printCalls(m.Calls)
 	a.printRequests(m.Requests)
+	a.printHostEvents(m.HostEvents)
 	a.printAudits("audit events", m.Audits)
 }
 

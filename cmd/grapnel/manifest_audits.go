@@ -180,6 +180,17 @@ func (a *app) printRequests(requests []manifest.Request) {
 	a.printTable(t)
 }
 
+// printHostEvents prints a row for each thing that a host said of itself.
+func (a *app) printHostEvents(events []manifest.HostEvent) {
+	printList(a, "events of the host", "event|call|what|?refused", events, func(e *manifest.HostEvent) cells {
+		facts := make([]string, len(e.Facts))
+		for i, f := range e.Facts {
+			facts[i] = f.Name + "=" + clean(f.Value)
+		}
+		return cells{e.Event, e.CallID, strings.Join(facts, " "), clean(e.Refused)}
+	})
+}
+
 func auditDetails(e *manifest.Audit) string {
 	switch {
 	case len(e.Details) > 0:

@@ -39,7 +39,7 @@ func tables() map[string]table {
 	}
 	for _, group := range []string{
 		"head", "fingerprints", "sections", "section_ids", "omitted", "hook_sources", "runs", "audits", "plugins", "policies", "tools",
-		"host_tools", "history", "reminders", "calls", "requests", "erasure", "budgets", "files", "diagnostics", "cache", "integrity",
+		"host_tools", "history", "reminders", "calls", "requests", "host_events", "erasure", "budgets", "files", "diagnostics", "cache", "integrity",
 	} {
 		all["manifest "+group] = func(string) (string, error) { return fieldTable(group) }
 	}

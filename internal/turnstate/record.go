@@ -20,7 +20,7 @@ const maxAudits = 256
 const codeAuditsNotKept = "audits_not_kept"
 
 // mark is how far a record reaches into the lists of a turn.
-type mark struct{ runs, budgets, notes, audits, calls, requests, handed int }
+type mark struct{ runs, budgets, notes, audits, calls, requests, host, handed int }
 
 // recorded is what the turn's records hold already.
 type recorded struct {
@@ -129,11 +129,12 @@ func (s *State) Events(m *manifest.Manifest, plugins []phases.PluginRow, b confi
 	m.Diagnose(s.ledger.notes())
 }
 
-// since writes the calls, requests, audits and handed reminders since the last kept record. The caller holds the lock, here and below.
+// since writes the calls, requests, events of the host, audits and handed reminders since the last kept record. The caller holds the lock, here and below.
 func (s *State) since(m *manifest.Manifest) {
 	r := &s.recorded
 	m.Calls = slices.Clone(s.calls[r.kept.calls:])
 	m.Requests = slices.Clone(s.requests[r.kept.requests:])
+	m.HostEvents = slices.Clone(s.host[r.kept.host:])
 	m.Reminders = slices.Clone(s.handed[r.kept.handed:])
 	m.Audits = slices.Clone(s.audits[r.kept.audits:])
 	if over := len(m.Audits) - maxAudits; over > 0 {
@@ -164,7 +165,7 @@ func (s *State) Unrecorded(ends bool) bool {
 }
 
 func (s *State) mark() mark {
-	return mark{len(s.ledger.runs), len(s.ledger.budgets), len(s.notes.list), len(s.audits), len(s.calls), len(s.requests), len(s.handed)}
+	return mark{len(s.ledger.runs), len(s.ledger.budgets), len(s.notes.list), len(s.audits), len(s.calls), len(s.requests), len(s.host), len(s.handed)}
 }
 
 // sources writes where contributions went, and what was omitted before the compiler.

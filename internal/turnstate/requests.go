@@ -8,6 +8,9 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// maxFact bounds a value that is kept of what a host said, in bytes.
+const maxFact = 4 << 10
+
 // maxChanges bounds the changes that are kept of one request.
 const maxChanges = 256
 
@@ -31,6 +34,32 @@ func (s *State) AddRequest(manifestID string, changes []manifest.RequestChange) 
 		return full
 	}
 	s.requests = append(s.requests, r)
+	s.ledger.bytes += size
+	return nil
+}
+
+// AddHostEvent adds something that the host said of itself, for the next record.
+func (s *State) AddHostEvent(e manifest.HostEvent) error {
+	e.Facts = append([]manifest.HostFact{}, e.Facts...)
+	size := 64
+	bound := func(most int, words ...*string) {
+		for _, word := range words {
+			*word = text.Head(text.Repair(*word), most)
+			size += 16 + len(*word)
+		}
+	}
+	bound(phases.MaxIDBytes, &e.Event, &e.CallID)
+	bound(maxFact, &e.Refused)
+	for i := range e.Facts {
+		bound(phases.MaxIDBytes, &e.Facts[i].Name)
+		bound(maxFact, &e.Facts[i].Value)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if full := s.ledger.admit(); full != nil {
+		return full
+	}
+	s.host = append(s.host, e)
 	s.ledger.bytes += size
 	return nil
 }

@@ -37,6 +37,7 @@ type State struct {
 	audits    []manifest.Audit
 	calls     []manifest.Call
 	requests  []manifest.Request
+	host      []manifest.HostEvent
 	recorded  recorded
 	reminders []phases.MergedReminder
 	handed    []manifest.Reminder // reminders that did not come with a prompt

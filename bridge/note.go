@@ -1,0 +1,90 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+const (
+	mostNotes = 256 // that wait for a turn
+	mostFiles = 512 // of a host, in one session
+)
+
+// hostLog is what a host has said of itself.
+type hostLog struct {
+	files []string // that it has loaded, each once
+	// notes wait for a turn whose record takes them; lost is how many there was no room for. place is that of the last one.
+	notes []manifest.HostEvent
+	lost  int
+	place phases.Context
+}
+
+// noted is an event as it is recorded.
+func noted(e *Event) manifest.HostEvent {
+	return manifest.HostEvent{Event: e.Name, CallID: e.Call.ID, Refused: e.Refused, Facts: e.Facts}
+}
+
+// report records the facts of an event of a turn.
+func report(t *loop.Turn, e *Event) error {
+	if len(e.Facts) == 0 {
+		return nil
+	}
+	return t.ReportHost(noted(e))
+}
+
+// note records an event of the host itself, with the turn under way or else the next one. It may be refused.
+func (s *session) note(where phases.Context, e *Event) (Outcome, error) {
+	if e.Step == StepFile && !slices.Contains(s.files, e.File) && len(s.files) < mostFiles {
+		s.files = append(s.files, e.File)
+	}
+	if s.turn == nil || s.turn.ReportHost(noted(e)) != nil { // a turn that is full: the next one takes it
+		s.place = where
+		if len(s.notes) < mostNotes {
+			s.notes = append(s.notes, noted(e))
+		} else {
+			s.lost++
+		}
+	}
+	if e.Refused != "" {
+		return Outcome{Verdict: phases.VerdictDeny, Reason: e.Refused}, nil
+	}
+	return Outcome{}, nil
+}
+
+// recordIn puts the notes that wait into a turn.
+func (s *session) recordIn(t *loop.Turn) error {
+	notes := s.notes
+	if s.lost > 0 {
+		notes = append(slices.Clone(notes), manifest.HostEvent{Event: "omitted", Facts: []manifest.HostFact{{Name: "events", Value: strconv.Itoa(s.lost)}}})
+	}
+	for _, n := range notes {
+		if err := t.ReportHost(n); err != nil {
+			return err
+		}
+	}
+	s.notes, s.lost = nil, 0
+	return nil
+}
+
+// flush puts notes on record that no turn has taken, in a turn of their own.
+func (b *Bridge) flush(ctx context.Context, s *session) error {
+	if len(s.notes) == 0 {
+		return nil
+	}
+	t, err := b.begin(ctx, s, s.place, &Event{})
+	if err != nil {
+		return err
+	}
+	return ignore(t.Done(ctx, "", context.Canceled), context.Canceled)
+}
+
+func asJSON(text string) json.RawMessage {
+	data, _ := json.Marshal(text) // a text always is
+	return data
+}

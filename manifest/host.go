@@ -1,0 +1,24 @@
+package manifest
+
+// FileOfHost is the status of a file that the host gives the model by itself.
+const FileOfHost = "host"
+
+// HostEvent is one thing that a host said of itself: what it loaded, changed or refused, or who began what it asked about.
+type HostEvent struct {
+	// Event is the host's name of the event.
+	Event string `json:"event"`
+	// CallID is the host's id of the call that it is about; absent without one.
+	CallID string `json:"call_id,omitempty"`
+	// Refused is why the host was told not to do it; absent where it was only recorded.
+	Refused string `json:"refused,omitempty"`
+	// Facts are what the host said of it, in its own words.
+	Facts []HostFact `json:"facts"`
+}
+
+// HostFact is a name and a value.
+type HostFact struct {
+	// Name is the host's own name of what follows.
+	Name string `json:"name"`
+	// Value is a text of the host's, or of whoever wrote what it is about.
+	Value string `json:"value"`
+}
