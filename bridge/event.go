@@ -64,7 +64,7 @@ type Event struct {
 	Text string
 	// Sent is what the host is about to send for a prompt, if an answer may replace it.
 	Sent string
-	// Source is the host's word for why a session begins or ends, or a conversation is compacted.
+	// Source is the host's word for why a session begins or ends, a conversation is compacted, or which settings changed.
 	Source string
 	// Call is a call of a tool. Result is the tool's result as text, Response the same in the tool's own shape.
 	Call     loop.Call

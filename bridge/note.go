@@ -40,7 +40,7 @@ func report(t *loop.Turn, e *Event) error {
 
 // note records an event of the host itself, with the turn under way or else the next one. It may be refused.
 func (s *session) note(where phases.Context, e *Event) (Outcome, error) {
-	if e.Step == StepFile && !slices.Contains(s.files, e.File) && len(s.files) < mostFiles {
+	if e.Step == StepFile && e.File != "" && !slices.Contains(s.files, e.File) && len(s.files) < mostFiles {
 		s.files = append(s.files, e.File)
 	}
 	if s.turn == nil || s.turn.ReportHost(noted(e)) != nil { // a turn that is full: the next one takes it

@@ -37,7 +37,7 @@ const (
 // contextEvents may forbid nothing: their hooks bring text, or see what happened.
 var contextEvents = []string{ //nolint:gochecknoglobals // an immutable table
 	"SessionStart", "SessionEnd", "Setup", "PostToolUseFailure", "PostModelRequest", "PreModelRequest", "Stop", "SubagentStart", "SubagentStop", "StopFailure",
-	"Interrupt", "PreCompact", "PostCompact", "Notification",
+	"Interrupt", "PreCompact", "PostCompact", "Notification", "InstructionsLoaded", "PermissionDenied", "PreModelSwitch", "PostModelSwitch",
 	"ErrorOccurred", "AfterModel", "AfterAgent", "PreCompress", // Copilot's and Gemini's, then Cursor's
 	"sessionStart", "sessionEnd", "postToolUseFailure", "stop", "subagentStart", "subagentStop", "afterAgentResponse", "preCompact",
 }

@@ -229,6 +229,8 @@ type undo struct {
 	Made   bool       `json:"made"`   // there was no file
 	Dirs   []string   `json:"dirs"`   // the directories that were not there either, the innermost first
 	Edits  []undoEdit `json:"edits"`
+	// Hooks are the entries with hooks that were installed; see agenthooks.File.Standing.
+	Hooks []string `json:"hooks,omitempty"`
 }
 
 type undoEdit struct {
@@ -273,6 +275,11 @@ func (f *hookFile) remember() error {
 	}
 	for _, e := range udiff.Bytes(f.after, f.was) {
 		u.Edits = append(u.Edits, undoEdit(e))
+	}
+	if parsed, err := f.place.Parse(f.after); err == nil {
+		if file, ok := parsed.(*agenthooks.File); ok {
+			u.Hooks = file.Standing()
+		}
 	}
 	data, err := encodeJSON(u)
 	if err != nil {

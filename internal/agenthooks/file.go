@@ -180,6 +180,19 @@ func (f *File) Ours() []Definition {
 	return found
 }
 
+// Standing are the entries with hooks of ours, each with its event, as they count: of an event that is there twice the last.
+func (f *File) Standing() []string {
+	var all []string
+	hooks := f.hooks()
+	for _, d := range f.Ours() {
+		list, ok := find(hooks, d.Event).Value.(*hujson.Array)
+		if ok && slices.ContainsFunc(list.Elements, func(v hujson.Value) bool { return bytes.Equal(standard(&v), d.entry) }) {
+			all = append(all, d.Event+" "+string(d.entry))
+		}
+	}
+	return all
+}
+
 // Has implements [Document].
 func (f *File) Has(w *Wanted) bool {
 	return f.hasServer(w.Server) && (!f.isHooks || f.hasEntries(w.Entries))

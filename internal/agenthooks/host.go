@@ -209,7 +209,8 @@ func (h *Host) Events(subscribed func(phase string) bool) []string {
 func rank(s bridge.Step) int {
 	return slices.Index([]bridge.Step{
 		bridge.StepSessionStart, bridge.StepResume, bridge.StepPrompt, bridge.StepSubagent, bridge.StepToolCall, bridge.StepPermission, bridge.StepToolResult,
-		bridge.StepUsage, bridge.StepText, bridge.StepCompact, bridge.StepOnlyCompact, bridge.StepCompacted, bridge.StepStop, bridge.StepFailed, bridge.StepInterrupted, bridge.StepSessionEnd,
+		bridge.StepUsage, bridge.StepText, bridge.StepCompact, bridge.StepOnlyCompact, bridge.StepCompacted, bridge.StepStop, bridge.StepFailed, bridge.StepInterrupted,
+		bridge.StepFile, bridge.StepNote, bridge.StepConfig, bridge.StepSessionEnd,
 	}, s)
 }
 

@@ -21,11 +21,14 @@ func TestEvents(t *testing.T) {
 		want       []string
 	}{
 		{"claude-code", nil, nil},
-		{"claude-code", []string{"tool.pre_call"}, []string{"PreToolUse", "UserPromptExpansion", "PreSkillShellCommand"}},
+		{"claude-code", []string{"tool.pre_call"}, []string{"PreToolUse", "UserPromptExpansion", "PreSkillShellCommand", "ConfigChange"}},
 		{"codex", []string{"turn.pre_prompt_compile", "session.end"}, []string{"UserPromptSubmit", "SubagentStart", "PostModelRequest", "SessionEnd"}},
-		{"claude-code", []string{"turn.post_turn"}, []string{"UserPromptSubmit", "SubagentStart", "Stop", "SubagentStop", "StopFailure"}},
+		{"claude-code", []string{"turn.post_turn"}, []string{
+			"UserPromptSubmit", "SubagentStart", "Stop", "SubagentStop", "StopFailure",
+			"InstructionsLoaded", "PreModelSwitch", "PostModelSwitch", "PermissionDenied", "ConfigChange",
+		}},
 		{"cursor", []string{"tool.pre_call"}, []string{"preToolUse"}},
-		{"claude-code", []string{"session.start", "tool.post_call"}, []string{"SessionStart", "PostToolUse", "PostToolUseFailure"}},
+		{"claude-code", []string{"session.start", "tool.post_call"}, []string{"SessionStart", "PostToolUse", "PostToolUseFailure", "ConfigChange"}},
 	} {
 		got := Lookup(tt.host).Events(func(p string) bool { return slices.Contains(tt.subscribed, p) })
 		if len(got)+len(tt.want) > 0 && !slices.Equal(got, tt.want) {
@@ -47,6 +50,8 @@ func TestEntries(t *testing.T) {
 	}{
 		{"claude-code", &Command{Program: "/g/grapnel-hook", OnFailure: "allow"}, event{"PreToolUse", bridge.StepToolCall}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--on-failure","allow","claude-code","PreToolUse"]}]}`},
 		{"claude-code", &Command{Program: "/g/grapnel-hook"}, event{"PreSkillShellCommand", bridge.Steps("claude-code")["PreSkillShellCommand"]}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","PreSkillShellCommand"],"onFailure":"block"}]}`},
+		{"claude-code", &Command{Program: "/g/grapnel-hook"}, event{"ConfigChange", bridge.StepConfig}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","ConfigChange"],"onFailure":"block"}]}`},
+		{"claude-code", &Command{Program: "/g/grapnel-hook"}, event{"InstructionsLoaded", bridge.StepFile}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--on-failure","allow","claude-code","InstructionsLoaded"]}]}`},
 		{"claude-code", &Command{Program: "/g/grapnel-hook", URL: "http://127.0.0.1:1/"}, event{"PreToolUse", bridge.StepToolCall}, `{"hooks":[{"type":"http","url":"http://127.0.0.1:1/hook/claude-code","headers":{"Authorization":"Bearer $GRAPNEL_TOKEN"},"allowedEnvVars":["GRAPNEL_TOKEN"],"onFailure":"block"}]}`},
 		{"claude-code", &Command{Program: "/g/grapnel-hook", URL: "http://127.0.0.1:1", NoStart: true}, event{"SessionStart", bridge.StepSessionStart}, `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--no-start","--on-failure","allow","claude-code","SessionStart"]}]}`},
 		{"codex", c, event{"PreToolUse", bridge.StepToolCall}, `{"hooks":[{"type":"command","command":"'/a b/grapnel-hook' --socket /s --config /c.yaml codex PreToolUse"}]}`},

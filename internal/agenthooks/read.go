@@ -60,7 +60,7 @@ func (h *Host) Read(d *Definition, r *Run) Reading {
 // readAs are events whose answers have the rules of another, for which package commandhook knows them.
 //
 //nolint:gochecknoglobals // an immutable table
-var readAs = map[string]string{"PreSkillShellCommand": "PreToolUse", "UserPromptExpansion": "UserPromptSubmit"}
+var readAs = map[string]string{"PreSkillShellCommand": "PreToolUse", "UserPromptExpansion": "UserPromptSubmit", "ConfigChange": "UserPromptSubmit"}
 
 func (h *Host) read(event string, r *Run) Reading {
 	if r.Failed != "" {
@@ -102,7 +102,9 @@ func (h *Host) Synthetic(name, session, dir string) (payload json.RawMessage, or
 	}
 	step := bridge.Steps(h.Name)[name]
 	switch step {
-	case bridge.StepSessionStart, bridge.StepStop, bridge.StepSessionEnd:
+	case bridge.StepSessionStart, bridge.StepStop, bridge.StepSessionEnd, bridge.StepFile, bridge.StepNote:
+	case bridge.StepConfig:
+		fields["source"] = "skills"
 	case bridge.StepPrompt:
 		fields["prompt"] = "This is a check of the hooks: nobody has to answer it."
 		fields["transformedPrompt"] = fields["prompt"]

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/agenthooks"
+)
+
+// settingsScopes are the scopes of the settings that an agent's event names; others have no hooks of ours.
+//
+//nolint:gochecknoglobals // an immutable table
+var settingsScopes = map[string]agenthooks.Scope{
+	"user_settings": agenthooks.User, "project_settings": agenthooks.Project, "local_settings": agenthooks.Local,
+}
+
+const mostSettings = 8 << 20 // bytes of a file of settings
+
+// refuseChange says why a change of an agent's settings must not hold in its session: it takes away, alters or switches off
+// hooks that install wrote. What install and uninstall do themselves is on record before they do it.
+func refuseChange(e *bridge.Event) string {
+	host, scope := agenthooks.Lookup(e.Host), settingsScopes[e.Source]
+	if host == nil || scope == "" {
+		return ""
+	}
+	home, _ := os.UserHomeDir() // without one the path is not found
+	path := filepath.FromSlash(host.Path(scope, filepath.ToSlash(home), filepath.ToSlash(e.Dir), os.Getenv))
+	if e.File != "" { // the file, or one beside it that is to replace it
+		path = filepath.Join(filepath.Dir(e.File), filepath.Base(path))
+	}
+	data, err := readSettings(cmp.Or(e.File, path))
+	if err != nil {
+		return "Grapnel cannot read " + cmp.Or(e.File, path) + ", which may have hooks of its own: " + unwrapPath(err).Error()
+	}
+	installed := (&hookFile{real: realPath(path)}).readUndo()
+	now, err := host.Parse(data)
+	switch {
+	case err != nil && installed == nil:
+		return ""
+	case err != nil:
+		return path + " cannot be read, and hooks of Grapnel would be gone: " + err.Error()
+	case now.Flag("disableAllHooks"):
+		return path + " switches off the hooks of Grapnel (disableAllHooks)"
+	case installed == nil:
+		return ""
+	}
+	standing := now.Standing()
+	gone := func(entry string) bool { return !slices.Contains(standing, entry) }
+	if slices.ContainsFunc(installed.Hooks, gone) || len(installed.Hooks) == 0 && len(standing) == 0 {
+		return path + " would lose hooks of Grapnel, or have them altered; a person can take them out with: grapnel uninstall " + host.Name + " --scope " + string(scope)
+	}
+	return ""
+}
+
+// readSettings reads a file of settings; one that is not there has none.
+func readSettings(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a file")
+	case info.Size() > mostSettings:
+		return nil, errors.New("it is longer than 8 MiB")
+	}
+	return os.ReadFile(path)
+}
+
+// realPath is a path without links; the file itself may be gone.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return path
+}

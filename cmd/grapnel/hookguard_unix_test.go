@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/agenthooks"
+)
+
+// TestChangeOfSettings: a change that takes away, alters or switches off hooks of Grapnel is refused; others, and what
+// install and uninstall do, are not.
+func TestChangeOfSettings(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+
+	h, dir := agenthooks.Lookup("claude-code"), t.TempDir()
+	place := placesOf(h, dir)[0]
+	wanted := wantedOf(t, h, "PreToolUse", "ConfigChange")
+	write := func(path, text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(place.Path, "{\n  \"model\": \"opus\"\n}\n")
+	asked := func(source, path string) string {
+		return refuseChange(&bridge.Event{Host: "claude-code", Source: source, File: path, Dir: dir})
+	}
+	if why := asked("user_settings", place.Path); why != "" {
+		t.Errorf("before the installation: %s", why)
+	}
+	installHooks(t, place, wanted)
+	data, err := os.ReadFile(place.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, local := string(data), filepath.Join(filepath.Dir(place.Path), "settings.local.json")
+	for _, tt := range []struct {
+		name, text string
+		refused    bool
+	}{
+		{"as installed", with, false},
+		{"another model", strings.Replace(with, "opus", "haiku", 1), false},
+		{"another hook", strings.Replace(with, `"PreToolUse": [`, `"PreToolUse": [{"hooks": [{"type": "command", "command": "mine"}]},`, 1), false},
+		{"formatted anew", strings.ReplaceAll(with, "  ", "\t"), false},
+		{"no hooks", "{}", true},
+		{"empty", "", true},
+		{"no JSON", with[:len(with)/2], true},
+		{"one event less", strings.Replace(with, "PreToolUse\": [", "Stop\": [", 1), true},
+		{"a matcher", strings.Replace(with, `"hooks": [`+"\n", `"matcher": "Never", "hooks": [`+"\n", 1), true},
+		{"another program", strings.Replace(with, "grapnel-hook\"", "true\"", 1), true},
+		{"not blocked on failure", strings.Replace(with, `"onFailure": "block"`, `"onFailure": "continue"`, 1), true},
+		{"the event twice", strings.Replace(with, "\n  }\n}", ",\n    \"PreToolUse\": []\n  }\n}", 1), true},
+		{"all hooks twice", strings.TrimSuffix(strings.TrimSpace(with), "}") + `, "hooks": {}}`, true},
+		{"switched off", strings.Replace(with, `"model"`, `"disableAllHooks": true, "model"`, 1), true},
+	} {
+		if tt.text == with && tt.name != "as installed" {
+			t.Fatalf("%s changes nothing", tt.name)
+		}
+		proposed := filepath.Join(filepath.Dir(place.Path), "settings.json.proposed-0123abcd")
+		for _, path := range []string{place.Path, proposed} {
+			write(path, tt.text)
+			if why := asked("user_settings", path); (why != "") != tt.refused {
+				t.Errorf("%s: %q", tt.name, why)
+			}
+		}
+	}
+	if err := os.Remove(place.Path); err != nil {
+		t.Fatal(err)
+	}
+	if asked("user_settings", place.Path) == "" {
+		t.Error("the file may be removed")
+	}
+	write(local, `{"disableAllHooks": true}`)
+	if asked("local_settings", local) == "" || asked("policy_settings", local) != "" || asked("skills", local) != "" {
+		t.Error("other settings are judged otherwise")
+	}
+	write(place.Path, with)
+	installHooks(t, place, &agenthooks.Wanted{})
+	if why := asked("user_settings", place.Path); why != "" {
+		t.Errorf("after uninstalling: %s", why)
+	}
+}
