@@ -45,7 +45,7 @@ VERSION  ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty))
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval-extraction eval agents agents-soak hosts mcp-conformance
+.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval-extraction eval agents agents-soak contracts hosts mcp-conformance
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -160,7 +160,10 @@ agents: ## check the real Claude Code and Codex behind Grapnel, against a fake m
 agents-soak: ## send 200 calls to gateways that start, are killed, restarted and reloaded (SOAK_CALLS=1000)
 	cd tools/hosts && go run . -soak $(SOAK_CALLS) -parallel 2
 
-hosts: ## show what the newest agents of vendors do with hooks, and run the checks (needs npm, Node.js 20 and minutes; HOSTS='-run deny codex')
+contracts: ## compare the events of the newest agents with those that are mapped or left out (needs the npm registry and 600 MB)
+	go run ./internal/contracts
+
+hosts: contracts ## show what the newest agents of vendors do with hooks, and run the checks (needs npm, Node.js 20 and minutes; HOSTS='-run deny codex')
 	cd tools/hosts && go run . -newest $(HOSTS)
 
 # Without optimizations: it is only to compile.

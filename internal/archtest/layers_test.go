@@ -133,7 +133,7 @@ const layers = `
 	tree, internal/peer, github.com/coder/websocket < gateway/client;
 	phases, manifest, runtime, loop, sdk/prompttext < bridge;
 	std < bridge/plugin;
-	bridge < gateway;
+	bridge < gateway, internal/contracts;
 	phases, bridge, internal/commandhook, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agenthooks;
 	phases, config, jobs, manifest, compiler, runtime, history, loop, store, tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;

@@ -36,6 +36,7 @@ func tables() map[string]table {
 		"notifications": notificationTable,
 		"errors":        errorTable,
 		"metrics":       metricTable,
+		"agent events":  eventTable,
 	}
 	for _, group := range []string{
 		"head", "fingerprints", "sections", "section_ids", "omitted", "hook_sources", "runs", "audits", "plugins", "policies", "tools",
