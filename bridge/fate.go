@@ -67,7 +67,7 @@ var leftOut = map[string]map[string]string{
 	"gemini": {"Notification": noDecision, "BeforeModel": noRequests, "BeforeToolSelection": noRequests},
 	"copilot": {
 		"UserPromptSubmit": "Copilot drops the answer; userPromptTransformed is the same prompt", "Notification": noDecision,
-		"SubagentStart":  "the payload does not say which subagent; its calls are judged like all others",
+		"SubagentStart":  "its payload names neither the event nor the subagent, whose calls are judged like all others",
 		"SubagentStop":   "the payload does not say which subagent; its calls are judged like all others",
 		"PreMcpToolCall": judgedAt + "PreToolUse. It sets the _meta of a request, and is there for programs with the SDK alone",
 	},
@@ -77,12 +77,12 @@ var leftOut = map[string]map[string]string{
 		"afterAgentThought": noDecision, "workspaceOpen": "it comes before there is a session",
 	},
 	"opencode": {
-		"dispose": "nothing is open", "config": "settings are the person's", "tool": "plugins' tools are offered by the MCP server", "tool.definition": noRequests,
+		"dispose": "nothing is open", "config": "settings are the person's", "tool": "plugins' tools do not reach opencode; install registers no server there", "tool.definition": noRequests,
 		"auth": "keys are the person's", "provider": "providers are the person's", "experimental.provider.small_model": "providers are the person's",
 		"chat.params": noRequests, "chat.headers": noRequests, "experimental.chat.messages.transform": noRequests,
 		"permission.ask":         "tool.execute.before has judged the same call",
 		"command.execute.before": "the shell lines of the command have run before it; what it brings is judged as the prompt",
 		"shell.env":              "it sets variables, and decides nothing", "experimental.compaction.autocontinue": "no phase decides it",
 	},
-	"amp": {"changes.prompt": "it asks for a review of changes, which the prompt that follows has"},
+	"amp": {"changes.prompt": "the prompt behind the button is judged when the person sends it"},
 }
