@@ -538,13 +538,13 @@ interface GetResult {
     /** workspace_id narrows it to a workspace; absent if it did not. */
     workspace_id?: string;
   };
-  /** files are the runtime-home files that were read, or looked for. */
+  /** files are the runtime-home files that were read, or looked for, and those that the host gives the model by itself. */
   files: {
     /** chars is the length of what went into the prompt, in Unicode scalar values. */
     chars: number;
-    /** path is relative to the persona directory. */
+    /** path is relative to the persona directory; that of a file of the host is as the host names it. */
     path: string;
-    /** status is loaded, missing, or the diagnostic code that says why it was not read. */
+    /** status is loaded, missing, host for a file that the host gives the model by itself, or the diagnostic code that says why it was not read. */
     status: string;
   }[];
   /** fingerprint_dynamic is the fingerprint of the dynamic part. */
@@ -614,6 +614,22 @@ interface GetResult {
     subscription_id: string;
     /** truncation is hook, prompt, hook_and_prompt or none. */
     truncation: string;
+  }[];
+  /** host_events are what a host said that it did by itself since the turn's previous record, in order; absent without any. */
+  host_events?: {
+    /** call_id is the host's id of the call that it is about; absent without one. */
+    call_id?: string;
+    /** event is the host's name of the event. */
+    event: string;
+    /** facts are what the host said of it, in its own words. */
+    facts: {
+      /** name is the host's own name of what follows. */
+      name: string;
+      /** value is a text of the host's, or of whoever wrote what it is about. */
+      value: string;
+    }[];
+    /** refused is why the host was told not to do it; absent where it was only recorded. */
+    refused?: string;
   }[];
   /** host_tools are the tools that the host offers beside them, by name; absent without any. */
   host_tools?: {
