@@ -292,7 +292,11 @@ func (e *Event) remark(t *loop.Turn) {
 func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e *Event) (*loop.Turn, error) {
 	where.TurnID = cmp.Or(e.TurnID, rand.Text())
 	if e.Prompter != "" {
-		where.Metadata = map[string]json.RawMessage{"prompt_source": asJSON(e.Prompter)}
+		source, err := json.Marshal(e.Prompter)
+		if err != nil {
+			return nil, err
+		}
+		where.Metadata = map[string]json.RawMessage{"prompt_source": source}
 	}
 	begun, err := b.engine.BeginTurn(ctx, where)
 	if err != nil {

@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -82,9 +81,4 @@ func (b *Bridge) flush(ctx context.Context, s *session) error {
 		return err
 	}
 	return ignore(t.Done(ctx, "", context.Canceled), context.Canceled)
-}
-
-func asJSON(text string) json.RawMessage {
-	data, _ := json.Marshal(text) // a text always is
-	return data
 }

@@ -44,11 +44,11 @@ func TestHostEvents(t *testing.T) {
 			}
 		}
 		for _, e := range m.HostEvents {
-			line := e.Event + " " + e.CallID
+			words := []string{e.Event, e.CallID}
 			for _, f := range e.Facts {
-				line += " " + f.Name + "=" + f.Value
+				words = append(words, f.Name+"="+f.Value)
 			}
-			said = append(said, line)
+			said = append(said, strings.Join(words, " "))
 		}
 	}
 	for what, got := range map[string][]string{

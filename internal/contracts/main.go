@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/bridge"
@@ -56,10 +57,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) // it is a copy
+	defer func() { _ = os.RemoveAll(dir) }() // it is a copy
 	var now []Contract
 	for i := range sources {
-		c, err := sources[i].fetch(ctx, filepath.Join(dir, fmt.Sprint(i)))
+		c, err := sources[i].fetch(ctx, filepath.Join(dir, strconv.Itoa(i)))
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", sources[i].host, sources[i].pkg, err)
 		}

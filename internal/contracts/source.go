@@ -21,10 +21,10 @@ type source struct {
 	host, pkg string
 	suffix    string // of the versions for this system, if they are versions of one package
 	// files are those to read, below the package; run is a program there which prints the contract instead, or writes it to
-	// the file print.
+	// the file out.
 	files string
 	run   []string
-	print string
+	out   string
 	what  string // for people
 	names func(text []byte) []string
 }
@@ -34,7 +34,7 @@ var sources = []source{
 	{host: "claude-code", pkg: "@anthropic-ai/claude-agent-sdk", files: "sdk.d.ts", what: "HOOK_EVENTS in sdk.d.ts", names: claudeNames},
 	{
 		host: "codex", pkg: "@openai/codex", suffix: "-" + system(), files: "vendor/*/bin/codex*", run: []string{"app-server", "generate-json-schema", "--out", "."},
-		print: "v2/HooksListResponse.json", what: "HookEventName of codex app-server generate-json-schema", names: codexNames,
+		out: "v2/HooksListResponse.json", what: "HookEventName of codex app-server generate-json-schema", names: codexNames,
 	},
 	{host: "gemini", pkg: "@google/gemini-cli-core", files: "dist/src/hooks/types.d.ts", what: "HookEventName in hooks/types.d.ts", names: geminiNames},
 	{host: "copilot", pkg: "@github/copilot-sdk", files: "dist/types.d.ts", what: "SessionHooks in types.d.ts", names: copilotNames},
@@ -98,10 +98,10 @@ func (s *source) read(ctx context.Context, dir string) ([]byte, error) {
 			return nil, err
 		}
 		out, err := command(ctx, dir, files[0], s.run...)
-		if err != nil || s.print == "" {
+		if err != nil || s.out == "" {
 			return out, err
 		}
-		files = []string{filepath.Join(dir, filepath.FromSlash(s.print))}
+		files = []string{filepath.Join(dir, filepath.FromSlash(s.out))}
 	}
 	var all bytes.Buffer
 	for _, file := range files {

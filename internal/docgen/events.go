@@ -18,8 +18,11 @@ func eventTable(root string) (string, error) {
 		return "", err
 	}
 	var contracts []struct {
-		Host, Package, Version, Source string
-		Events                         []string
+		Host    string   `json:"host"`
+		Package string   `json:"package"`
+		Version string   `json:"version"`
+		Source  string   `json:"source"`
+		Events  []string `json:"events"`
 	}
 	if err := json.Unmarshal(data, &contracts); err != nil {
 		return "", err
