@@ -118,7 +118,7 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *Event) (Ou
 	case StepCompact, StepOnlyCompact, StepCompacted:
 		return Outcome{}, s.compact(ctx, e)
 	case StepFile, StepNote, StepConfig:
-		return s.note(where, e)
+		return b.note(ctx, s, where, e)
 	default:
 		return Outcome{}, b.sessionEvent(ctx, s, where, e)
 	}

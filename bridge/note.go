@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -37,8 +38,9 @@ func report(t *loop.Turn, e *Event) error {
 	return t.ReportHost(noted(e))
 }
 
-// note records an event of the host itself, with the turn under way or else the next one. It may be refused.
-func (s *session) note(where phases.Context, e *Event) (Outcome, error) {
+// note records an event of the host itself, with the turn under way or else the next one. It may be refused, and is then on
+// record before the host knows.
+func (b *Bridge) note(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
 	if e.Step == StepFile && e.File != "" && !slices.Contains(s.files, e.File) && len(s.files) < mostFiles {
 		s.files = append(s.files, e.File)
 	}
@@ -50,10 +52,14 @@ func (s *session) note(where phases.Context, e *Event) (Outcome, error) {
 			s.lost++
 		}
 	}
-	if e.Refused != "" {
-		return Outcome{Verdict: phases.VerdictDeny, Reason: e.Refused}, nil
+	if e.Refused == "" {
+		return Outcome{}, nil
 	}
-	return Outcome{}, nil
+	err := b.flush(ctx, s)
+	if s.turn != nil {
+		err = errors.Join(err, s.turn.Keep(ctx))
+	}
+	return Outcome{Verdict: phases.VerdictDeny, Reason: e.Refused}, err
 }
 
 // recordIn puts the notes that wait into a turn.

@@ -411,9 +411,7 @@ func (t *Turn) Remark(d phases.Diagnostic) {
 	t.note(nil, d)
 }
 
-// ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round. A
-// ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes
-// of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's// keepEvents is that of the engine, for a turn: a compilation under way makes a record, too, and is waited for.
+// keepEvents is that of the engine, for a turn: a compilation under way makes a record, too, and is waited for.
 func (t *turn) keepEvents(ctx context.Context, ends bool) error {
 	select {
 	case t.round <- struct{}{}:

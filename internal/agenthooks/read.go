@@ -1,7 +1,6 @@
 package agenthooks
 
 import (
-	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -57,19 +56,12 @@ func (h *Host) Read(d *Definition, r *Run) Reading {
 	return got
 }
 
-// readAs are events whose answers have the rules of another, for which package commandhook knows them.
-//
-//nolint:gochecknoglobals // an immutable table
-var readAs = map[string]string{"PreSkillShellCommand": "PreToolUse", "UserPromptExpansion": "UserPromptSubmit", "ConfigChange": "UserPromptSubmit"}
-
 func (h *Host) read(event string, r *Run) Reading {
 	if r.Failed != "" {
 		return Reading{Failed, r.Failed}
 	}
 	out := &commandhook.Output{Code: r.ExitCode, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr)}
-	rules := commandhook.Of(h.format, cmp.Or(readAs[event], event))
-	rules.Event = event
-	a, err := rules.Answer(out, &commandhook.Facts{}, true)
+	a, err := commandhook.Of(h.format, event).Answer(out, &commandhook.Facts{}, true)
 	switch {
 	case err != nil:
 		return Reading{Failed, err.Error()}

@@ -53,9 +53,17 @@ const (
 
 // Of is a hook of an event as its agent takes answers of it, whatever script it runs.
 func Of(f Format, name string) *Handler {
-	e := formats[f].events[name]
+	e, known := formats[f].events[name]
+	if !known {
+		e = formats[f].events[alike[name]]
+	}
 	return &Handler{Format: f, Event: name, Moment: e.moment, event: e}
 }
+
+// alike are events that no script of a file runs at, and whose answers have the rules of another.
+//
+//nolint:gochecknoglobals // an immutable table
+var alike = map[string]string{"PreSkillShellCommand": "PreToolUse", "UserPromptExpansion": "UserPromptSubmit", "ConfigChange": "UserPromptSubmit"}
 
 // Answer reads what a script said by the rules of its agent. An error is a *[Failure]: an exit code that says nothing, or
 // output that the agent would not have taken. Where asHost is set, an agent's own rule for a program that is missing
