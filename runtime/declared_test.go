@@ -117,8 +117,8 @@ func TestColdStart(t *testing.T) {
 		took   time.Duration
 		want   []string
 	}{
-		{"in time", 600 * time.Millisecond, 600 * time.Millisecond, []string{"house.guard denied denied", "up.h succeeded"}},
-		{"too late", 3 * time.Second, 750 * time.Millisecond, []string{"house.any:tool.pre_call unavailable unavailable", "up.h succeeded"}},
+		{"in time", 600 * time.Millisecond, 600 * time.Millisecond, []string{"house.guard denied denied", "up.h succeeded"}},                 //nolint:dupword // a state and its code
+		{"too late", 3 * time.Second, 750 * time.Millisecond, []string{"house.any:tool.pre_call unavailable unavailable", "up.h succeeded"}}, //nolint:dupword // a state and its code
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -160,7 +160,7 @@ func TestWaitFor(t *testing.T) {
 		want []string
 	}{
 		{"all", runtime.WaitAll, 3 * time.Second, []string{"slow.h succeeded", "fast.h succeeded"}},
-		{"required", runtime.WaitRequired, time.Second, []string{"fast.h succeeded", "slow.any:turn.pre_policy unavailable unavailable"}},
+		{"required", runtime.WaitRequired, time.Second, []string{"fast.h succeeded", "slow.any:turn.pre_policy unavailable unavailable"}}, //nolint:dupword // a state and its code
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -164,7 +164,7 @@ func (f *flags) rule() string {
 }
 
 // ask sends the payload to the gateway, which is started if none answers. Waiting is called with what it would say if it
-// waited too long. A gateway that ends while it has the event is replaced once: the event is to be judged, and on record.
+// waited too long. A gateway that ends while it has the event is replaced twice: the event is to be judged, and on record.
 func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err error) {
 	socket := f.socket
 	if socket == "" {
@@ -172,7 +172,7 @@ func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err er
 			return nil, err
 		}
 	}
-	for range 2 {
+	for range 3 {
 		answer, err = f.askAt(socket, payload, waiting)
 		if _, lost := errors.AsType[lostError](err); !lost || f.noStart {
 			return answer, err

@@ -72,7 +72,7 @@ func Gateway(socket, config string, wait time.Duration) (io.ReadWriteCloser, err
 		return nil, err
 	}
 	defer lock.Close() //nolint:errcheck // it holds nothing but the lock
-	for {
+	for first := true; ; {
 		locked, err := tryLock(lock)
 		if err != nil {
 			return nil, err
@@ -82,7 +82,12 @@ func Gateway(socket, config string, wait time.Duration) (io.ReadWriteCloser, err
 		case !isAbsent(err):
 			return conn, err
 		case locked:
-			return start(socket, config, until)
+			conn, err := start(socket, config, until)
+			if _, killed := errors.AsType[killedError](err); killed && first { // somebody did that, not its configuration
+				first = false
+				continue
+			}
+			return conn, err
 		case time.Now().After(until):
 			return nil, errors.New("another program has been starting a gateway for " + wait.String() + ", with the lock " + socket + ".lock; see hook.log beside it")
 		}
@@ -98,6 +103,8 @@ func await(socket string, until time.Time, ended func() (how string, is bool)) (
 		switch {
 		case err == nil:
 			return conn, nil
+		case is && strings.HasPrefix(how, signal):
+			return nil, killedError("a gateway was started, and has ended (" + how + ")" + lastWords(socket))
 		case is:
 			return nil, errors.New("a gateway was started, and has ended (" + how + ")" + lastWords(socket))
 		case time.Now().After(until):
@@ -106,6 +113,13 @@ func await(socket string, until time.Time, ended func() (how string, is bool)) (
 		<-time.After(tick)
 	}
 }
+
+// killedError says that a gateway that was just started was killed.
+type killedError string
+
+func (e killedError) Error() string { return string(e) }
+
+const signal = "signal " // begins how a gateway ended that was killed
 
 // started is the line before what a gateway that was started here writes to its log.
 const started = "grapnel serve was started "

@@ -90,7 +90,7 @@ func ended(pid int) (how string, is bool) {
 	case err != nil || got != pid:
 		return "", false
 	case status.Signaled():
-		return "signal " + strconv.Itoa(int(status.Signal())), true
+		return signal + strconv.Itoa(int(status.Signal())), true
 	}
 	return "exit code " + strconv.Itoa(status.ExitStatus()), true
 }
