@@ -117,7 +117,7 @@ func TestColdStart(t *testing.T) {
 		took   time.Duration
 		want   []string
 	}{
-		{"in time", 600 * time.Millisecond, 600 * time.Millisecond, []string{"house.guard denied denied", "up.h succeeded"}},                 //nolint:dupword // a state and its code
+		{"in time", 600 * time.Millisecond, 600 * time.Millisecond, []string{"house.guard denied denied", "up.h succeeded"}},
 		{"too late", 3 * time.Second, 750 * time.Millisecond, []string{"house.any:tool.pre_call unavailable unavailable", "up.h succeeded"}}, //nolint:dupword // a state and its code
 	} {
 		t.Run(tt.name, func(t *testing.T) {
