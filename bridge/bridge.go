@@ -427,10 +427,13 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 			return nil, nil, err
 		}
 	}
-	if e.AgentID == "" || where.ParentSessionID != "" {
-		return s.turn, s.turn, nil
+	of = s.turn
+	if e.AgentID != "" && where.ParentSessionID == "" {
+		of, err = s.turn.ForAgent(e.AgentID, loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }})
 	}
-	of, err = s.turn.ForAgent(e.AgentID, loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }})
+	if err == nil && where.Dir != "" && where.Dir != of.Context().Dir {
+		of = of.In(where.Dir) // a call runs where its own event says
+	}
 	return of, s.turn, err
 }
 

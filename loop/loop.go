@@ -112,6 +112,13 @@ func (t *Turn) ForAgent(id string, o Options) (*Turn, error) {
 	return newTurn(other, o, t.sum), nil
 }
 
+// In returns the same turn for the calls of tools that run in another directory; see [runtime.Turn.In].
+func (t *Turn) In(dir string) *Turn {
+	other := *t
+	other.Turn = t.Turn.In(dir)
+	return &other
+}
+
 // Prompt is what one round sends to the model besides the conversation.
 type Prompt struct {
 	*compiler.Prompt

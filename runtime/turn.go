@@ -122,6 +122,14 @@ func (t *Turn) ForAgent(id string) (*Turn, error) {
 	return other, nil
 }
 
+// In returns the same turn for phases that concern another directory than the turn's, such as those of a tool that runs
+// there. Its directory is all that differs.
+func (t *Turn) In(dir string) *Turn {
+	other := &Turn{turn: t.turn, context: t.context, prompt: t.prompt}
+	other.context.Dir = dir
+	return other
+}
+
 // InSession reports whether the turn began with what [Engine.StartSession] or [Engine.ResumeSession] of its session
 // brought. It is false, too, for a session that began in another engine or was forgotten.
 func (t *Turn) InSession() bool { return t.ofSession }
