@@ -14,10 +14,8 @@ func (j *judge) script(text string, dirs []string, depth int) *Finding {
 		return &Finding{How: "a command inside a command inside a command cannot be judged: run it by itself"}
 	}
 	commands, err := shell.Read(text)
-	switch {
-	case errors.Is(err, shell.ErrSyntax): // another shell's, or a program
-		return j.tokens(strings.NewReplacer(`\`, "").Replace(text), dirs)
-	case err != nil:
+	broken := errors.Is(err, shell.ErrSyntax) // another shell's, or a program
+	if err != nil && !broken {
 		return &Finding{How: err.Error() + ": write long texts with the tool for files, and split the command"}
 	}
 	for i := range commands {
@@ -25,7 +23,14 @@ func (j *judge) script(text string, dirs []string, depth int) *Finding {
 			return f
 		}
 	}
-	return nil
+	if !broken {
+		return nil
+	}
+	bare := strings.ReplaceAll(text, `\`, "")
+	if f := j.tokens(bare, dirs); f != nil {
+		return f
+	}
+	return j.tokens(strings.NewReplacer(`'`, "", `"`, "").Replace(bare), dirs)
 }
 
 // argv judges a command that was split into words already.

@@ -21,6 +21,12 @@ func TestDeniedVariants(t *testing.T) {
 }
 
 // TestAllowedHabits are commands of a day's work.
+// TestBrokenCommands: a shell runs the lines before a syntax error, and what one parser refuses another may take.
+func TestBrokenCommands(t *testing.T) {
+	t.Parallel()
+	judge(t, commands("cat .e''nv\n)", "cat .e*\n)", "cat .e''nv;\n'", "if true; then cat .e*; fi\nfi", "( cat .e''nv"), true)
+}
+
 func TestAllowedHabits(t *testing.T) {
 	t.Parallel()
 	judge(t, commands(

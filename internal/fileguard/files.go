@@ -45,13 +45,15 @@ func (j *judge) exists(name string, dirs []string) bool {
 // it or in the working directory.
 func (j *judge) link(name string) *Finding {
 	at, ok := j.place(name)
-	if !ok || j.files >= maxFiles {
+	if !ok || j.files > maxFiles {
 		return nil
 	}
-	j.files++
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
 		return nil
+	}
+	if j.files++; j.files > maxFiles {
+		return nil // Call and Prompt refuse what they could not judge
 	}
 	if p, ok := j.Set.Path(real); ok {
 		return &Finding{File: name, Pattern: p, How: "it leads to " + visible(real) + ":"}

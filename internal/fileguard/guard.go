@@ -9,6 +9,7 @@
 package fileguard
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -78,16 +79,25 @@ func (g *Guard) Call(tool string, arguments json.RawMessage, touched []string, d
 			return f
 		}
 	}
-	if f := j.node(root, scope{}); f != nil {
-		return f
+	return cmp.Or(j.node(root, scope{}), j.search(root), j.unjudged("the call"))
+}
+
+// unjudged refuses what names more files than were looked at.
+func (j *judge) unjudged(what string) *Finding {
+	if j.files <= maxFiles {
+		return nil
 	}
-	return j.search(root)
+	return &Finding{How: fmt.Sprintf("%s names more than %d files, which is too much to find out where they lead: name fewer", what, maxFiles)}
 }
 
 // Prompt judges the files that a prompt mentions with @, whose content agents attach without a call.
 func (g *Guard) Prompt(text, dir string) *Finding {
 	j := &judge{Guard: g, dir: dir, left: maxLooks}
-	for _, name := range mentions(text) {
+	list, whole := mentions(text)
+	if !whole {
+		return &Finding{How: fmt.Sprintf("the prompt has more than %d names behind @, which is too much to find out what is a file: attach the text as a file", maxMentions)}
+	}
+	for _, name := range list {
 		if f := j.word(name, nil); f != nil {
 			f.How = "the prompt mentions a file whose content would be attached:"
 			return f
@@ -97,16 +107,26 @@ func (g *Guard) Prompt(text, dir string) *Finding {
 			return f
 		}
 	}
-	return nil
+	return j.unjudged("the prompt")
 }
 
-// maxMentions bounds the mentions of one prompt that are looked at; each costs a look at the file system.
-const maxMentions = 200
+// maxMentions bounds the names behind @ in one prompt; each costs a look at the file system.
+const maxMentions = 10_000
 
-// mentions returns the names behind @ in a prompt: @file, @"a file", @file#L1-5, and #file:name.
-func mentions(text string) []string {
-	var names []string
-	for i := 0; i < len(text) && len(names) < maxMentions; i++ {
+// mentions returns the names behind @ in a prompt: @file, @"a file", @file#L1-5, and #file:name. It is not whole if there
+// are too many.
+func mentions(text string) (names []string, whole bool) {
+	seen := map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	for i := range len(text) {
+		if len(names) > maxMentions {
+			return nil, false
+		}
 		if text[i] != '@' && !strings.HasPrefix(text[i:], "#file:") || i > 0 && wordLetter(text[i-1]) {
 			continue
 		}
@@ -119,13 +139,14 @@ func mentions(text string) []string {
 		}
 		for _, end := range []string{"#", ","} {
 			if before, _, cut := strings.Cut(name, end); cut {
-				names = append(names, strings.ReplaceAll(before, `\ `, " "))
+				add(strings.ReplaceAll(before, `\ `, " "))
 			}
 		}
 		name = strings.ReplaceAll(name, `\ `, " ")
-		names = append(names, name, strings.TrimRight(name, ".,;:!?)]}>'\"`"))
+		add(name)
+		add(strings.TrimRight(name, ".,;:!?)]}>'\"`"))
 	}
-	return names
+	return names, true
 }
 
 func wordLetter(c byte) bool {

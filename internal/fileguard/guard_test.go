@@ -242,6 +242,33 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
+// TestManyNames: a link behind many names of files is found, or the call is denied.
+func TestManyNames(t *testing.T) {
+	t.Parallel()
+	g, dir := newGuard(t), tree(t)
+	for command, deny := range map[string]bool{
+		"cat" + strings.Repeat(" main.go", 299) + " notes.txt": true, "cat" + strings.Repeat(" main.go", 400) + " notes.txt": true, "cat" + strings.Repeat(" nowhere", 1000) + " notes.txt": true,
+		"cat" + strings.Repeat(" main.go", 200): false, "cat" + strings.Repeat(" nowhere", 1000): false,
+	} {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := g.Call("Bash", args, nil, dir); (f != nil) != deny {
+			t.Errorf("%.20s, %d bytes: %v, want denied: %t", command, len(command), f, deny)
+		}
+	}
+	names := ""
+	for i := range 4000 {
+		names += "@x" + strconv.Itoa(i) + " "
+	}
+	for prompt, deny := range map[string]bool{names: false, names + "@.env": true, names + "@notes.txt": true, names + strings.ReplaceAll(names, "@x", "@y") + strings.ReplaceAll(names, "@x", "@z"): true, strings.Repeat("@Override ", 20_000): false} {
+		if f := g.Prompt(prompt, dir); (f != nil) != deny {
+			t.Errorf("a prompt of %d bytes: %v, want denied: %t", len(prompt), f, deny)
+		}
+	}
+}
+
 func BenchmarkCall(b *testing.B) {
 	g, dir := newGuard(b), tree(b)
 	for name, command := range map[string]string{

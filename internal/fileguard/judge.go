@@ -13,7 +13,7 @@ import (
 
 const (
 	maxLooks   = 20_000 // entries of directories that are looked at for one call
-	maxFiles   = 300    // files whose links are followed for one call
+	maxFiles   = 300    // files that are there, and whose links are followed, for one call
 	maxScripts = 4      // commands inside commands
 )
 

@@ -55,7 +55,7 @@ func (r *redaction) whole(result string) string {
 
 // document redacts the texts of a JSON value; without a change it stays as it is, to the byte.
 func (r *redaction) document(result string, value any) string {
-	now, changed := r.value(value, false, maxDepth)
+	now, changed := r.value(value, false)
 	if !changed {
 		return result
 	}
@@ -69,7 +69,7 @@ func (r *redaction) document(result string, value any) string {
 }
 
 // value redacts the texts of a JSON value. Of an object that names a protected file, the content is what is protected.
-func (r *redaction) value(value any, protected bool, depth int) (now any, changed bool) {
+func (r *redaction) value(value any, protected bool) (now any, changed bool) {
 	switch value := value.(type) {
 	case string:
 		text := note("it is a protected file's")
@@ -79,7 +79,7 @@ func (r *redaction) value(value any, protected bool, depth int) (now any, change
 		return text, text != value
 	case []any:
 		for i := range value {
-			inner, here := r.value(value[i], protected, depth-1)
+			inner, here := r.value(value[i], protected)
 			value[i], changed = inner, changed || here
 		}
 	case map[string]any:
@@ -88,7 +88,7 @@ func (r *redaction) value(value any, protected bool, depth int) (now any, change
 			if protected && !contentKey(key) && !nested(inner) {
 				continue
 			}
-			inner, here := r.value(inner, protected && (contentKey(key) || nested(inner)), depth-1)
+			inner, here := r.value(inner, protected && (contentKey(key) || nested(inner)))
 			value[key], changed = inner, changed || here
 		}
 	}

@@ -173,8 +173,8 @@ func (b *builder) refused(p *Plugin) {
 	}
 }
 
-// unknown expects a guard of each plugin whose hooks nobody knows in each phase in which it may decide or rewrite, and of
-// which the operator has not declared a hook there.
+// unknown expects a guard of each plugin whose hooks nobody knows, in each phase in which it may decide or rewrite and the
+// operator has not declared one that is on.
 func (b *builder) unknown() {
 	type place struct {
 		plugin string
@@ -182,7 +182,9 @@ func (b *builder) unknown() {
 	}
 	declared := map[place]bool{}
 	for _, n := range b.nodes {
-		declared[place{n.Plugin, n.Phase}] = n.Stage != phases.RoleObserve
+		if n.off == "" && !n.Shadow && n.Stage != phases.RoleObserve {
+			declared[place{n.Plugin, n.Phase}] = true
+		}
 	}
 	for _, p := range b.plugins {
 		for _, row := range b.table.Rows() {

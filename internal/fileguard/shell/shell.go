@@ -64,7 +64,8 @@ func (c *Command) Name() string {
 	return strings.TrimSuffix(path.Base(strings.ReplaceAll(c.Args[0], `\`, "/")), ".exe")
 }
 
-// Read returns the simple commands of a script, in order.
+// Read returns the simple commands of a script, in order. With [ErrSyntax] these are the ones before the error: a shell runs
+// them before it gets there.
 func Read(script string) ([]Command, error) {
 	if len(script) > MaxBytes {
 		return nil, ErrTooLong
@@ -73,22 +74,25 @@ func Read(script string) ([]Command, error) {
 		return nil, ErrTooComplex
 	}
 	script = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", string(Unknown), "\uFFFD", "\x00", "").Replace(script)
-	var file *syntax.File
-	var err error
-	for _, lang := range []syntax.LangVariant{syntax.LangBash, syntax.LangZsh} {
-		if file, err = syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(script), ""); err == nil {
-			break
-		}
-	}
+	file, err := parse(script, syntax.LangBash)
 	if err != nil {
-		return nil, errors.Join(ErrSyntax, err)
+		if other, wrong := parse(script, syntax.LangZsh); wrong == nil {
+			file, err = other, nil
+		}
 	}
 	r := &reader{vars: map[string][]string{"HOME": {"~"}, "PWD": {"."}, "IFS": {" "}}}
 	r.stmts(file.Stmts, flow{})
 	if r.steps > maxSteps {
 		return nil, ErrTooComplex
 	}
+	if err != nil {
+		return r.commands, errors.Join(ErrSyntax, err)
+	}
 	return r.commands, nil
+}
+
+func parse(script string, lang syntax.LangVariant) (*syntax.File, error) {
+	return syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(script), "")
 }
 
 // depth is how many brackets are open at once, quoted or not.
