@@ -35,7 +35,7 @@ const (
 	idleTime     = time.Hour
 )
 
-// codeReplaced is what answers of plugins have for the same.
+// codeReplaced is the code that plugins' answers get for the same repair.
 const codeReplaced = "text_replaced"
 
 // ErrTooMany is the error for an event of a new session while too many other sessions have a turn under way.
@@ -333,7 +333,7 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 		out, err = s.judge(ctx, t, e)
 	}
 	if err == nil && (e.Step != StepToolResult || out.Result != nil) {
-		err = t.Keep(ctx) // before the agent acts on it: nobody knows who is killed next
+		err = t.Keep(ctx) // before the agent acts on it: the gateway may be killed at any time
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -373,7 +373,7 @@ func check(ctx context.Context, t *loop.Turn, e *Event) (Outcome, error) {
 	case err != nil:
 		return Outcome{}, err
 	case refused != nil:
-		if refused.Err != nil && !errors.Is(refused.Err, loop.ErrNotYet) { // no hook has decided, and the reason is not one's own
+		if refused.Err != nil && !errors.Is(refused.Err, loop.ErrNotYet) { // no hook has decided: the reason names what failed
 			refused.Reason = refused.Error()
 		}
 		return Outcome{Verdict: refused.Verdict, Reason: cmp.Or(refused.Reason, refused.Error())}, nil

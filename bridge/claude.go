@@ -13,7 +13,8 @@ import (
 
 // Claude Code 2.1.332. Source of the contract: sdk.d.ts of @anthropic-ai/claude-agent-sdk 0.3.332 (the types HookInput and
 // SyncHookJSONOutput), sdk-tools.d.ts of @anthropic-ai/claude-code, code.claude.com/docs/en/hooks, and runs of the program
-// (make hosts). The shell lines of a skill take no other answer than a deny: there any updatedInput is one, and so is ask.
+// (make hosts). The shell lines of a skill take no answer but a deny: any updatedInput keeps the line from running, and so
+// does ask.
 
 // claudePayload has the fields of all events that are mapped. Those that hosts of its shape share come first.
 type claudePayload struct {
@@ -39,7 +40,7 @@ type claudePayload struct {
 	Summary  string `json:"compact_summary"`
 }
 
-// claudeOwnPayload has what Claude Code alone says, of itself and of who began something.
+// claudeOwnPayload adds the fields that only Claude Code sends: about itself, and about who started something.
 type claudeOwnPayload struct {
 	claudePayload
 

@@ -43,8 +43,8 @@ type readFile struct {
 	Total   int    `json:"totalLines"`
 }
 
-// claudeOutput puts a rewritten result into the tool's own shape. The host checks that of its own tools, and gives the
-// model the original if it does not fit: sure is false where it may not, or does not show the text.
+// claudeOutput puts a rewritten result into the tool's own shape. The host checks the shape for its own tools, and gives the
+// model the original if it does not fit: sure is false where that may happen, or the text may not be shown.
 func claudeOutput(e *Event, text string) (output any, sure bool) {
 	tool := e.Call.Tool
 	if tool == "Bash" {
@@ -67,7 +67,7 @@ func claudeOutput(e *Event, text string) (output any, sure bool) {
 	return withText(e.Response, text), tool == "Grep" || tool == "Glob"
 }
 
-// inShape is a text that has the shape of a response: as a text, or as JSON.
+// inShape returns a text in the shape of a response, if it has that shape: as a string, or as JSON.
 func inShape(response json.RawMessage, text string) (output any, ok bool) {
 	var was, now any
 	if json.Unmarshal(response, &was) != nil {

@@ -186,7 +186,8 @@ func (s Step) Phases() []phases.Phase {
 	}
 }
 
-// allPhases are those of which a host has events: as long as one is needed, the settings that say so must stay.
+// allPhases returns every phase that some event of a host dispatches: while one of them has hooks, the host's settings must
+// keep ours.
 func allPhases() []phases.Phase {
 	return slices.Concat(StepPrompt.Phases(), StepSessionStart.Phases(), StepToolCall.Phases(), StepToolResult.Phases(), StepSessionEnd.Phases())
 }

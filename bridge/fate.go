@@ -2,7 +2,7 @@ package bridge
 
 // Fate is what becomes of an event of a host.
 type Fate struct {
-	// Steps are what the event means here; empty if it is left out, for the reason Why.
+	// Steps are what the event means here; empty if it is omitted, for the reason Why.
 	Steps []Step
 	Why   string
 }
@@ -23,7 +23,7 @@ func Fates(name string) map[string]Fate {
 		}
 		fates[event] = fate
 	}
-	for event, why := range leftOut[name] {
+	for event, why := range omitted[name] {
 		fates[event] = Fate{Why: why}
 	}
 	return fates
@@ -52,10 +52,10 @@ const (
 	judgedAt   = "the same is an event of all tools: "
 )
 
-// leftOut are events without a step, and why.
+// omitted are the events without a step, and why.
 //
 //nolint:gochecknoglobals // an immutable table
-var leftOut = map[string]map[string]string{
+var omitted = map[string]map[string]string{
 	"claude-code": {
 		"PostToolBatch": judgedAt + "PostToolUse", "Notification": noDecision, "MessageDisplay": noDecision,
 		"Setup":        "it prepares a checkout before there is a session",

@@ -19,7 +19,7 @@ const (
 // hostLog is what a host has said of itself.
 type hostLog struct {
 	files []string // that it has loaded, each once
-	// notes wait for a turn whose record takes them; lost is how many there was no room for. place is that of the last one.
+	// notes wait for the next turn's record; lost counts those that did not fit. place is where the last one came from.
 	notes []manifest.HostEvent
 	lost  int
 	place phases.Context
@@ -30,7 +30,7 @@ func noted(e *Event) manifest.HostEvent {
 	return manifest.HostEvent{Event: e.Name, CallID: e.Call.ID, Refused: e.Refused, Facts: e.Facts}
 }
 
-// report records the facts of an event of a turn.
+// report records the facts of an event in its turn.
 func report(t *loop.Turn, e *Event) error {
 	if len(e.Facts) == 0 {
 		return nil
@@ -38,8 +38,8 @@ func report(t *loop.Turn, e *Event) error {
 	return t.ReportHost(noted(e))
 }
 
-// note records an event of the host itself, with the turn under way or else the next one. It may be refused, and is then on
-// record before the host knows.
+// note records an event of the host itself in the turn under way, or else in the next one. A refused event is on record
+// before the host gets the answer.
 func (b *Bridge) note(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
 	if e.Step == StepFile && e.File != "" && !slices.Contains(s.files, e.File) && len(s.files) < mostFiles {
 		s.files = append(s.files, e.File)
@@ -77,7 +77,7 @@ func (s *session) recordIn(t *loop.Turn) error {
 	return nil
 }
 
-// flush puts notes on record that no turn has taken, in a turn of their own.
+// flush records the notes that no turn has taken in a turn of their own.
 func (b *Bridge) flush(ctx context.Context, s *session) error {
 	if len(s.notes) == 0 {
 		return nil

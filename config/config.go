@@ -82,8 +82,8 @@ type Plugin struct {
 	Transport string `json:"transport,omitempty"`
 	// Reload is "" or "exclusive": stop the old process before the new one starts.
 	Reload string `json:"reload,omitempty"`
-	// OnFailure is "" or "fail_closed", or "fail_open": what phases in which the plugin may decide or rewrite do as long as
-	// nobody knows its hooks, because it has not started.
+	// OnFailure is "", "fail_closed" or "fail_open": what phases in which the plugin may decide or rewrite do until it has
+	// started and its hooks are known.
 	OnFailure string `json:"on_failure,omitempty"`
 	// Subscriptions are the operator's changes, by full subscription id.
 	Subscriptions map[string]phases.Override `json:"subscriptions,omitempty"`

@@ -3,7 +3,7 @@ package manifest
 // FileOfHost is the status of a file that the host gives the model by itself.
 const FileOfHost = "host"
 
-// HostEvent is one thing that a host said of itself: what it loaded, changed or refused, or who began what it asked about.
+// HostEvent is something that a host reported about itself: what it loaded, changed or refused, or who started a call.
 type HostEvent struct {
 	// Event is the host's name of the event.
 	Event string `json:"event"`
@@ -17,8 +17,8 @@ type HostEvent struct {
 
 // HostFact is a name and a value.
 type HostFact struct {
-	// Name is the host's own name of what follows.
+	// Name is the host's own name for the value.
 	Name string `json:"name"`
-	// Value is a text of the host's, or of whoever wrote what it is about.
+	// Value is the host's text, or one that somebody else wrote, such as the name of a skill.
 	Value string `json:"value"`
 }

@@ -45,7 +45,7 @@ type Outline struct {
 // broke a cache, and proves nothing.
 type Mark uint64
 
-// MarkOf returns the mark of a hash. It is XXH64 of its digits, which nobody can choose who has to find a text for them.
+// MarkOf returns the mark of a hash: the XXH64 of its digits. To collide, somebody would need a text for chosen digits of SHA-256.
 func MarkOf(sum string) Mark {
 	if sum == "" {
 		return 0

@@ -262,11 +262,11 @@ type BackgroundJob struct {
 	NotBefore      time.Time `json:"not_before,omitzero"`
 }
 
-// Noop says "I ran and have nothing to add". One with the id [IDFiltered], alone in an answer, says that the hook is not for
-// this input by a condition of its own, and did nothing: its run is filtered.
+// Noop says "I ran and have nothing to add". If it is the whole answer and has the id [IDFiltered], it says that a condition
+// of the hook's own does not hold for this input, and that the hook did nothing: its run is filtered.
 type Noop struct{ Common }
 
-// IDFiltered is the id of a [Noop] of a hook that is not for its input.
+// IDFiltered is the id of a [Noop] whose hook does not apply to its input.
 const IDFiltered = "filtered"
 
 func (*Policy) kind() Kind             { return KindPolicy }

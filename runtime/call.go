@@ -45,7 +45,7 @@ type reply struct {
 	space   [1]merge.Entry // for entries
 	dropped []merge.Drop
 	notes   []phases.Diagnostic
-	// declined says that the hook was called, and is not for its input.
+	// declined says that the hook was called and does not apply to its input.
 	declined bool
 }
 
@@ -234,7 +234,7 @@ func (c *call) admit(*pool.Incarnation) *phases.Error {
 	return nil
 }
 
-// isFiltered reports whether a hook says that it is not for its input.
+// isFiltered reports whether a hook says that it does not apply to its input.
 func isFiltered(answer []phases.Contribution) bool {
 	return len(answer) == 1 && phases.KindOf(answer[0]) == phases.KindNoop && answer[0].Head().ContributionID == phases.IDFiltered
 }

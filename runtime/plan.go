@@ -37,7 +37,7 @@ type plannedPhase struct {
 	unguarded []Event
 	// turnNeeded is why the phase cannot be dispatched without a turn; nil if it can.
 	turnNeeded *phases.Error
-	// unknown are the plugins that have not described themselves, and whose hooks may judge in the phase.
+	// unknown are the plugins that have not described themselves and may judge in the phase.
 	unknown []*pool.Instance
 }
 
@@ -215,8 +215,8 @@ func (e *Engine) newHook(g *generation, row phases.Row, sub *plan.Subscription, 
 	return h
 }
 
-// phaseOf returns the plan of a phase. It waits, until the given time, for the first start of plugins of which only that
-// makes known whether they judge in the phase.
+// phaseOf returns the plan of a phase. It waits, until the given time, for the first start of plugins that have not described
+// themselves and may judge in the phase.
 func (g *generation) phaseOf(ctx context.Context, name phases.Phase, until time.Time) *plannedPhase {
 	phase := g.planned.Load().phases[name]
 	if len(phase.unknown) == 0 {

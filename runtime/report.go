@@ -39,7 +39,7 @@ func (t *Turn) ReportRequest(changes []manifest.RequestChange) error {
 	return t.state.AddRequest(id, changes)
 }
 
-// ReportHost puts on record what the host said of itself: files that it loaded, settings that changed, who began a call.
+// ReportHost records what the host reports about itself: files that it loaded, settings that changed, who started a call.
 // It is in the turn's next record. It fails with ErrTurnEnded or ErrClosed, or when the ledger is full.
 func (t *Turn) ReportHost(e manifest.HostEvent) error {
 	if err := t.enter(); err != nil {

@@ -419,7 +419,7 @@ func (t *Turn) Remark(d phases.Diagnostic) {
 	t.note(nil, d)
 }
 
-// keepEvents is that of the engine, for a turn: a compilation under way makes a record, too, and is waited for.
+// keepEvents is [Engine.keepEvents] for a turn. It waits for a compilation under way, which makes a record, too.
 func (t *turn) keepEvents(ctx context.Context, ends bool) error {
 	select {
 	case t.round <- struct{}{}:

@@ -176,7 +176,7 @@ func policyOf(list []phases.PolicyEntry, domain, key string) (json.RawMessage, b
 // Reply returns its arguments as an answer, for return statements.
 func Reply(cs ...phases.Contribution) ([]phases.Contribution, error) { return cs, nil }
 
-// Filtered returns the answer of a hook that is not for its input, and did nothing: its run is filtered, not succeeded.
+// Filtered returns the answer of a hook that does not apply to its input and did nothing: its run is filtered, not succeeded.
 func Filtered() ([]phases.Contribution, error) {
 	return Reply(&phases.Noop{Common: phases.Common{ContributionID: phases.IDFiltered}})
 }

@@ -252,7 +252,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain 
 }
 
 // Text returns the text that records name by a hash. The error's code is CodeNotFound if none is kept, and
-// CodeAmbiguous if different texts were kept under one keyed hash, which then is not that of all of them.
+// CodeAmbiguous if different texts were kept under one keyed hash, which then belongs to one of them at most.
 func (s *Store) Text(ctx context.Context, hash string) (string, error) {
 	const query = "SELECT text FROM texts WHERE hash = $1 LIMIT 2"
 	texts, err := sqldb.ReadList(ctx, s.db, "reading a text", query, []any{hash}, func(rows *sql.Rows, text *string) error { return rows.Scan(text) })

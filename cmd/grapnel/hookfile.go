@@ -43,7 +43,7 @@ func openHookFile(place agenthooks.Place, scope agenthooks.Scope) (*hookFile, er
 		if _, err := os.Lstat(path); err == nil {
 			return nil, usagef("%s is a link to a file that is not there; make that file, or remove the link", path)
 		}
-		f.real, f.dirs = path, missingDirs(path)
+		f.real, f.dirs = realPath(path), missingDirs(path)
 		return f, nil
 	}
 	if err != nil {

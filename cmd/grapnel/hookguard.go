@@ -73,13 +73,14 @@ func readSettings(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// realPath is a path without links; the file itself may be gone.
+// realPath is a path without links; the file itself, and directories above it, may be missing.
 func realPath(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		return filepath.Join(dir, filepath.Base(path))
+	dir := filepath.Dir(path)
+	if dir == path {
+		return path
 	}
-	return path
+	return filepath.Join(realPath(dir), filepath.Base(path))
 }

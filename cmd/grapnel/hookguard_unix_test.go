@@ -87,3 +87,22 @@ func TestChangeOfSettings(t *testing.T) {
 		t.Errorf("after uninstalling: %s", why)
 	}
 }
+
+// TestChangeBehindLink: a directory that is a link, such as one of dotfiles, hides no installation, not even one that made
+// the file.
+func TestChangeBehindLink(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+
+	h, dir := agenthooks.Lookup("claude-code"), t.TempDir()
+	place := placesOf(h, dir)[0]
+	if err := os.Symlink(t.TempDir(), filepath.Dir(place.Path)); err != nil {
+		t.Fatal(err)
+	}
+	installHooks(t, place, wantedOf(t, h, "PreToolUse", "ConfigChange"))
+	if err := os.WriteFile(place.Path, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if why := refuseChange(&bridge.Event{Host: "claude-code", Source: "user_settings", File: place.Path, Dir: dir}); why == "" {
+		t.Error("the hooks may be removed")
+	}
+}

@@ -400,8 +400,8 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 	return c, checkSocket(socket)
 }
 
-// hookTime is how long hooks wait for the phases of a configuration, with a start of the gateway; 0 where that is no longer
-// than they do by themselves.
+// hookTime returns how long hooks must wait for the start of the gateway and the phases of a configuration; 0 if their own
+// default is enough.
 func hookTime(cfg *config.Config) time.Duration {
 	const byItself, start = 25 * time.Second, 5 * time.Second
 	longest := cfg.Budgets.Turn.Time.D()

@@ -44,8 +44,8 @@ func (a *app) manifestWitnessCommand() *cobra.Command {
 	return c
 }
 
-// cosign signs a checkpoint, keeps it as the last one and then prints it. One command at a time has the file of the last
-// one: two that read the same could sign both sides of a fork.
+// cosign signs a checkpoint, keeps it as the last one and then prints it. It locks the file of the last one: two commands
+// that read the same file could sign both sides of a fork.
 func (a *app) cosign(ctx context.Context, w *translog.Witness, l *translog.Log, request []byte, last string) error {
 	if last == "" {
 		return usagef("witness needs --last FILE: what it has signed before decides what it may sign")

@@ -413,7 +413,7 @@ func lockSocket(ctx context.Context, path string) (unlock func(), err error) {
 	return lockBeside(ctx, path, socketLockTime, "another gateway opens it")
 }
 
-// lockBeside locks a file beside another one that no other user can open: whoever can open a file can lock it for ever.
+// lockBeside locks a file, beside another one, that no other user can open: anybody who can open a file can lock it forever.
 func lockBeside(ctx context.Context, path string, limit time.Duration, busy string) (unlock func(), err error) {
 	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
 	f, err := lockFile(ctx, name, limit, func() (*os.File, error) { return owned.Open(name, os.O_RDWR|os.O_CREATE) },

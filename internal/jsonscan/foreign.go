@@ -125,12 +125,12 @@ func exact(known map[string]reflect.Type, name string) (reflect.Type, error) {
 // Member returns the value of an object's member by its exact name; nil if there is none.
 func Member(object []byte, name string) json.RawMessage {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(object, &members) // what is not an object has none
+	_ = json.Unmarshal(object, &members) // anything but an object has none
 	return members[name]
 }
 
 // Repair returns JSON in which U+FFFD stands for each NUL and lone surrogate in a string and for each run of bytes that is
-// not UTF-8, and how many were replaced. What is not JSON stays that.
+// not UTF-8, and how many were replaced. Text that is not JSON stays invalid.
 func Repair(raw []byte) (repaired []byte, replaced int) {
 	if utf8.Valid(raw) && !bytes.Contains(raw, []byte(`\u`)) {
 		return raw, 0

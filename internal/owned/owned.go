@@ -1,7 +1,7 @@
 // Package owned refuses files, directories and sockets that another user made, reads or could replace. The user may be
 // this one or root. It links nothing but the basics, because grapnel-hook starts for every event of an agent.
 //
-// On systems without modes it refuses only what is not there, and relies on the access rights of the directory.
+// On systems without file modes it relies on the access rights of the directory.
 //
 // Stability: internal.
 package owned

@@ -68,7 +68,7 @@ func Dir(dir string) error {
 	}
 }
 
-// readLink returns where a link leads, and nothing for what is not a link.
+// readLink returns the target of a link, and "" for anything else.
 func readLink(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {

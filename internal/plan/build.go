@@ -173,8 +173,8 @@ func (b *builder) refused(p *Plugin) {
 	}
 }
 
-// unknown expects a guard of each plugin whose hooks nobody knows, in each phase in which it may decide or rewrite and the
-// operator has not declared one that is on.
+// unknown adds a guard for each plugin that has not described itself, in each phase in which it may decide or rewrite and
+// the operator has not declared one that is on.
 func (b *builder) unknown() {
 	type place struct {
 		plugin string
@@ -195,7 +195,7 @@ func (b *builder) unknown() {
 	}
 }
 
-// judges is the kind by which a plugin may change what happens in a phase: it may decide, or rewrite. Empty if neither.
+// judges returns the kind that lets a plugin change what happens in a phase, decision or rewrite; empty if it has neither.
 func (*builder) judges(p *Plugin, row phases.Row) phases.Kind {
 	for _, kind := range []phases.Kind{phases.KindDecision, phases.KindRewrite} {
 		if row.Accepts(kind) && phases.Allows(p.Grants.Contribute, string(kind)) {

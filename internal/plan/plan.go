@@ -32,11 +32,11 @@ type Plugin struct {
 	Overrides map[string]phases.Override
 	// Command says that the plugin is a program, which may be down: a fail-closed override must state its phase.
 	Command bool
-	// FailsOpen says that the operator lets deciding phases go on without the plugin as long as nobody knows its hooks.
+	// FailsOpen says that the operator lets deciding phases go on without the plugin until its hooks are known.
 	FailsOpen bool
 }
 
-// anyHook begins the name of a hook that stands for all that an unknown plugin may have in a phase.
+// anyHook begins the name of a hook that stands for all hooks that an undescribed plugin may have in a phase.
 const anyHook = "any:"
 
 // Budget is the operator's configuration of one phase.

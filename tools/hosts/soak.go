@@ -101,7 +101,7 @@ func (l *lab) soak(ctx context.Context, n int) error {
 	return nil
 }
 
-// soakOne sends every so-manieth of the calls, in bursts of one to three, to gateways of its own.
+// soakOne sends one worker's share of the calls, in bursts of one to three, to gateways of its own.
 func (l *lab) soakOne(ctx context.Context, worker int, events []event, kinds []moment, rows map[string]bool) (err error) {
 	var t *trial
 	defer func() {
