@@ -14,6 +14,7 @@ import (
 const (
 	mostNotes = 256 // that wait for a turn
 	mostFiles = 512 // of a host, in one session
+	mostPath  = 4 << 10
 )
 
 // hostLog is what a host has said of itself.
@@ -41,7 +42,7 @@ func report(t *loop.Turn, e *Event) error {
 // note records an event of the host itself in the turn under way, or else in the next one. A refused event is on record
 // before the host gets the answer.
 func (b *Bridge) note(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
-	if e.Step == StepFile && e.File != "" && !slices.Contains(s.files, e.File) && len(s.files) < mostFiles {
+	if e.Step == StepFile && e.File != "" && len(e.File) <= mostPath && !slices.Contains(s.files, e.File) && len(s.files) < mostFiles {
 		s.files = append(s.files, e.File)
 	}
 	if s.turn == nil || s.turn.ReportHost(noted(e)) != nil { // a turn that is full: the next one takes it
@@ -64,16 +65,15 @@ func (b *Bridge) note(ctx context.Context, s *session, where phases.Context, e *
 
 // recordIn puts the notes that wait into a turn.
 func (s *session) recordIn(t *loop.Turn) error {
-	notes := s.notes
 	if s.lost > 0 {
-		notes = append(slices.Clone(notes), manifest.HostEvent{Event: "omitted", Facts: []manifest.HostFact{{Name: "events", Value: strconv.Itoa(s.lost)}}})
+		s.notes = append(s.notes, manifest.HostEvent{Event: "omitted", Facts: []manifest.HostFact{{Name: "events", Value: strconv.Itoa(s.lost)}}})
+		s.lost = 0
 	}
-	for _, n := range notes {
-		if err := t.ReportHost(n); err != nil {
-			return err
+	for ; len(s.notes) > 0; s.notes = s.notes[1:] {
+		if err := t.ReportHost(s.notes[0]); err != nil {
+			return err // the next turn takes the rest
 		}
 	}
-	s.notes, s.lost = nil, 0
 	return nil
 }
 
