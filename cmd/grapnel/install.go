@@ -403,7 +403,7 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 // hookTime returns how long hooks must wait for the start of the gateway and the phases of a configuration; 0 if their own
 // default is enough.
 func hookTime(cfg *config.Config) time.Duration {
-	const byItself, start = 25 * time.Second, 5 * time.Second
+	const byItself, start = 25 * time.Second, 15 * time.Second // the gateway, then its plugins: about eight seconds each at most
 	longest := cfg.Budgets.Turn.Time.D()
 	for _, b := range cfg.Budgets.Phases {
 		longest = max(longest, b.Time.D())

@@ -30,7 +30,10 @@ func connect(socket string) (io.ReadWriteCloser, error) {
 	}
 	if err != nil {
 		_ = conn.Close() // it has sent nothing
-		return nil, absentError("no gateway listens at " + socket + ": " + err.Error())
+		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT) {
+			return nil, absentError("no gateway listens at " + socket + ": " + err.Error())
+		}
+		return nil, errors.New("the gateway at " + socket + " takes no connection: " + err.Error())
 	}
 	if err := checkPeer(fd); err != nil {
 		_ = conn.Close() // as above
