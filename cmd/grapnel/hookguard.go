@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/internal/agenthooks"
@@ -18,6 +19,17 @@ import (
 var settingsScopes = map[string]agenthooks.Scope{
 	"user_settings": agenthooks.User, "project_settings": agenthooks.Project, "local_settings": agenthooks.Local,
 }
+
+// misleading are variables of the environment that decide where a hook finds its gateway, what that is started with, or
+// whether hooks are run.
+//
+//nolint:gochecknoglobals // an immutable table
+var misleading = []string{
+	"HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "GRAPNEL_CONFIG", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_SIMPLE",
+	"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "DYLD_INSERT_LIBRARIES",
+}
+
+func misleads(name string) bool { return slices.Contains(misleading, name) }
 
 const mostSettings = 8 << 20 // bytes of a file of settings
 
@@ -40,12 +52,12 @@ func refuseChange(e *bridge.Event) string {
 	installed := (&hookFile{real: realPath(path)}).readUndo()
 	now, err := host.Parse(data)
 	switch {
-	case err != nil && installed == nil:
-		return ""
 	case err != nil:
-		return path + " cannot be read, and hooks of Grapnel would be gone: " + err.Error()
+		return path + " cannot be judged, and could take away hooks of Grapnel: " + err.Error()
 	case now.Flag("disableAllHooks"):
 		return path + " switches off the hooks of Grapnel (disableAllHooks)"
+	case slices.ContainsFunc(now.Environment(), misleads):
+		return path + " sets a variable in env by which hooks would find another gateway, or not be run: " + strings.Join(misleading, ", ")
 	case installed == nil:
 		return ""
 	}

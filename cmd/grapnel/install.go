@@ -391,9 +391,11 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 	if err != nil {
 		return nil, err
 	}
-	if config != "" { // else both are what the program finds by itself
-		c.Socket, c.Config = socket, config
+	if config == "" && from.Path != "" {
+		config = from.Path
 	}
+	// Both are named even if they are the usual ones: a project can set variables for the agent's hooks.
+	c.Socket, c.Config = socket, config
 	if f.http {
 		return c, nil
 	}

@@ -119,6 +119,24 @@ func (f *File) Flag(name string) bool {
 	return v != nil && v.Value.Kind() == 't'
 }
 
+// Environment returns the names of the variables that the file sets for the agent and its hooks.
+func (f *File) Environment() (names []string) {
+	member := find(f.object(), "env")
+	if member == nil {
+		return nil
+	}
+	env, ok := member.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	for i := range env.Members {
+		if name, ok := env.Members[i].Name.Value.(hujson.Literal); ok {
+			names = append(names, name.String())
+		}
+	}
+	return names
+}
+
 // Definition is a hook of ours as it stands in a file.
 type Definition struct {
 	Event string

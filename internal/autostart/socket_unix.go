@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,13 +77,19 @@ func start(socket, config string, until time.Time) (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	p, err := os.StartProcess(program, args, &os.ProcAttr{
-		Env: os.Environ(), Files: []*os.File{null, log, log}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Env: environment(), Files: []*os.File{null, log, log}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return nil, errors.New("the gateway could not be started: " + err.Error())
 	}
 	defer p.Release() //nolint:errcheck // it goes on by itself
 	return await(socket, until, func() (string, bool) { return ended(p.Pid) })
+}
+
+// environment is this program's without the variable that names another configuration: a project can set it for the agent's
+// hooks, and what they are to use stands in their arguments.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GRAPNEL_CONFIG=") })
 }
 
 // ended reports whether a child has ended, and how, without waiting for it.

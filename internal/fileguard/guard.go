@@ -145,12 +145,16 @@ func mentions(text string) (names []string, whole bool) {
 		name = strings.ReplaceAll(name, `\ `, " ")
 		add(name)
 		add(strings.TrimRight(name, ".,;:!?)]}>'\"`"))
+		if end := strings.IndexFunc(name, func(r rune) bool { return r >= 0x80 }); end >= 0 {
+			add(name[:end]) // agents end a name at letters and punctuation of other scripts
+		}
 	}
 	return names, true
 }
 
+// wordLetter reports whether an @ behind the byte begins no mention. A byte of another script may be punctuation.
 func wordLetter(c byte) bool {
-	return c >= 0x80 || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // unescapedSpace is where a name ends that is not in quotes.
