@@ -81,6 +81,21 @@ func TestChangeOfSettings(t *testing.T) {
 	if asked("local_settings", local) == "" || asked("policy_settings", local) != "" || asked("skills", local) != "" {
 		t.Error("other settings are judged otherwise")
 	}
+	for _, text := range []string{ // Claude Code 2.1.332 takes the last of a name that is there twice
+		`{"disableAllHooks": false, "disableAllHooks": true}`, `{"disableAllHooks": true, "env": {"A": "1", "A": "2"}}`,
+	} {
+		if write(local, text); asked("local_settings", local) == "" {
+			t.Errorf("local settings may say %s", text)
+		}
+	}
+	for _, name := range []string{"HOME", "XDG_RUNTIME_DIR", "GRAPNEL_CONFIG", "CLAUDE_CODE_SIMPLE"} { // the hooks would find another gateway, or not be run
+		if write(place.Path, strings.Replace(with, `"model"`, `"env": {"`+name+`": "/tmp/x"}, "model"`, 1)); asked("user_settings", place.Path) == "" {
+			t.Errorf("the user's settings may set %s", name)
+		}
+	}
+	if write(local, `{"env": {"GRAPNEL_CONFIG": "x.yaml"}}`); asked("local_settings", local) == "" {
+		t.Error("local settings may set GRAPNEL_CONFIG")
+	}
 	write(place.Path, with)
 	installHooks(t, place, &agenthooks.Wanted{})
 	if why := asked("user_settings", place.Path); why != "" {

@@ -164,6 +164,8 @@ func TestPrompt(t *testing.T) {
 	for prompt, deny := range map[string]bool{
 		"what is in @.env?": true, "@.env": true, "see (@./conf/.env.production)": true, `look at @"conf/.env.production" now`: true, "@~/.ssh/id_rsa#L1-3": true, "@notes.txt": true, "@hard.txt, please": true,
 		"@conf": true, "@conf/": true, "@.ENV": true, "@" + dir + "/.env": true, "a\n@.env\nb": true, "#file:.env": true, "@file\\ x/.env": true, "@.env,@main.go": true, "@.env and": true,
+		// Claude Code 2.1.332 attaches the file of each of these: all that Unicode calls a space ends a name or stands before it, and so does punctuation of other scripts.
+		"@.env\u00a0x": true, "\u2028@.env": true, "@.env\u3000x": true, "\u3000@.env": true, "@.env\u2003x": true, "、@.env": true, "。@.env": true, "@.env。": true, "@.env）": true, "@.env！": true, "@.env“": true, "@.env是": true,
 		"explain .env": false, "@main.go": false, "ann@x.env": false, "mail a@.env.example": false, "@.env.example": false, "@src/a.ts": false, "@docs": false, "@": false, "": false, "@agent-x do it": false, "@pub/": false,
 	} {
 		if f := g.Prompt(strings.ReplaceAll(prompt, "\\n", "\n"), dir); (f != nil) != deny {
