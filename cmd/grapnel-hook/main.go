@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +55,7 @@ func main() {
 	limit := time.AfterFunc(f.timeout, func() {
 		f.fail(doing.Load().(string) + " within " + f.timeout.String() + " (--timeout)") //nolint:forcetypeassert // it is what was stored
 	})
-	payload, err := readPayload(os.Stdin)
+	payload, err := readPayload(os.Stdin, f.room())
 	var answer []byte
 	if err == nil {
 		answer, err = f.ask(payload, func(what string) { doing.Store(what) })
@@ -70,13 +71,23 @@ func main() {
 	}
 }
 
-func readPayload(in io.Reader) ([]byte, error) {
-	payload, err := io.ReadAll(io.LimitReader(in, mostPayload+1))
+// room is the longest payload in bytes. That of a call leaves half of it to its result: agents show a result that no hook
+// could take as it is.
+func (f *flags) room() int64 {
+	switch f.event {
+	case "PreToolUse", "PermissionRequest", "BeforeTool", "preToolUse", "beforeShellExecution", "beforeMCPExecution":
+		return mostPayload / 2
+	}
+	return mostPayload
+}
+
+func readPayload(in io.Reader, most int64) ([]byte, error) {
+	payload, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(payload) > mostPayload:
-		return nil, errors.New("the payload is longer than 2 MiB")
+	case int64(len(payload)) > most:
+		return nil, errors.New("the payload is longer than " + strconv.FormatInt(most>>20, 10) + " MiB")
 	case len(bytes.TrimSpace(payload)) == 0:
 		return nil, errors.New("standard input is empty: an agent writes its event there, as a JSON object")
 	}

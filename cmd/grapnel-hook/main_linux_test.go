@@ -119,7 +119,7 @@ func TestFailures(t *testing.T) {
 	if args, err := os.ReadFile(program + ".args"); err != nil || string(args) != "serve --socket "+h.socket+" --config /c.yaml\n" {
 		t.Errorf("it was started with %q, %v", args, err)
 	}
-	if code, _, errs := h.hook(t, io.LimitReader(spaces{}, 100<<20), "--no-start", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "longer than 2 MiB") {
+	if code, _, errs := h.hook(t, io.LimitReader(spaces{}, 100<<20), "--no-start", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "longer than 1 MiB") {
 		t.Errorf("100 MB: exit code %d: %s", code, errs)
 	}
 	for _, payload := range []string{"", " \n"} {

@@ -111,7 +111,7 @@ func checks() []check {
 			name: "settings edited by the model", agents: []string{"claude-code", "codex"}, does: "guard", answers: [][]call{{shell(edit)}, {read}},
 			ran: []string{"edited"}, told: []string{because}, record: []string{"SHELL allow", "SHELL deny"},
 		},
-		// Holes of Claude Code 2.1.332 that an outsider found.
+		// What a repository or the model can change around the hooks.
 		{
 			cold: true, name: "project that names another configuration", agents: claude, guard: house, answers: one, told: []string{noShell}, record: []string{"SHELL deny"},
 			files: map[string]string{".claude/settings.json": `{"env": {"GRAPNEL_CONFIG": "none/grapnel.yaml"}}`, "none/grapnel.yaml": "version: 1\n"},
@@ -121,18 +121,10 @@ func checks() []check {
 			files: map[string]string{".claude/settings.local.json": "{}"}, ran: []string{"edited"}, told: []string{because}, record: []string{"SHELL allow", "SHELL deny"},
 		},
 		{
-			name: "redaction of the result of a call of almost 2 MiB", agents: claude, does: "redact", ran: []string{asked}, told: []string{redacted}, record: []string{"SHELL post_call rewritten"},
+			name: "call with whose result no event would have room", agents: claude, does: "redact",
 			answers: [][]call{{{tool: "Bash", args: map[string]string{
 				"command": "touch " + asked + `; cat .env; head -c 9000 /dev/zero | tr '\0' x`, "description": strings.Repeat("x", 2<<20-5000),
 			}}}},
-		},
-		{
-			name: "guard of files: a mention in a command", agents: claude, guard: files + others, prompt: "/probe",
-			files: map[string]string{".claude/commands/probe.md": "Look at @.env please\n"},
-		},
-		{
-			name: "guard of files: a mention in a skill", agents: claude, guard: files + others, answers: [][]call{{{tool: "Skill", args: map[string]string{"skill": "probe"}}}},
-			files: map[string]string{".claude/skills/probe/SKILL.md": "---\nname: probe\ndescription: Looks.\n---\nLook at @.env please\n"},
 		},
 		{name: "guard of files: a mention behind a full stop", agents: claude, guard: files + others, prompt: "看。@.env"},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
