@@ -89,8 +89,10 @@ var hosts = []*Host{
 		files:   map[Scope]string{User: ".codex/hooks.json", Project: ".codex/hooks.json"},
 		servers: map[Scope]string{User: ".codex/config.toml", Project: ".codex/config.toml"},
 		entry:   shellEntry, nested: true, format: commandhook.Codex,
-		Notes: []string{"open /hooks in Codex and trust each of these definitions: until then, and after each change of them, Codex skips them without a word",
-			"run: codex features disable unified_exec_tty. Otherwise the model can write more commands to one that reads its terminal, which no hook sees"},
+		Notes: []string{
+			"open /hooks in Codex and trust each of these definitions: until then, and after each change of them, Codex skips them without a word",
+			"run: codex features disable unified_exec_tty. Otherwise the model can write more commands to one that reads its terminal, which no hook sees",
+		},
 	},
 	{
 		// Sources: content/copilot/reference/hooks-reference.md of github.com/github/docs, and for servers
