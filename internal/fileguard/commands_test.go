@@ -24,7 +24,7 @@ func TestDeniedVariants(t *testing.T) {
 // TestBrokenCommands: a shell runs the lines before a syntax error, and what one parser refuses another may take.
 func TestBrokenCommands(t *testing.T) {
 	t.Parallel()
-	judge(t, commands("cat .e''nv\n)", "cat .e*\n)", "cat .e''nv;\n'", "if true; then cat .e*; fi\nfi", "( cat .e''nv"), true)
+	judge(t, commands("cat .e''nv\n)", "cat .e*\n)", "cat .e''nv;\n'", "if true; then cat .e*; fi\nfi", "( cat .e''nv"), true) //nolint:dupword // a shell's words
 }
 
 func TestAllowedHabits(t *testing.T) {

@@ -260,10 +260,11 @@ func TestManyNames(t *testing.T) {
 			t.Errorf("%.20s, %d bytes: %v, want denied: %t", command, len(command), f, deny)
 		}
 	}
-	names := ""
+	var b strings.Builder
 	for i := range 4000 {
-		names += "@x" + strconv.Itoa(i) + " "
+		b.WriteString("@x" + strconv.Itoa(i) + " ")
 	}
+	names := b.String()
 	for prompt, deny := range map[string]bool{names: false, names + "@.env": true, names + "@notes.txt": true, names + strings.ReplaceAll(names, "@x", "@y") + strings.ReplaceAll(names, "@x", "@z"): true, strings.Repeat("@Override ", 20_000): false} {
 		if f := g.Prompt(prompt, dir); (f != nil) != deny {
 			t.Errorf("a prompt of %d bytes: %v, want denied: %t", len(prompt), f, deny)
