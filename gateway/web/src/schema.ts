@@ -623,9 +623,9 @@ interface GetResult {
     event: string;
     /** facts are what the host said of it, in its own words. */
     facts: {
-      /** name is the host's own name of what follows. */
+      /** name is the host's own name for the value. */
       name: string;
-      /** value is a text of the host's, or of whoever wrote what it is about. */
+      /** value is the host's text, or one that somebody else wrote, such as the name of a skill. */
       value: string;
     }[];
     /** refused is why the host was told not to do it; absent where it was only recorded. */
