@@ -57,6 +57,8 @@ const editTwice = `for f in .claude/settings.local.json; do echo '{"disableAllHo
 const shellSkill = "---\nname: probe\ndescription: Looks.\nallowed-tools: Bash(touch:*), Bash(cat:*)\n---\nLook: !`touch " + asked + "` !`cat .env`\n"
 
 // checks is what is promised of agents. To add one, add a row; its fields are those of check.
+//
+//nolint:funlen // a table
 func checks() []check {
 	one, claude := [][]call{{read}}, []string{"claude-code"}
 	return []check{
