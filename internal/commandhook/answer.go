@@ -105,14 +105,21 @@ func (h *Handler) answer(o *Output, f *Facts) (a Answer, err error) {
 		out = bytes.TrimSpace(withoutProgress(out))
 		a, err = answerCopilot(h, o, out)
 	case Cursor:
-		return answerCursor(h, o, out, f)
+		if a, err = answerCursor(h, o, out, f); err != nil || !isObject(out) {
+			return a, err
+		}
 	default:
 		a, err = answerClaude(h, o, out)
 	}
-	if err != nil || o.Code != 0 || isJSON(h.Format, out) {
+	if err != nil || o.Code != 0 {
 		return a, err
 	}
-	if err = h.stray(out); err != nil && h.asHost {
+	if isJSON(h.Format, out) {
+		err = h.misplaced(&a, out)
+	} else {
+		err = h.stray(out)
+	}
+	if err != nil && h.asHost {
 		a.Ignored, err = err.Error(), nil
 	} else if err != nil {
 		err = h.invalid(o, err)

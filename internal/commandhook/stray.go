@@ -81,3 +81,25 @@ func answerAt(text []byte, at int, exact bool) (found, whole bool, end int) {
 
 // silent reports whether the agent drops whatever the hook answers.
 func (h *Handler) silent() bool { return h.Background || h.event.silent }
+
+// misplaced returns an error for an answer to a call that forbids it in a member that the agent does not read there, or in
+// a word that it does not know.
+func (h *Handler) misplaced(a *Answer, out []byte) error {
+	if h.Moment != Call || a.Verdict != "" || h.silent() {
+		return nil
+	}
+	var top, inner map[string]json.RawMessage
+	if json.Unmarshal(out, &top) != nil {
+		return nil
+	}
+	_ = json.Unmarshal(top["hookSpecificOutput"], &inner) // there may be none
+	for _, members := range []map[string]json.RawMessage{top, inner} {
+		for _, name := range []string{"permissionDecision", "decision", "permission"} {
+			var word string
+			if json.Unmarshal(members[name], &word) == nil && slices.Contains([]string{"deny", "block", "ask", "defer"}, strings.ToLower(word)) {
+				return fmt.Errorf("%q: %q stands where the agent does not read it, so that it would make the call", name, word)
+			}
+		}
+	}
+	return nil
+}
