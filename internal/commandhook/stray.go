@@ -90,7 +90,7 @@ func (h *Handler) misplaced(a *Answer, out []byte) error {
 	}
 	var top, inner map[string]json.RawMessage
 	if json.Unmarshal(out, &top) != nil {
-		return nil
+		return nil //nolint:nilerr // it is a list
 	}
 	_ = json.Unmarshal(top["hookSpecificOutput"], &inner) // there may be none
 	for _, members := range []map[string]json.RawMessage{top, inner} {
