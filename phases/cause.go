@@ -72,8 +72,8 @@ func (c Cause) Failure() bool { return slices.Contains(FailureCauses(), c) }
 
 // Codes of diagnostics that are not causes.
 const (
-	// CodeNotAllowed: the phase does not take this kind, the hook did not declare it, or the
-	// hook ran in the background and contributed in vain.
+	// CodeNotAllowed: the phase does not take this kind, the hook did not declare it, the hook ran in the
+	// background and contributed in vain, or providers refuse the tool's input schema.
 	CodeNotAllowed = "contribution_not_allowed"
 	// CodeFailOpen: a hook failed and did not stop its phase. The diagnostic's cause says why.
 	CodeFailOpen = "fail_open"

@@ -91,7 +91,7 @@ func list(ctx context.Context, at Place, call Call) (mcp.Result, error) {
 		t := &got.Tools[i]
 		schema := t.InputSchema
 		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object"}`)
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
 		res.Tools = append(res.Tools, &mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: schema})
 	}

@@ -53,7 +53,8 @@ const layers = `
 	phases, manifest, internal/sections, internal/text < internal/persona;
 	phases, github.com/expr-lang/expr < internal/cond;
 	phases, internal/cond < internal/plan;
-	phases, internal/digest, internal/sections, internal/text < internal/merge;
+	internal/lazyregexp < internal/toolschema;
+	phases, internal/digest, internal/sections, internal/text, internal/toolschema < internal/merge;
 	phases, internal/text < internal/stats;
 	internal/text < internal/words;
 	phases, manifest, compiler, internal/persona, internal/plan, internal/sections, internal/text, internal/words < internal/explain;
@@ -177,7 +178,7 @@ const layers = `
 	plugins/commandhooks < plugins/commandhooks/cmd/...;
 	github.com/goccy/go-yaml, phases < internal/skillset;
 	# Servers of the Model Context Protocol, and the plugin that brings their tools.
-	phases, sdk/prompttext, github.com/modelcontextprotocol/go-sdk < internal/mcpclient;
+	phases, sdk/prompttext, internal/toolschema, github.com/modelcontextprotocol/go-sdk < internal/mcpclient;
 	phases, manifest, sdk, sdk/prompttext, internal/mcpclient < plugins/mcp;
 	plugins/mcp < plugins/mcp/cmd/...;
 	# The memory owns a database as a stranger's plugin would, by sqldb; only the hooks

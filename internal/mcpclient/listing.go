@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/toolschema"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
@@ -24,6 +27,8 @@ const (
 	CodeName     = "mcp_tool_name"
 	CodeTooLarge = "mcp_tool_too_large"
 	CodeInvalid  = "mcp_tool_invalid"
+	CodeSchema   = "mcp_tool_schema_reduced"
+	CodeContent  = "mcp_content_unknown"
 )
 
 // Problem is one kind of what is wrong with a server, in one sentence without its name.
@@ -92,40 +97,49 @@ func (l *lister) add(t *mcp.Tool) {
 	switch {
 	case l.seen > mostListed || t == nil:
 	case !validName().MatchString(t.Name):
-		l.blame(CodeName, t.Name)
+		l.blame(CodeName, t.Name, "")
 	case l.granted(t.Name):
 		l.check(t)
 	}
 }
 
 func (l *lister) check(t *mcp.Tool) {
-	if t.InputSchema == nil {
-		t.InputSchema = map[string]any{"type": "object"}
+	raw, err := json.Marshal(t.InputSchema)
+	if err == nil {
+		err = jsonscan.Check(raw, phases.MaxJSONDepth)
 	}
-	schema, err := json.Marshal(t.InputSchema)
 	description := prompttext.Clean(t.Description)
-	size := len(schema) + len(description)
-	switch {
-	case len(schema) > maxSchema || len(description) > maxDescription || l.bytes+size > maxAll:
-		l.blame(CodeTooLarge, t.Name)
+	size := len(raw) + len(description)
+	if len(raw) > maxSchema || len(description) > maxDescription || l.bytes+size > maxAll {
+		l.blame(CodeTooLarge, t.Name, "")
 		return
-	case err == nil:
-		probe := &phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "t", InputSchema: schema}}}
-		row, _ := phases.Standard().Lookup(phases.PreTools)
-		err = phases.ValidateContribution(probe, row)
 	}
-	if err != nil || slices.ContainsFunc(l.tools, func(other Tool) bool { return other.Name == t.Name }) {
-		l.blame(CodeInvalid, t.Name)
+	var removed []string
+	if err == nil {
+		raw, removed, err = toolschema.Normal(raw)
+	}
+	if slices.ContainsFunc(l.tools, func(other Tool) bool { return other.Name == t.Name }) {
+		err = errors.New("it is listed twice")
+	}
+	switch {
+	case err != nil:
+		l.blame(CodeInvalid, t.Name, err.Error())
 		return
+	case len(removed) > 0:
+		l.blame(CodeSchema, t.Name, strings.Join(removed, ", "))
 	}
 	if len(l.tools) < MaxTools {
 		l.bytes += size
 	}
-	l.tools = append(l.tools, Tool{t.Name, description, schema})
+	l.tools = append(l.tools, Tool{t.Name, description, raw})
 }
 
-func (l *lister) blame(code, name string) {
-	l.wrong[code] = append(l.wrong[code], prompttext.Name(prompttext.Head(name, maxName)))
+// blame keeps the name of a tool, and a reason if the code alone does not say it.
+func (l *lister) blame(code, name, why string) {
+	if name = prompttext.Name(prompttext.Head(name, maxName)); why != "" {
+		name += " (" + prompttext.Name(prompttext.Head(why, maxName)) + ")"
+	}
+	l.wrong[code] = append(l.wrong[code], name)
 }
 
 // listing sorts the tools, and keeps the first. cut says that not all were looked at.
@@ -140,7 +154,8 @@ func (l *lister) listing(cut bool) *Listing {
 	for _, p := range []Problem{
 		{CodeName, "%s withheld for the name: 1 to 128 letters, digits and _ . / - are allowed: %s"},
 		{CodeTooLarge, "%s withheld for the size: a schema may have 64 KiB, a description 16 KiB, all of a server 1 MiB: %s"},
-		{CodeInvalid, "%s withheld: the input schema is not a valid JSON object, or the name is there twice: %s"},
+		{CodeInvalid, "%s withheld, since providers refuse the input schema or the name is there twice: %s"},
+		{CodeSchema, "%s offered without parts of the input schema that providers refuse: %s"},
 	} {
 		if names := l.wrong[p.Code]; len(names) > 0 {
 			out.Problems = append(out.Problems, Problem{p.Code, fmt.Sprintf(p.Message, Tools(len(names)), First(names))})
@@ -169,7 +184,7 @@ func First(names []string) string {
 var validName = lazyregexp.New(`^[A-Za-z0-9_./-]{1,128}$`)
 
 // resultOf is a result as a text: what is no text is named, not shown, and what is too long is cut with a line that says so.
-func resultOf(res *mcp.CallToolResult, most int) Result {
+func resultOf(res *mcp.CallToolResult, most int) (out Result) {
 	var b strings.Builder
 	for _, c := range res.Content {
 		if b.Len() > most {
@@ -180,7 +195,9 @@ func resultOf(res *mcp.CallToolResult, most int) Result {
 		}
 		switch c := c.(type) {
 		case *mcp.TextContent:
-			b.WriteString(c.Text)
+			if b.WriteString(c.Text); c.Meta[illegible] == true {
+				out.Problems = append(out.Problems, Problem{CodeContent, c.Text})
+			}
 		case *mcp.ImageContent:
 			fmt.Fprintf(&b, "[an image (%s, %d bytes) is not shown]", prompttext.Name(c.MIMEType), len(c.Data))
 		case *mcp.AudioContent:
@@ -196,7 +213,41 @@ func resultOf(res *mcp.CallToolResult, most int) Result {
 			b.Write(raw)
 		}
 	}
-	return Result{cut(prompttext.Clean(b.String()), most), res.IsError}
+	out.Text, out.IsError = cut(prompttext.Clean(b.String()), most), res.IsError
+	return out
+}
+
+// illegible marks a text in the place of content that the SDK would refuse, and the whole result with it.
+const illegible = "grapnel/illegible"
+
+// legible returns a message in which each part of a result that this program cannot read is a text that names its type.
+func legible(raw []byte) []byte {
+	var message, result map[string]json.RawMessage
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &message) != nil || json.Unmarshal(message["result"], &result) != nil || json.Unmarshal(result["content"], &parts) != nil {
+		return raw
+	}
+	changed := false
+	for i, part := range parts {
+		var c struct {
+			Type string `json:"type"`
+		}
+		err := json.Unmarshal(part, &c)
+		known := slices.Contains([]string{"text", "image", "audio", "resource_link", "resource"}, c.Type)
+		if err == nil && known && json.Unmarshal(fmt.Appendf(nil, `{"content":[%s]}`, part), new(mcp.CallToolResult)) == nil {
+			continue
+		}
+		text := fmt.Sprintf("[content of the type %q cannot be read and is not shown]", prompttext.Name(prompttext.Head(c.Type, maxName)))
+		parts[i], _ = json.Marshal(map[string]any{"type": "text", "text": text, "_meta": map[string]bool{illegible: true}}) //nolint:errchkjson // texts
+		changed = true
+	}
+	if !changed {
+		return raw
+	}
+	result["content"], _ = json.Marshal(parts)  //nolint:errchkjson // all of it was decoded
+	message["result"], _ = json.Marshal(result) //nolint:errchkjson // as above
+	raw, _ = json.Marshal(message)              //nolint:errchkjson // as above
+	return append(raw, '\n')
 }
 
 func embedded(c *mcp.EmbeddedResource) string {

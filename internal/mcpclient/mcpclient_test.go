@@ -53,8 +53,18 @@ func serveMode(mode string) {
 		if json.Unmarshal(line, &m) != nil || m.ID == nil {
 			continue
 		}
+		if mode == "logs" {
+			fmt.Print(logs())
+		}
 		fmt.Println(rawAnswer(mode, m.Method, string(m.ID)))
 	}
+}
+
+// logs are lines that are no messages, the last without its end.
+func logs() string {
+	return "{\"level\":\"info\"}\n[]\n[1,{\"a\":2}]\nnull\n42\n\n{not json\n{\"jsonrpc\":\"2.0\"}\n{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{}}\n" +
+		"received {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}\n" + strings.Repeat("x", 5<<20) + "\n" +
+		`[{"jsonrpc":"2.0","method":"notifications/message"},{"level":"info"}]` + "\nstarting... "
 }
 
 // rawAnswer is what a server that is not made with the SDK says, in one line.
@@ -79,7 +89,7 @@ func rawAnswer(mode, method, id string) string {
 		case "wrong type":
 			return result(`{"content":"text"}`)
 		case "unknown content":
-			return result(`{"content":[{"type":"hologram"},{"type":"text","text":"after it"}]}`)
+			return result(unknownContent)
 		case "no content":
 			return result(`{}`)
 		case "an error":
@@ -89,6 +99,8 @@ func rawAnswer(mode, method, id string) string {
 	}
 	return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"no such method"}}`
 }
+
+const unknownContent = `{"content":[{"type":"hologram"},{"type":"text","text":"after it"},null,{"type":"image","data":7},{"type":"tool_use"}]}`
 
 func rawList(mode string) string {
 	tool := func(name, more string) string {
@@ -225,7 +237,7 @@ func TestServer(t *testing.T) {
 					Text: `{"a":"` + strings.Repeat("x", 1024-6) + "\n[the result has 2008 bytes; only the first 1024 are there]",
 				}},
 			} {
-				if got, err := s.Call(t.Context(), test.tool, json.RawMessage(test.arguments)); err != nil || got != test.want {
+				if got, err := s.Call(t.Context(), test.tool, json.RawMessage(test.arguments)); err != nil || got.Text != test.want.Text || got.IsError != test.want.IsError || got.Problems != nil {
 					t.Errorf("%s: %+v, %v", test.tool, got, err)
 				}
 			}
@@ -280,26 +292,61 @@ func TestHostileLists(t *testing.T) {
 
 // TestHostileCalls: whatever a server answers to a call, the caller learns of it in time.
 func TestHostileCalls(t *testing.T) {
-	for mode, want := range map[string]struct{ text, err string }{
-		"plain":           {"fine", ""},
-		"dies":            {"", "it ended during the call, which may have had an effect"},
-		"last words":      {"goodbye", ""},
-		"broken call":     {"", "it has not answered within 2s"},
-		"another id":      {"", "it has not answered within 2s"},
-		"wrong type":      {"", "its answer is none of the protocol"},
-		"unknown content": {"", "its answer is none of the protocol"},
-		"no content":      {"", ""},
-		"an error":        {"", "out of order"},
+	unreadable := func(kind string) string {
+		return fmt.Sprintf("[content of the type %q cannot be read and is not shown]", kind)
+	}
+	for mode, want := range map[string]struct {
+		text, err string
+		problem   string
+	}{
+		"plain":           {"fine", "", ""},
+		"logs":            {"fine", "", mcpclient.CodeNoise},
+		"dies":            {"", "it ended during the call, which may have had an effect", ""},
+		"last words":      {"goodbye", "", ""},
+		"broken call":     {"", "it has not answered within 2s", ""},
+		"another id":      {"", "it has not answered within 2s", ""},
+		"wrong type":      {"", "its answer is none of the protocol", ""},
+		"unknown content": {unreadable("hologram") + "\nafter it\n" + unreadable("") + "\n" + unreadable("image") + "\n" + unreadable("tool_use"), "", mcpclient.CodeContent},
+		"no content":      {"", "", ""},
+		"an error":        {"", "out of order", ""},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			cfg := program(t, mode)
 			cfg.Timeout = 2 * time.Second
 			s, _ := start(t, cfg)
 			r, err := s.Call(t.Context(), "fine", nil)
+			if len(r.Problems) > 0 != (want.problem != "") || want.problem != "" && r.Problems[0].Code != want.problem {
+				t.Errorf("%+v", r.Problems)
+			}
 			if r.Text != want.text || (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) {
 				t.Errorf("%+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// TestUnknownContentOfURL: an answer by HTTP keeps what can be read, too.
+func TestUnknownContentOfURL(t *testing.T) {
+	for _, kind := range []string{"application/json", "text/event-stream"} {
+		s, _ := start(t, web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var m struct {
+				ID     json.RawMessage `json:"id"`
+				Method string          `json:"method"`
+			}
+			if json.NewDecoder(r.Body).Decode(&m) != nil || m.ID == nil {
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+			w.Header().Set("Content-Type", kind)
+			before, after := "event: message\ndata: ", "\n\n"
+			if kind == "application/json" {
+				before, after = "", ""
+			}
+			_, _ = fmt.Fprint(w, before, rawAnswer("unknown content", m.Method, string(m.ID)), after)
+		})))
+		if r, err := s.Call(t.Context(), "fine", nil); err != nil || !strings.Contains(r.Text, "\nafter it\n") || len(r.Problems) != 4 {
+			t.Errorf("%s: %+v, %v", kind, r, err)
+		}
 	}
 }
 

@@ -56,6 +56,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	session *mcp.ClientSession
+	way     *way // of the session
 	listing *Listing
 }
 
@@ -119,7 +120,7 @@ func (s *Server) keep(ctx context.Context) {
 		if time.Since(began) > steadyTime {
 			pause = firstPause
 		}
-		s.put(nil, &Listing{Problems: []Problem{{CodeDown, fmt.Sprintf("%v; the next attempt is in %v", err, pause)}}})
+		s.put(nil, nil, &Listing{Problems: []Problem{{CodeDown, fmt.Sprintf("%v; the next attempt is in %v", err, pause)}}})
 		first()
 		select {
 		case <-ctx.Done():
@@ -196,21 +197,22 @@ func (s *Server) list(ctx context.Context, session *mcp.ClientSession, way *way)
 	if hello := session.InitializeResult(); hello != nil {
 		l.Instructions = hello.Instructions
 	}
-	s.put(session, l)
+	s.put(session, way, l)
 	return nil
 }
 
-func (s *Server) put(session *mcp.ClientSession, l *Listing) {
+func (s *Server) put(session *mcp.ClientSession, way *way, l *Listing) {
 	s.mu.Lock()
-	s.session, s.listing = session, l
+	s.session, s.way, s.listing = session, way, l
 	s.mu.Unlock()
 	s.changed()
 }
 
 // Result is the answer of a tool.
 type Result struct {
-	Text    string
-	IsError bool
+	Text     string
+	IsError  bool
+	Problems []Problem // what of the answer could not be read, and what came beside it
 }
 
 // ErrDown says that a call was not made, because the server is not there.
@@ -220,7 +222,7 @@ var ErrDown = errors.New("the server is not there")
 // the call, has not answered in time, or answered with an error of the protocol.
 func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessage) (Result, error) {
 	s.mu.Lock()
-	session, l := s.session, s.listing
+	session, way, l := s.session, s.way, s.listing
 	s.mu.Unlock()
 	if session == nil {
 		return Result{}, fmt.Errorf("%w: %s", ErrDown, l.Problems[0].Message)
@@ -228,6 +230,7 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
+	before := way.noise()
 	calling, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	res, err := session.CallTool(calling, &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -245,5 +248,9 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		}
 		return Result{}, fmt.Errorf("it ended during the call, which may have had an effect (%w)", err)
 	}
-	return resultOf(res, s.cfg.MaxResult), nil
+	out := resultOf(res, s.cfg.MaxResult)
+	if noise := way.noise(); noise != before {
+		out.Problems = append(out.Problems, Problem{CodeNoise, noise})
+	}
+	return out, nil
 }

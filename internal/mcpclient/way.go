@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grapnelhq/grapnel/internal/procgroup"
@@ -26,7 +27,7 @@ import (
 // Bounds of what a server sends.
 const (
 	maxMessage = 4 << 20
-	maxNoise   = 1 << 20
+	maxNoise   = 16 << 20 // between two messages
 	maxStderr  = 1 << 10
 )
 
@@ -182,12 +183,13 @@ func (t *tail) String() string {
 
 var errTooLong = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
 
-// messages passes on the lines of a program's output that are JSON objects or arrays, and counts the bytes of others.
+// messages passes on the messages in a program's output, each as a line, and counts the bytes of everything else.
 type messages struct {
 	from   *bufio.Reader
 	closer io.Closer
 	ready  []byte
 	noise  atomic.Int64
+	since  int // bytes of noise since the last message
 	fault  atomic.Pointer[error]
 }
 
@@ -198,11 +200,8 @@ func (m *messages) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if text := bytes.TrimSpace(line); len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(text) {
-			m.ready = append(bytes.Clone(text), '\n')
-			break
-		}
-		if m.noise.Add(int64(len(line))) > maxNoise {
+		m.take(line)
+		if m.since > maxNoise {
 			return 0, m.fail(fmt.Errorf("it wrote more than %d MiB that is not a message to its standard output", maxNoise>>20))
 		}
 	}
@@ -211,15 +210,55 @@ func (m *messages) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads one line, with its end.
+// take makes the messages of a line ready: one, those of a batch, or an answer behind text that lacks the end of its line.
+func (m *messages) take(line []byte) {
+	text, from := bytes.TrimSpace(line), 0
+	var list []json.RawMessage
+	if json.Unmarshal(text, &list) != nil {
+		if !json.Valid(text) {
+			from = max(0, bytes.Index(text, []byte(`{"jsonrpc"`)))
+		}
+		var raw json.RawMessage
+		for d := json.NewDecoder(bytes.NewReader(text[from:])); d.Decode(&raw) == nil; raw = nil {
+			list = append(list, raw)
+		}
+	}
+	kept := 0
+	for _, raw := range list {
+		message, err := jsonrpc.DecodeMessage(raw)
+		_, answer := message.(*jsonrpc.Response)
+		if err == nil && (answer || from == 0) { // a log may quote a request
+			m.ready = append(append(m.ready, legible(raw)...), '\n')
+			kept += len(raw)
+		}
+	}
+	if kept > 0 {
+		m.since = 0
+	}
+	if kept == 0 || len(line)-kept > len(list)+2 { // brackets and commas
+		m.skip(len(line) - kept)
+	}
+}
+
+func (m *messages) skip(n int) {
+	m.since += n
+	m.noise.Add(int64(n))
+}
+
+// line reads one line, with its end. One that is too long for a message is skipped, unless it looks like one.
 func (m *messages) line() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := m.from.ReadSlice('\n')
 		line = append(line, part...)
+		if len(line) > maxMessage {
+			if bytes.Contains(line, []byte(`"jsonrpc"`)) || m.since > maxNoise {
+				return nil, m.fail(errTooLong)
+			}
+			m.skip(len(line))
+			line = line[:0]
+		}
 		switch {
-		case len(line) > maxMessage:
-			return nil, m.fail(errTooLong)
 		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
 			return line, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
@@ -253,8 +292,41 @@ func (b *boundedHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set(name, value)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err == nil && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, maxMessage)
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	lines := &legibleBody{from: bufio.NewReaderSize(resp.Body, 64<<10), Closer: resp.Body, end: '\n'}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		lines.from, lines.end = bufio.NewReader(http.MaxBytesReader(nil, resp.Body, maxMessage)), 0 // one message, which has no NUL
+	}
+	resp.Body = lines
+	return resp, nil
+}
+
+// legibleBody makes the messages in a body legible, line by line.
+type legibleBody struct {
+	io.Closer
+
+	from  *bufio.Reader
+	end   byte
+	ready []byte
+	err   error
+}
+
+// Read implements io.Reader.
+func (l *legibleBody) Read(p []byte) (int, error) {
+	if len(l.ready) == 0 && l.err == nil {
+		var part []byte
+		for l.err = bufio.ErrBufferFull; l.err == bufio.ErrBufferFull && len(l.ready) <= 2*maxMessage; { //nolint:errorlint // it is not wrapped
+			part, l.err = l.from.ReadSlice(l.end)
+			l.ready = append(l.ready, part...)
+		}
+		data := bytes.TrimPrefix(l.ready, []byte("data:"))
+		l.ready = append(bytes.Clone(l.ready[:len(l.ready)-len(data)]), legible(data)...)
+	}
+	n := copy(p, l.ready)
+	if l.ready = l.ready[n:]; n == 0 {
+		return 0, l.err
+	}
+	return n, nil
 }

@@ -6,15 +6,20 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/toolschema"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // codeHeadingEscaped: a plugin's text held a heading that reads like a reserved section.
 const codeHeadingEscaped = "heading_escaped"
+
+// codeSchemaReduced: a tool's input schema had parts that providers refuse.
+const codeSchemaReduced = "tool_schema_reduced"
 
 // Hook is what merging must know of a subscription. It is made once, read only and safe for concurrent use; it must
 // not be copied.
@@ -158,6 +163,11 @@ func admit(row phases.Row, h *Hook, cs []phases.Contribution, dst []Entry, own o
 			out.drop(h, c, d)
 			continue
 		}
+		if bundle, ok := c.(*phases.ToolBundle); ok && len(bundle.Tools) > 0 {
+			if c = own(c); !out.offerable(h, c) {
+				continue
+			}
+		}
 		remarks := c.Head().Diagnostics
 		c = bare(c, own)
 		hash, grown, err := hashOf(*buf, c, h.Key)
@@ -267,6 +277,34 @@ func (a *Admitted) drop(h *Hook, c phases.Contribution, d Drop) {
 	})
 }
 
+// offerable gives the tools of a bundle schemas that providers accept, and drops those that cannot have one; false if no
+// tool is left.
+func (a *Admitted) offerable(h *Hook, c phases.Contribution) bool {
+	b, ok := c.(*phases.ToolBundle)
+	if !ok {
+		return true
+	}
+	kept := b.Tools[:0]
+	for _, t := range b.Tools {
+		schema, removed, err := toolschema.Normal(t.InputSchema)
+		if err != nil {
+			a.drop(h, b, Drop{Cause: phases.CodeNotAllowed, Slot: t.Name, Message: fmt.Sprintf(
+				"plugin %s: tool %q is withheld, since providers refuse its input schema: %v", h.Plugin, t.Name, err)})
+			continue
+		}
+		if len(removed) > 0 {
+			a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
+				Code: codeSchemaReduced, Severity: phases.SeverityInfo, Plugin: h.Plugin, Subscription: h.Subscription, Slot: t.Name, Visibility: h.Visibility,
+				Message: fmt.Sprintf("tool %q: providers refuse parts of its input schema, which were removed: %s", t.Name, strings.Join(removed, ", ")),
+			})
+		}
+		t.InputSchema = schema
+		kept = append(kept, t)
+	}
+	b.Tools = kept
+	return len(b.Tools) > 0
+}
+
 // guarded reports headings that would have passed for the compiler's own.
 func (a *Admitted) guarded(h *Hook, e *Entry) {
 	if e.text == nil || e.text.forged == 0 {
@@ -294,7 +332,7 @@ func (a *Admitted) pass(h *Hook, remarks []phases.Diagnostic) {
 // Omitted returns the manifest's row for a refused contribution of h.
 func (d Drop) Omitted(h *Hook) phases.Omitted {
 	id := d.ContributionID
-	if d.Kind == phases.KindPromptSection && d.Slot != "" {
+	if d.Slot != "" && (d.Kind == phases.KindPromptSection || d.Cause == phases.CodeNotAllowed) {
 		id = d.Slot
 	}
 	return phases.Omitted{ID: id, Owner: h.Plugin, Reason: string(d.Cause), Chars: d.Chars}

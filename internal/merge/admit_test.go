@@ -227,7 +227,7 @@ func TestAdmitHashesEveryKind(t *testing.T) {
 		&phases.Policy{Common: head, Key: "k", Value: json.RawMessage(`{"b":1,"a":2.50}`)},
 		&phases.PromptContext{Common: head, Content: "c\n", MaxChars: 4, SourceRefs: []phases.SourceRef{{Kind: "file"}}, Render: &no},
 		&phases.PromptSection{Common: head, SectionID: "s", Content: "é", Frame: &phases.Frame{Open: "<"}, Cut: &phases.SelfCut{Original: 2, Kept: 1}},
-		&phases.ToolBundle{Common: head, BundleID: "b", Tools: []phases.Tool{{Name: "t", InputSchema: json.RawMessage(`{"type": "object"}`)}}},
+		&phases.ToolBundle{Common: head, BundleID: "b", Tools: []phases.Tool{{Name: "t", InputSchema: json.RawMessage(`{"type": "object", "properties": {}}`)}}},
 		&phases.Decision{Common: head, Verdict: phases.VerdictAsk, Reason: "r"},
 		&phases.Rewrite{Common: head, Path: "/a", Value: json.RawMessage(`null`)},
 		&phases.Reminder{Common: head, Type: "t", Attributes: map[string]string{"b": "1", "a": "2"}, Text: "x"},

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	sdkmcp "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grapnelhq/grapnel/builtin"
@@ -187,7 +190,7 @@ func TestHostile(t *testing.T) {
 	tests := []struct{ mode, code, message string }{
 		{"crash", "mcp_server_down", "server srv: it has ended with exit status 3: no database at /nowhere; the next attempt is in"},
 		{"endless-message", "mcp_server_down", "it sent a message of more than 4 MiB"},
-		{"endless-noise", "mcp_server_down", "it wrote more than 1 MiB that is not a message"},
+		{"endless-noise", "mcp_server_down", "it wrote more than 16 MiB that is not a message"},
 		{"silent", "mcp_server_starting", "it has not answered yet"},
 		{"noise", "mcp_stdout_noise", "it writes to its standard output what is not a message (28 bytes are skipped)"},
 		{"many", "mcp_too_many_tools", "256 of them are kept"},
@@ -215,6 +218,64 @@ func TestHostile(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestOddServer: a server that logs on its output and describes its tools in ways that providers refuse is used as far as
+// it can be, and what was skipped, removed or withheld is named.
+func TestOddServer(t *testing.T) {
+	t.Parallel()
+	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output() // not a shim, which needs a PATH
+	if err != nil {
+		t.Skip("the server is a Python program, and there is no python3")
+	}
+	script, err := filepath.Abs("testdata/odd_server.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const flags = `, jsonlog, banner, brace, jsonlist, num, calllog, noschema, nullschema, emptyschema, strschema, ref, badref, remoteref, lookahead, anyof, uniname, dotname,
+		longname, nodesc, draft7, draft4, outschema, nullprops, boolprop, storm, nullcursor, progress, rich`
+	eng := engine(t, "command: ["+strings.TrimSpace(string(python))+", "+script+flags+"], hide_above: 99", "", "", runtime.Options{})
+	var begun *loop.Turn
+	var p *loop.Prompt
+	next := 0
+	poll(t, func() bool {
+		next++
+		begun, p = turn(t, eng, strconv.Itoa(next))
+		return len(p.Tools) > 0
+	})
+	schemas := map[string]string{}
+	for _, tool := range p.Tools {
+		schemas[strings.TrimPrefix(tool.Name, "srv__")] = string(tool.InputSchema)
+	}
+	const q, none = `{"properties":{"q":{"type":"string"}},"type":"object"}`, `{"properties":{},"type":"object"}`
+	want := map[string]string{
+		"search": q, "noschema": none, "nullschema": none, "emptyschema": none, "nullprops": none, "nodesc": q, "admin_users_list": q,
+		"badref": `{"properties":{"n":{}},"type":"object"}`, "remoteref": `{"properties":{"n":{}},"type":"object"}`, "boolprop": `{"properties":{"q":{}},"type":"object"}`,
+		"ref":       `{"$defs":{"node":{"properties":{"kids":{"items":{"$ref":"#/$defs/node"},"type":"array"}},"type":"object"}},"properties":{"n":{"$ref":"#/$defs/node"}},"type":"object"}`,
+		"lookahead": `{"properties":{"p":{"pattern":"^(?!root)[a-z]+$","type":"string"}},"type":"object"}`, "outschema": q,
+		"anyof":  `{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"type":"object"}`,
+		"draft7": `{"definitions":{"a":{"type":"string"}},"properties":{"q":{"type":"string"}},"type":"object"}`,
+		"draft4": `{"properties":{"q":{"exclusiveMinimum":0,"type":"integer"}},"type":"object"}`,
+	}
+	if diff := cmp.Diff(want, schemas); diff != "" {
+		t.Errorf("the tools (-want +got):\n%s", diff)
+	}
+	for code, want := range map[string]string{
+		"mcp_stdout_noise": "it writes to its standard output what is not a message", "mcp_tool_name": "1 tool is withheld for the name",
+		"mcp_tool_name_taken": "aaaa", "mcp_tool_invalid": "server srv: 1 tool is withheld, since providers refuse the input schema or the name is there twice: strschema (its type is string, and providers accept only object)",
+		"mcp_tool_schema_reduced": "badref (properties/n/$ref), remoteref (properties/n/$ref), anyof (anyOf)",
+	} {
+		if got := diagnostic(t, p, code); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q in it", code, got, want)
+		}
+	}
+	r := call(t, begun, "srv__anyof", `{"a":"x"}`)
+	if r.IsError || r.Text != "intro\n[resource file:///a.txt]\nEMBEDDED\n[an image (image/png, 3 bytes) is not shown]" {
+		t.Errorf("%+v", r)
+	}
+	if r := call(t, begun, "srv__strschema", `{}`); !r.IsError {
+		t.Errorf("a withheld tool answered: %+v", r)
 	}
 }
 

@@ -274,6 +274,9 @@ func (v *view) call(ctx context.Context, call *sdk.ToolCall) (*phases.ToolResult
 	}
 	out := sdk.Text(res.Text)
 	out.IsError = res.IsError
+	for _, p := range res.Problems {
+		out.Diagnostics = append(out.Diagnostics, problem(name, p.Code, p.Message))
+	}
 	if most := call.Budget.MaxBytes; most > 0 && len(out.Content) > most {
 		return failed(call.Tool, fmt.Sprintf("the result has %d bytes, more than an answer can have here (limits.frame)", len(out.Content))), nil
 	}

@@ -161,7 +161,11 @@ func (v *verdict) all() []*judged {
 }
 
 func (v *verdict) warn(server, code, message string) {
-	v.diagnostics = append(v.diagnostics, phases.Diagnostic{Code: code, Severity: phases.SeverityWarning, Message: "server " + server + ": " + message, SafeForUser: true})
+	v.diagnostics = append(v.diagnostics, problem(server, code, message))
+}
+
+func problem(server, code, message string) phases.Diagnostic {
+	return phases.Diagnostic{Code: code, Severity: phases.SeverityWarning, Message: "server " + server + ": " + message, SafeForUser: true}
 }
 
 // hashOf is the hash of manifests without a key, so that both can be compared.
