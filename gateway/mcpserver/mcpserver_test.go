@@ -103,7 +103,7 @@ func TestServer(t *testing.T) {
 				t.Errorf("the list may be kept for %d ms by %q", list.TTLMs, list.CacheScope)
 			}
 			got, err := json.Marshal(list.Tools)
-			want := `[{"inputSchema":{"type":"object"},"name":"bare"},{"description":"How long.","inputSchema":{"properties":{"a":{}},"type":"object"},"name":"measure"}]`
+			want := `[{"inputSchema":{"properties":{},"type":"object"},"name":"bare"},{"description":"How long.","inputSchema":{"properties":{"a":{}},"type":"object"},"name":"measure"}]`
 			if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}

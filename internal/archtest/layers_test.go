@@ -31,7 +31,7 @@ const layers = `
 	internal/suggest, internal/jsonscan < bridge, phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp;
-	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/configschema, internal/mcpclient,
+	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/configschema, internal/mcpclient, internal/skillset, internal/toolschema,
 	internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text, store/jobqueue;
 	std < tree;
 	std < internal/archtest;
@@ -53,7 +53,6 @@ const layers = `
 	phases, manifest, internal/sections, internal/text < internal/persona;
 	phases, github.com/expr-lang/expr < internal/cond;
 	phases, internal/cond < internal/plan;
-	internal/lazyregexp < internal/toolschema;
 	phases, internal/digest, internal/sections, internal/text, internal/toolschema < internal/merge;
 	phases, internal/text < internal/stats;
 	internal/text < internal/words;

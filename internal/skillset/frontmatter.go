@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -52,8 +54,7 @@ func parseSkill(raw, directory string) (header, string, *FileError) {
 	var h header
 	fields, p := parseFields(yaml)
 	if p != nil && p.mendable {
-		if mended, again := parseFields(quoted(yaml)); again == nil {
-			h.notef(p.line, CodeFrontMatter, "%s; its values were taken as texts", p.Detail)
+		if mended, again := parseFields(h.mended(yaml)); again == nil {
 			fields, p = mended, nil
 		}
 	}
@@ -64,39 +65,41 @@ func parseSkill(raw, directory string) (header, string, *FileError) {
 	return h, strings.Trim(body, "\n"), p
 }
 
-// quoted puts quotes around the plain values of a front matter's own keys. A value that goes on in indented lines becomes one line.
-func quoted(yaml string) string {
+// mended puts quotes around the values that YAML refuses or cuts, with a note for each. A value that goes on in deeper lines
+// becomes one line.
+func (h *header) mended(yaml string) string {
 	var out strings.Builder
-	key, value := "", ""
-	flush := func() {
-		if key != "" {
-			out.WriteString(key + ": '" + strings.ReplaceAll(value, "'", "''") + "'\n")
-		}
-		key = ""
-	}
-	for line := range strings.Lines(yaml) {
-		if bare := strings.TrimSpace(line); key != "" && strings.HasPrefix(line, " ") && bare != "" {
-			value += " " + bare
+	lines := strings.SplitAfter(yaml, "\n")
+	for i, end := 0, 0; i < len(lines); i = end {
+		end = i + 1
+		m := entry().FindStringSubmatch(lines[i])
+		if m == nil || strings.HasPrefix(m[2], "# ") {
+			out.WriteString(lines[i])
 			continue
 		}
-		flush()
-		before, after, found := strings.Cut(line, ":")
-		after = strings.TrimSpace(after)
-		if !found || !plainKey(before) || after == "" || strings.ContainsAny(after[:1], "\"'|>[{#") {
-			out.WriteString(line)
+		column := len(m[1]) - len(strings.TrimLeft(m[1], " -"))
+		for end < len(lines) && (strings.TrimSpace(lines[end]) == "" || len(lines[end])-len(strings.TrimLeft(lines[end], " ")) > column) {
+			end++
+		}
+		more := strings.Join(lines[i+1:end], "")
+		if _, err := parseYAML("value: " + m[2] + "\n" + more); err == nil {
+			out.WriteString(strings.Join(lines[i:end], ""))
 			continue
 		}
-		key, value = before, after
+		text := strings.Join(strings.Fields(m[2]+" "+more), " ")
+		quote := text[:1]
+		inner, quoted := strings.CutSuffix(text[1:], quote)
+		if quoted && strings.Contains(`"'`, quote) && !strings.Contains(inner, quote+" ") { // 'Don't', but not "one" and "two"
+			text = inner
+		}
+		out.WriteString(m[1] + "'" + strings.ReplaceAll(text, "'", "''") + "'" + strings.Repeat("\n", end-i))
+		h.notef(i+2, CodeFrontMatter, "YAML refuses or cuts this value without quotes; it was taken as a text")
 	}
-	flush()
 	return out.String()
 }
 
-func plainKey(key string) bool {
-	return key != "" && !strings.ContainsFunc(key, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
-	})
-}
+// entry matches what stands before the value of a key or an element, and the value.
+var entry = lazyregexp.New(`^( *(?:- +|(?:- +)?[A-Za-z0-9_-]+:[ \t]+))(\S.*)\n?$`)
 
 // split finds the front matter and what follows it.
 func split(text string) (yaml, body string, p *FileError) {
@@ -265,7 +268,7 @@ func pairs(n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-var errYAML = errors.New("it is not YAML that can be read; a text with \": \" in it, or beginning with * & ! % @ or a bracket, needs quotes")
+var errYAML = errors.New("it is not YAML that can be read; a text with \": \" or \" #\" in it, or beginning with * & ! % @, a bracket or a quotation mark, needs quotes")
 
 // parseYAML reads one document. A panic of the library becomes an error: a repository brings the text.
 func parseYAML(text string) (doc ast.Node, err error) {
@@ -295,10 +298,9 @@ func parseYAML(text string) (doc ast.Node, err error) {
 
 // vet refuses what plain YAML does without and what would make the parser work without bound.
 func vet(tokens token.Tokens) error {
-	refused := map[token.Type]string{
-		token.AnchorType: "an anchor (&)", token.AliasType: "an alias (*)", token.TagType: "a tag (!)",
-		token.DirectiveType: "a directive (%)", token.MergeKeyType: "a merge key (<<)", token.MappingKeyType: "a complex key (?)",
-		token.DocumentHeaderType: "a second document", token.DocumentEndType: "a second document",
+	refused := []token.Type{
+		token.AnchorType, token.AliasType, token.TagType, token.DirectiveType, token.MergeKeyType, token.MappingKeyType,
+		token.DocumentHeaderType, token.DocumentEndType,
 	}
 	keys, flow := 0, 0
 	for _, t := range tokens {
@@ -311,11 +313,10 @@ func vet(tokens token.Tokens) error {
 			keys++
 		default:
 		}
-		switch what := refused[t.Type]; {
-		case t.Type == token.AliasType: // most are patterns without quotes
-			return fmt.Errorf("line %d: %s: %w", t.Position.Line+1, what, errYAML)
-		case what != "":
-			return fmt.Errorf("line %d: %s, which is not accepted; a text that begins so needs quotes", t.Position.Line+1, what)
+		behind := t.Type == token.CommentType && t.Prev != nil && t.Prev.Position.Line == t.Position.Line
+		switch {
+		case slices.Contains(refused, t.Type), behind && t.Value != "" && t.Value[0] > ' ': // a #hashtag is no comment
+			return fmt.Errorf("line %d: %w", t.Position.Line+1, errYAML)
 		case flow > maxFlow:
 			return fmt.Errorf("line %d: brackets deeper than %d", t.Position.Line+1, maxFlow)
 		case keys > maxKeys:

@@ -40,6 +40,22 @@ func TestParseSkill(t *testing.T) {
 		{"no name", "---\ndescription: b\n---", "", "b", CodeName},
 		{"colon without quotes", "---\nname: a\ndescription: Use when: it's late\n---", "", "Use when: it's late", CodeFrontMatter},
 		{"colon in a folded text", "---\nname: a\ndescription: Use when:\n  it is late: now\n---", "", "Use when: it is late: now", CodeFrontMatter},
+		{"hint", "---\nname: a\ndescription: b\nargument-hint: [action] — e.g. \"list\"\n---", "", "b", CodeFrontMatter},
+		{"apostrophe", "---\nname: a\ndescription: 'Don't use it twice'\n---", "", "Don't use it twice", CodeFrontMatter},
+		{"bracket", "---\nname: a\ndescription: [beta] does a thing\n---", "", "[beta] does a thing", CodeFrontMatter},
+		{"tag", "---\nname: a\ndescription: !important rules\n---", "", "!important rules", CodeFrontMatter},
+		{"anchor", "---\nname: a\ndescription: &also this\n---", "", "&also this", CodeFrontMatter},
+		{"quoted word", "---\nname: a\ndescription: \"Quoted\" word first\n---", "", "\"Quoted\" word first", CodeFrontMatter},
+		{"two quoted words", "---\nname: a\ndescription: \"one\" and \"two\"\n---", "", "\"one\" and \"two\"", CodeFrontMatter},
+		{"hashtags", "---\nname: a\ndescription: Use #hashtags and C# code\n---", "", "Use #hashtags and C# code", CodeFrontMatter},
+		{"hashtag first", "---\nname: a\ndescription: #hashtags\n  and more\n---", "", "#hashtags and more", CodeFrontMatter},
+		{"not for models", "---\nname: a\ndescription: [b] c\ndisable-model-invocation: true\n---", "", "[b] c", CodeFrontMatter},
+		{"commented key", "---\nname: a\n#description: x\ndescription: b\n---", "", "b", ""},
+		{"at sign", "---\nname: a\ndescription: @file is read\n---", "", "@file is read", CodeFrontMatter},
+		{"brace", "---\nname: a\ndescription: {x} is set\n---", "", "{x} is set", CodeFrontMatter},
+		{"literal beside it", "---\nname: a\nhint: [x] y\ndescription: |\n  Note: one\n  [two] three\n---", "", "Note: one [two] three", CodeFrontMatter},
+		{"nested", "---\nname: a\ndescription: b\nmetadata:\n  hint: [x] y\n  more: !z\n---", "", "b", CodeFrontMatter},
+		{"elements", "---\nname: a\ndescription: b\nallowed-tools:\n- [x] y\n- *.go\n- c\n---", "", "b", CodeFrontMatter},
 		{"pattern without quotes", "---\nname: a\ndescription: b\npaths: *.go\n---", "", "b", CodeFrontMatter},
 	}
 	for _, tt := range tests {
@@ -51,7 +67,7 @@ func TestParseSkill(t *testing.T) {
 			} else if p == nil {
 				p = &FileError{}
 			}
-			if p.Code != tt.code || body != tt.body && tt.code == "" || h.description != tt.description {
+			if p.Code != tt.code || h.notForModels != (tt.name == "not for models") || body != tt.body && tt.code == "" || h.description != tt.description {
 				t.Errorf("got %+v, body %q, %+v", h, body, p)
 			}
 		})
@@ -119,8 +135,8 @@ func TestBombs(t *testing.T) {
 			}
 		})
 	}
-	if _, _, p := parseSkill("---\n"+aliases.String()+"name: a\ndescription: b\n---\n", "a"); p == nil || p.Code != CodeFrontMatter {
-		t.Errorf("the alias bomb: %+v", p)
+	if h, _, p := parseSkill("---\n"+aliases.String()+"name: a\ndescription: b\n---\n", "a"); p != nil || len(h.notes) != 9 {
+		t.Errorf("the alias bomb is not nine texts: %+v, %+v", h, p)
 	}
 }
 

@@ -73,6 +73,9 @@ func (l *linter) walk(rel string, depth int) {
 		l.skill(rel)
 		return
 	}
+	if path := misspelt(l.view, filepath.Join(l.path, rel)); path != "" {
+		l.add(Diagnostic{Code: CodeMisplaced, Severity: phases.SeverityWarning, Path: path, Detail: misspeltDetail})
+	}
 	names, err := list(l.base, rel)
 	if err != nil {
 		l.find(rel, problemOf(err), phases.SeverityError)
@@ -119,6 +122,9 @@ func (l *linter) skill(rel string) {
 		l.find(rel, problemf(CodeDuplicate, "the skill %s is there twice: see %s", s.Slug, other), phases.SeverityWarning)
 	}
 	l.slugs[key] = filepath.Base(s.Dir)
+	if above := filepath.Dir(filepath.Dir(s.Dir)); filepath.Base(above) == "skills" {
+		l.find(rel, problemf(CodeMisplaced, deepDetail), phases.SeverityWarning)
+	}
 	if n := strings.Count(s.Body, "\n") + 1; n > lintLines {
 		l.find(rel, problemf(CodeLong, "the text has %d lines", n), phases.SeverityInfo)
 	}
@@ -145,6 +151,8 @@ func (c Code) advice() (rule, remedy string) {
 		return fmt.Sprintf("description is a text of 1 to %d characters", maxDescription), "say in it what the skill does and when to use it, and move the rest into the text"
 	case CodePaths:
 		return "paths are patterns of files from the root of the source tree", "fix the patterns that are numbered, and put them in quotes"
+	case CodeMisplaced:
+		return "a skill is DIRECTORY/SKILL.md directly in a directory of skills", "rename the file, or move the skill up"
 	case CodeDuplicate:
 		return "a name occurs once in a directory of skills", "rename one of them"
 	case CodeHidden:

@@ -23,6 +23,8 @@ func TestLint(t *testing.T) {
 		"skills/.git/x/SKILL.md":         "no skill",
 		"outside/SKILL.md":               "no skill",
 		"tree/.agents/skills/a/SKILL.md": skillText("a", "", ""),
+		"deep/skills/b/skill.md":         skillText("b", "", ""),
+		"deep/skills/c/d/SKILL.md":       skillText("d", "", ""),
 		"tree/.claude/skills/b/SKILL.md": skillText("b", "", ""),
 		"tree/.claude/other/c/SKILL.md":  "no skill",
 		"skills/away":                    "-> ../outside",
@@ -36,6 +38,7 @@ func TestLint(t *testing.T) {
 	}{
 		{"skills/fine", 1, 0, false, nil},
 		{"tree", 2, 0, false, nil},
+		{"deep", 1, 0, true, []string{"warning misplaced_skill b:0", "warning misplaced_skill d:0"}},
 		{"skills/private", 1, 0, false, []string{"info model_invocation_disabled private:0"}},
 		{"skills", 7, 2, true, []string{
 			"error symlink_escape away:0",

@@ -50,6 +50,24 @@ func TestNoWorkingDirectory(t *testing.T) {
 	}
 }
 
+func TestMisplaced(t *testing.T) {
+	t.Parallel()
+	base := build(t, files{
+		".agents/skills/lower/skill.md":       skillText("lower", "", ""),
+		".agents/skills/group/deep/SKILL.md":  skillText("deep", "", ""),
+		".agents/skills/fine/SKILL.md":        skillText("fine", "", ""),
+		".agents/skills/fine/sample/SKILL.md": skillText("sample", "", ""),
+	})
+	s := Resolve(OS{}, base, project())
+	want := []string{
+		"misplaced_skill BASE/.agents/skills/group/deep/SKILL.md: a skill stands directly in a directory of skills; this one is a directory further down, where no agent looks",
+		"misplaced_skill BASE/.agents/skills/lower/skill.md: a skill's file is called SKILL.md, in capital letters; this one is not read",
+	}
+	if diff := cmp.Diff(told(s, base), want); diff != "" || len(s.Skills) != 1 {
+		t.Errorf("%q (-got +want)\n%s", slugs(s), diff)
+	}
+}
+
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{

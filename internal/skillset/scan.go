@@ -74,7 +74,8 @@ func list(base Root, rel string) ([]string, error) {
 func (r *resolver) skill(base Root, at place) {
 	file := filepath.Join(at.path(), skillFile)
 	if !r.exists(file) && !r.dangling(file) {
-		return // a directory of something else
+		r.misplaced(base, at)
+		return
 	}
 	info := r.set.seen[len(r.set.seen)-1].info
 	if len(r.set.Skills) == maxSkills {
@@ -88,6 +89,37 @@ func (r *resolver) skill(base Root, at place) {
 	if p != nil {
 		r.report(file, p)
 	}
+}
+
+// misplaced reports what looks like a skill in a directory without one: a file with another spelling, or skills further down.
+func (r *resolver) misplaced(base Root, at place) {
+	if path := misspelt(r.view, at.path()); path != "" {
+		r.report(path, problemf(CodeMisplaced, misspeltDetail))
+		return
+	}
+	names, _ := list(base, at.rel) // what cannot be read holds none
+	for _, name := range names[:min(len(names), maxBelow)] {
+		path := filepath.Join(at.path(), name, skillFile)
+		if _, err := r.view.Stat(path); err == nil {
+			r.report(path, problemf(CodeMisplaced, deepDetail))
+		}
+	}
+}
+
+const (
+	maxBelow       = 64 // directories that are looked at in one that is not a skill's
+	misspeltDetail = "a skill's file is called SKILL.md, in capital letters; this one is not read"
+	deepDetail     = "a skill stands directly in a directory of skills; this one is a directory further down, where no agent looks"
+)
+
+// misspelt returns the path of a SKILL.md with other letters; empty if there is none.
+func misspelt(view FS, directory string) string {
+	for _, name := range []string{"skill.md", "Skill.md", "SKILL.MD", "Skill.MD", "skill.MD"} {
+		if _, err := view.Stat(filepath.Join(directory, name)); err == nil {
+			return filepath.Join(directory, name)
+		}
+	}
+	return ""
 }
 
 // read reads a SKILL.md within its directory.

@@ -157,6 +157,7 @@ const (
 	CodeLong         Code = "long_text"                 // a body of more lines than the format advises; only Lint reports it
 	CodeTooMany      Code = "too_many"                  // more directories, entries or skills than are read
 	CodeBinary       Code = "binary"                    // a file that is not text
+	CodeMisplaced    Code = "misplaced_skill"           // a SKILL.md that is not looked for: by its spelling, or too deep
 	// CodeNotRegular is a fifo, socket, device or directory in a file's place, or something else in a directory's.
 	CodeNotRegular       Code = "not_regular"
 	CodeSymlinkEscape    Code = "symlink_escape"    // a link out of what may be read
