@@ -29,7 +29,7 @@ func ExampleLay() {
 	fmt.Println(called)
 	// Output:
 	// list {"properties":{},"type":"object"}
-	// memory_search {"type":"object"}
+	// memory_search {"properties":{},"type":"object"}
 	// tool_renamed
 	// memory.search
 }

@@ -182,13 +182,13 @@ func TestTools(t *testing.T) {
 	}{
 		{"nothing", "", `{"properties":{},"type":"object"}`},
 		{"no type", `{"properties":{"b":{},"a":{}}}`, `{"properties":{"a":{},"b":{}},"type":"object"}`},
-		{"numbers", `{"type":"object","maxProperties":1e1}`, `{"maxProperties":10,"type":"object"}`},
+		{"numbers", `{"type":"object","maxProperties":1e1}`, `{"maxProperties":10,"properties":{},"type":"object"}`},
 		{"another type", `{"type":"array"}`, ""},
-		{"several types", `{"type":["object","null"]}`, ""},
+		{"several types", `{"type":["object","null"]}`, `{"properties":{},"type":"object"}`},
 		{"true", `true`, ""},
-		{"null", `null`, ""},
+		{"null", `null`, `{"properties":{},"type":"object"}`},
 		{"no JSON", `{"type":`, ""},
-		{"one member twice", `{"a":{"x":1,"x":2}}`, ""},
+		{"one member twice", `{"a":{"x":1,"x":2}}`, `{"a":{"x":2},"properties":{},"type":"object"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

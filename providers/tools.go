@@ -1,10 +1,8 @@
 package providers
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/toolschema"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -72,26 +71,13 @@ func (l *Layout) fewer(tools []phases.Tool) []phases.Tool {
 	return kept
 }
 
-// define fills in the schema and the text. A missing schema means no arguments, a missing type "object".
+// define fills in the schema, as all providers accept it, and the text.
 func (t *Tool) define(raw json.RawMessage) error {
-	schema := map[string]json.RawMessage{"properties": json.RawMessage(`{}`)}
-	if len(raw) > 0 {
-		schema = nil
-		if err := json.Unmarshal(raw, &schema); err != nil {
-			return err
-		}
+	schema, _, err := toolschema.Normal(raw) // what it removes is reported when a plugin's tool is admitted
+	if err != nil {
+		return err
 	}
-	object := json.RawMessage(`"object"`)
-	switch kind := schema["type"]; {
-	case schema == nil:
-		return errors.New("want an object, got null")
-	case kind == nil:
-		schema["type"] = object
-	case !bytes.Equal(kind, object):
-		return fmt.Errorf("want type object, got %s", kind)
-	}
-	var err error
-	if t.Schema, err = canonical(schema); err != nil {
+	if t.Schema, err = digest.JSON(nil, schema); err != nil {
 		return err
 	}
 	text, err := canonical(map[string]any{"name": t.Name, "description": t.Description, "input_schema": t.Schema})

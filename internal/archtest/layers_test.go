@@ -53,6 +53,7 @@ const layers = `
 	phases, manifest, internal/sections, internal/text < internal/persona;
 	phases, github.com/expr-lang/expr < internal/cond;
 	phases, internal/cond < internal/plan;
+	phases < internal/toolschema;
 	phases, internal/digest, internal/sections, internal/text, internal/toolschema < internal/merge;
 	phases, internal/text < internal/stats;
 	internal/text < internal/words;
@@ -83,7 +84,7 @@ const layers = `
 	golang.org/x/sys < internal/proc;
 
 	phases, github.com/google/jsonschema-go < internal/configschema;
-	phases, internal/configschema, internal/proc, internal/wire, github.com/google/jsonschema-go < internal/conformance;
+	phases, internal/configschema, internal/proc, internal/toolschema, internal/wire < internal/conformance;
 
 	# Calls that may hang, and the plugins that run.
 	phases < internal/bounded;
@@ -145,7 +146,7 @@ const layers = `
 	phases, github.com/modelcontextprotocol/go-sdk < gateway/mcpserver;
 	gateway/web, gateway/mcpserver < gateway;
 	phases, manifest, github.com/tiktoken-go/tokenizer < history;
-	phases, manifest, compiler, history, internal/digest < providers;
+	phases, manifest, compiler, history, internal/digest, internal/toolschema < providers;
 	phases, manifest, history, providers, compiler,
 	github.com/anthropics/anthropic-sdk-go < providers/anthropic;
 	phases, history, providers, compiler,

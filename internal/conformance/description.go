@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/grapnelhq/grapnel/internal/configschema"
+	"github.com/grapnelhq/grapnel/internal/toolschema"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -97,16 +96,12 @@ func toolSchemas(t *trial) error {
 	}
 	for i := range t.configured.Tools {
 		tool := &t.configured.Tools[i]
-		if len(tool.InputSchema) == 0 {
-			continue
-		}
-		var s jsonschema.Schema
-		err := json.Unmarshal(tool.InputSchema, &s)
-		if err == nil {
-			_, err = s.Resolve(nil)
+		_, removed, err := toolschema.Normal(tool.InputSchema)
+		if err == nil && len(removed) > 0 {
+			err = fmt.Errorf("it has parts that providers refuse: %s", strings.Join(removed, ", "))
 		}
 		if err != nil {
-			return fmt.Errorf("the tool %q: input_schema_json is not a JSON Schema: %w", tool.Name, err)
+			return fmt.Errorf("the tool %q: input_schema_json is not a schema that models' providers accept: %w", tool.Name, err)
 		}
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/toolschema"
 	"github.com/grapnelhq/grapnel/phases"
@@ -105,9 +104,6 @@ func (l *lister) add(t *mcp.Tool) {
 
 func (l *lister) check(t *mcp.Tool) {
 	raw, err := json.Marshal(t.InputSchema)
-	if err == nil {
-		err = jsonscan.Check(raw, phases.MaxJSONDepth)
-	}
 	description := prompttext.Clean(t.Description)
 	size := len(raw) + len(description)
 	if len(raw) > maxSchema || len(description) > maxDescription || l.bytes+size > maxAll {

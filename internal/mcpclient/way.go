@@ -119,7 +119,8 @@ func startProgram(cfg *Config) (*program, error) {
 		_ = out.Close() // nobody reads it
 		return nil, fmt.Errorf("it cannot be started: %w (the plugin's PATH and grants count: env, read)", err)
 	}
-	p.in, p.out = in, &messages{from: bufio.NewReaderSize(out, 64<<10), closer: out}
+	p.in, p.out = in, &messages{from: bufio.NewReaderSize(out, 64<<10), closer: out, end: '\n'}
+	p.out.take = p.out.output
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.exited)
@@ -183,10 +184,12 @@ func (t *tail) String() string {
 
 var errTooLong = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
 
-// messages passes on the messages in a program's output, each as a line, and counts the bytes of everything else.
+// messages passes on what take makes ready of each line that it reads, and counts the bytes of what is skipped.
 type messages struct {
 	from   *bufio.Reader
 	closer io.Closer
+	end    byte // of a line
+	take   func(line []byte)
 	ready  []byte
 	noise  atomic.Int64
 	since  int // bytes of noise since the last message
@@ -210,8 +213,8 @@ func (m *messages) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// take makes the messages of a line ready: one, those of a batch, or an answer behind text that lacks the end of its line.
-func (m *messages) take(line []byte) {
+// output is take of a program's output. It makes the messages of a line ready: one, those of a batch, or an answer behind text that lacks the end of its line.
+func (m *messages) output(line []byte) {
 	text, from := bytes.TrimSpace(line), 0
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) != nil {
@@ -249,7 +252,7 @@ func (m *messages) skip(n int) {
 func (m *messages) line() ([]byte, error) {
 	var line []byte
 	for {
-		part, err := m.from.ReadSlice('\n')
+		part, err := m.from.ReadSlice(m.end)
 		line = append(line, part...)
 		if len(line) > maxMessage {
 			if bytes.Contains(line, []byte(`"jsonrpc"`)) || m.since > maxNoise {
@@ -295,38 +298,14 @@ func (b *boundedHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := &legibleBody{from: bufio.NewReaderSize(resp.Body, 64<<10), Closer: resp.Body, end: '\n'}
+	body := &messages{closer: resp.Body, from: bufio.NewReaderSize(resp.Body, 64<<10), end: '\n'}
+	body.take = func(line []byte) {
+		data := bytes.TrimPrefix(line, []byte("data:"))
+		body.ready = append(append(body.ready, line[:len(line)-len(data)]...), legible(data)...)
+	}
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		lines.from, lines.end = bufio.NewReader(http.MaxBytesReader(nil, resp.Body, maxMessage)), 0 // one message, which has no NUL
+		body.end = 0 // one message of several lines
 	}
-	resp.Body = lines
+	resp.Body = body
 	return resp, nil
-}
-
-// legibleBody makes the messages in a body legible, line by line.
-type legibleBody struct {
-	io.Closer
-
-	from  *bufio.Reader
-	end   byte
-	ready []byte
-	err   error
-}
-
-// Read implements io.Reader.
-func (l *legibleBody) Read(p []byte) (int, error) {
-	if len(l.ready) == 0 && l.err == nil {
-		var part []byte
-		for l.err = bufio.ErrBufferFull; l.err == bufio.ErrBufferFull && len(l.ready) <= 2*maxMessage; { //nolint:errorlint // it is not wrapped
-			part, l.err = l.from.ReadSlice(l.end)
-			l.ready = append(l.ready, part...)
-		}
-		data := bytes.TrimPrefix(l.ready, []byte("data:"))
-		l.ready = append(bytes.Clone(l.ready[:len(l.ready)-len(data)]), legible(data)...)
-	}
-	n := copy(p, l.ready)
-	if l.ready = l.ready[n:]; n == 0 {
-		return 0, l.err
-	}
-	return n, nil
 }

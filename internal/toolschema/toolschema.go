@@ -12,29 +12,29 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 type object = map[string]any
 
-// keywords says what the values of keywords are, by the meta-schema of draft 2020-12, which Anthropic checks.
+// keywords are those whose values have to be of one kind, by the meta-schema of draft 2020-12, which Anthropic checks.
 //
 //nolint:gochecknoglobals // immutable table
 var keywords = map[string]string{
 	"items": "schema", "additionalProperties": "schema", "not": "schema", "contains": "schema", "propertyNames": "schema", "if": "schema",
 	"then": "schema", "else": "schema", "unevaluatedItems": "schema", "unevaluatedProperties": "schema", "additionalItems": "schema",
 	"properties": "schemas", "patternProperties": "schemas", "$defs": "schemas", "definitions": "schemas", "dependentSchemas": "schemas",
-	"anyOf": "list of schemas", "oneOf": "list of schemas", "allOf": "list of schemas", "prefixItems": "list of schemas",
-	"enum": "list", "examples": "list", "uniqueItems": "flag", "deprecated": "flag", "readOnly": "flag", "writeOnly": "flag",
+	"anyOf": "choices", "oneOf": "choices", "allOf": "choices", "prefixItems": "choices", "enum": "list", "examples": "list",
+	"uniqueItems": "flag", "deprecated": "flag", "readOnly": "flag", "writeOnly": "flag", "type": "type", "required": "names", "$ref": "reference",
 	"title": "text", "description": "text", "pattern": "text", "format": "text", "$comment": "text", "$id": "text", "$anchor": "text",
 	"minimum": "number", "maximum": "number", "exclusiveMinimum": "number", "exclusiveMaximum": "number", "multipleOf": "number",
 	"minLength": "number", "maxLength": "number", "minItems": "number", "maxItems": "number", "minProperties": "number", "maxProperties": "number",
-	"minContains": "number", "maxContains": "number", "type": "type", "required": "names", "$ref": "reference",
 }
 
 // maxReferences is how many references may lead to one schema.
@@ -46,22 +46,24 @@ var argumentName = lazyregexp.New(`^[a-zA-Z0-9_.-]{1,64}$`)
 // Normal returns raw as a schema of the type object with properties, and the places of what it had to remove. No schema
 // takes no arguments. An error says why the tool cannot be offered.
 func Normal(raw json.RawMessage) (schema json.RawMessage, removed []string, err error) {
-	root := object{}
+	n := &normaliser{}
 	if len(raw) > 0 {
+		if err := jsonscan.Check(raw, phases.MaxJSONDepth); err != nil {
+			return nil, nil, err
+		}
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.UseNumber() // large numbers keep their digits
-		if d.Decode(&root) != nil {
+		if d.Decode(&n.root) != nil {
 			return nil, nil, errors.New("it is not a JSON object")
 		}
 	}
-	if root == nil { // null
-		root = object{}
+	if n.root == nil {
+		n.root = object{}
 	}
-	n := &normaliser{root: root}
 	if err := n.top(); err != nil {
 		return nil, nil, err
 	}
-	schema, err = json.Marshal(root)
+	schema, err = json.Marshal(n.root)
 	slices.Sort(n.removed)
 	return schema, slices.Compact(n.removed), err
 }
@@ -80,21 +82,11 @@ func (n *normaliser) remove(s object, at, key string) {
 
 // top mends the root and all schemas in it.
 func (n *normaliser) top() error {
-	if n.root["$ref"] != nil {
-		target, ok := n.resolve(n.root).(object)
-		if !ok {
-			return errors.New("its $ref leads nowhere")
-		}
-		delete(n.root, "$ref")
-		own := maps.Clone(n.root)
-		maps.Copy(n.root, target)
-		maps.Copy(n.root, own)
-	}
-	if !takesObjects(n.root) {
+	switch {
+	case !takesObjects(n.root):
 		return fmt.Errorf("its type is %.40v, and providers accept only object", n.root["type"])
-	}
-	if !n.flatten("", n.root) {
-		return errors.New("none of the schemas that it chooses between is of the type object")
+	case !n.flatten("", n.root):
+		return errors.New("its $ref leads nowhere, or none of the schemas that it chooses between is of the type object")
 	}
 	for _, key := range []string{"enum", "const", "not"} {
 		n.remove(n.root, "", key)
@@ -103,14 +95,12 @@ func (n *normaliser) top() error {
 	delete(n.root, "$id")
 	n.schema("", n.root)
 	n.root["type"] = "object"
-	all, _ := n.root["properties"].(object)
-	if all == nil {
-		n.root["properties"] = object{}
-	}
+	all := in(n.root, "properties")
+	n.root["properties"] = all
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		switch required := texts(n.root["required"]); {
+		switch {
 		case argumentName().MatchString(name):
-		case slices.Contains(required, any(name)):
+		case slices.Contains(texts(n.root["required"]), any(name)):
 			return fmt.Errorf("it requires the argument %.80q, and Anthropic accepts names of 1 to 64 letters, digits and _ . -", name)
 		default:
 			n.remove(all, "properties", name)
@@ -124,11 +114,31 @@ func takesObjects(s object) bool {
 	return s["type"] == nil || s["type"] == "object" || slices.Contains(kinds, any("object"))
 }
 
-// flatten replaces choices between schemas by the properties of all of them, of which only allOf may require some; false if
-// no choice takes objects.
+// in returns the object that is a keyword's value, or an empty one.
+func in(s object, key string) object {
+	if v, _ := s[key].(object); v != nil {
+		return v
+	}
+	return object{}
+}
+
+// flatten replaces a reference and choices between schemas by the properties of all of them. Choices of anyOf and oneOf no
+// longer require any. It returns false if none of the choices takes objects.
 func (n *normaliser) flatten(at string, s object) bool {
-	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+	values := map[string][]any{} // of properties
+	widen := func(from object) {
+		for name, p := range in(from, "properties") {
+			if !slices.ContainsFunc(values[name], func(had any) bool { return reflect.DeepEqual(had, p) }) {
+				values[name] = append(values[name], p)
+			}
+		}
+	}
+	widen(s)
+	for _, key := range []string{"$ref", "allOf", "anyOf", "oneOf"} {
 		choices, _ := s[key].([]any)
+		if key == "$ref" && s[key] != nil {
+			choices = []any{object{key: s[key]}}
+		}
 		n.remove(s, at, key) // before a choice that refers to s
 		taken := len(choices) == 0
 		for _, choice := range choices {
@@ -137,8 +147,8 @@ func (n *normaliser) flatten(at string, s object) bool {
 				continue
 			}
 			taken = true
-			n.widen(s, c["properties"])
-			if names := texts(c["required"]); key == "allOf" && len(names) > 0 {
+			widen(c)
+			if names := texts(c["required"]); len(names) > 0 && (key == "$ref" || key == "allOf") {
 				s["required"] = append(texts(s["required"]), names...)
 			}
 		}
@@ -146,30 +156,16 @@ func (n *normaliser) flatten(at string, s object) bool {
 			return false
 		}
 	}
-	return true
-}
-
-// widen adds properties to a schema. One that is there already takes the values of both.
-func (n *normaliser) widen(s object, more any) {
-	all, _ := s["properties"].(object)
-	if all = maps.Clone(all); all == nil {
-		all = object{}
-	}
-	added, _ := more.(object)
-	for name, p := range added {
-		had, _ := all[name].(object)
-		either, _ := had["anyOf"].([]any)
-		switch {
-		case had == nil:
-			all[name] = p
-		case reflect.DeepEqual(any(had), p), slices.ContainsFunc(either, func(v any) bool { return reflect.DeepEqual(v, p) }):
-		case either != nil && len(had) == 1:
-			all[name] = object{"anyOf": append(slices.Clip(either), p)}
-		default:
-			all[name] = object{"anyOf": []any{had, p}}
+	all := maps.Clone(in(s, "properties"))
+	for name, list := range values {
+		if all[name] = list[0]; len(list) > 1 {
+			all[name] = object{"anyOf": list}
 		}
 	}
-	s["properties"] = all
+	if len(values) > 0 {
+		s["properties"] = all
+	}
+	return true
 }
 
 // resolve follows references within the root; nil if they lead elsewhere, nowhere or in a cycle.
@@ -180,7 +176,6 @@ func (n *normaliser) resolve(v any) any {
 			return v
 		}
 		ref, _ := s["$ref"].(string)
-		ref, _ = url.PathUnescape(ref)
 		parts := strings.Split(ref, "/")
 		if v = n.root; parts[0] != "#" {
 			return nil
@@ -219,18 +214,16 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 	all, isObject := s[key].(object)
 	switch kind {
 	case "schema":
-		if _, ok = s[key].(bool); ok && key != "items" {
-			return true
-		}
-		if ok = ok || isObject || key == "items" && list != nil; ok {
-			s[key] = n.sub(at, s[key])
+		_, ok = s[key].(bool)
+		if isObject || key == "items" && (ok || list != nil) {
+			s[key], ok = n.sub(at, s[key]), true
 		}
 	case "schemas":
 		for name := range all {
 			all[name] = n.sub(at+"/"+name, all[name])
 		}
 		return isObject
-	case "list of schemas":
+	case "choices":
 		for i := range list {
 			list[i] = n.sub(at, list[i])
 		}
@@ -250,7 +243,17 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 		known := []any{"object", "array", "string", "number", "integer", "boolean", "null"}
 		return len(list) > 0 && !slices.ContainsFunc(list, func(kind any) bool { return !slices.Contains(known, kind) })
 	case "names":
-		return n.required(s)
+		names := texts(list)
+		for _, name := range names { // Gemini wants a property for each
+			properties := in(s, "properties")
+			if text, _ := name.(string); properties[text] == nil {
+				properties[text], s["properties"] = object{}, properties
+			}
+		}
+		if len(names) > 0 {
+			s[key] = names
+		}
+		return list != nil && len(names) >= min(1, len(list))
 	case "reference":
 		return n.resolve(s) != nil
 	}
@@ -263,35 +266,14 @@ func (n *normaliser) sub(at string, v any) any {
 		v = object{"anyOf": tuple}
 	}
 	s, ok := v.(object)
+	if !ok && v != true && v != nil {
+		n.removed = append(n.removed, strings.TrimPrefix(at, "/"))
+	}
 	if !ok {
-		if v != true && v != nil {
-			n.removed = append(n.removed, strings.TrimPrefix(at, "/"))
-		}
 		return object{}
 	}
 	n.schema(at, s)
 	return s
-}
-
-// required gives each required name a property, which Gemini wants; false if there is no list of names.
-func (n *normaliser) required(s object) bool {
-	list, ok := s["required"].([]any)
-	names := texts(list)
-	if len(names) == 0 {
-		return ok && len(list) == 0
-	}
-	all, _ := s["properties"].(object)
-	if all == nil {
-		all = object{}
-		s["properties"] = all
-	}
-	for _, name := range names {
-		if text, _ := name.(string); all[text] == nil {
-			all[text] = object{}
-		}
-	}
-	s["required"] = names
-	return true
 }
 
 // texts returns the texts of a list, each once.
