@@ -191,7 +191,7 @@ func resultOf(res *mcp.CallToolResult, most int) (out Result) {
 		}
 		switch c := c.(type) {
 		case *mcp.TextContent:
-			if b.WriteString(c.Text); c.Meta[illegible] == true {
+			if b.WriteString(c.Text); c.Meta[illegible] != nil {
 				out.Problems = append(out.Problems, Problem{CodeContent, c.Text})
 			}
 		case *mcp.ImageContent:

@@ -70,8 +70,7 @@ func parseSkill(raw, directory string) (header, string, *FileError) {
 func (h *header) mended(yaml string) string {
 	var out strings.Builder
 	lines := strings.SplitAfter(yaml, "\n")
-	for i, end := 0, 0; i < len(lines); i = end {
-		end = i + 1
+	for i, end := 0, 1; i < len(lines); i, end = end, end+1 {
 		m := entry().FindStringSubmatch(lines[i])
 		if m == nil || strings.HasPrefix(m[2], "# ") {
 			out.WriteString(lines[i])
@@ -89,7 +88,7 @@ func (h *header) mended(yaml string) string {
 		text := strings.Join(strings.Fields(m[2]+" "+more), " ")
 		quote := text[:1]
 		inner, quoted := strings.CutSuffix(text[1:], quote)
-		if quoted && strings.Contains(`"'`, quote) && !strings.Contains(inner, quote+" ") { // 'Don't', but not "one" and "two"
+		if quoted && (quote == "'" || quote == `"`) && !strings.Contains(inner, quote+" ") { // 'Don't', but not "one" and "two"
 			text = inner
 		}
 		out.WriteString(m[1] + "'" + strings.ReplaceAll(text, "'", "''") + "'" + strings.Repeat("\n", end-i))

@@ -31,10 +31,10 @@ var keywords = map[string]string{
 	"then": "schema", "else": "schema", "unevaluatedItems": "schema", "unevaluatedProperties": "schema", "additionalItems": "schema",
 	"properties": "schemas", "patternProperties": "schemas", "$defs": "schemas", "definitions": "schemas", "dependentSchemas": "schemas",
 	"anyOf": "choices", "oneOf": "choices", "allOf": "choices", "prefixItems": "choices", "enum": "list", "examples": "list",
-	"uniqueItems": "flag", "deprecated": "flag", "readOnly": "flag", "writeOnly": "flag", "type": "type", "required": "names", "$ref": "reference",
-	"title": "text", "description": "text", "pattern": "text", "format": "text", "$comment": "text", "$id": "text", "$anchor": "text",
-	"minimum": "number", "maximum": "number", "exclusiveMinimum": "number", "exclusiveMaximum": "number", "multipleOf": "number",
-	"minLength": "number", "maxLength": "number", "minItems": "number", "maxItems": "number", "minProperties": "number", "maxProperties": "number",
+	"uniqueItems": "bool", "deprecated": "bool", "readOnly": "bool", "writeOnly": "bool", "type": "type", "required": "names", "$ref": "reference",
+	"title": "string", "description": "string", "pattern": "string", "format": "string", "$comment": "string", "$id": "string", "$anchor": "string",
+	"minimum": "json.Number", "maximum": "json.Number", "exclusiveMinimum": "json.Number", "exclusiveMaximum": "json.Number", "multipleOf": "json.Number",
+	"minLength": "json.Number", "maxLength": "json.Number", "minItems": "json.Number", "maxItems": "json.Number", "minProperties": "json.Number", "maxProperties": "json.Number",
 }
 
 // maxReferences is how many references may lead to one schema.
@@ -95,7 +95,7 @@ func (n *normaliser) top() error {
 	delete(n.root, "$id")
 	n.schema("", n.root)
 	n.root["type"] = "object"
-	all := in(n.root, "properties")
+	all := properties(n.root)
 	n.root["properties"] = all
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		switch {
@@ -114,10 +114,10 @@ func takesObjects(s object) bool {
 	return s["type"] == nil || s["type"] == "object" || slices.Contains(kinds, any("object"))
 }
 
-// in returns the object that is a keyword's value, or an empty one.
-func in(s object, key string) object {
-	if v, _ := s[key].(object); v != nil {
-		return v
+// properties returns the properties of a schema, which may be none.
+func properties(s object) object {
+	if all, _ := s["properties"].(object); all != nil {
+		return all
 	}
 	return object{}
 }
@@ -127,7 +127,7 @@ func in(s object, key string) object {
 func (n *normaliser) flatten(at string, s object) bool {
 	values := map[string][]any{} // of properties
 	widen := func(from object) {
-		for name, p := range in(from, "properties") {
+		for name, p := range properties(from) {
 			if !slices.ContainsFunc(values[name], func(had any) bool { return reflect.DeepEqual(had, p) }) {
 				values[name] = append(values[name], p)
 			}
@@ -156,7 +156,7 @@ func (n *normaliser) flatten(at string, s object) bool {
 			return false
 		}
 	}
-	all := maps.Clone(in(s, "properties"))
+	all := maps.Clone(properties(s))
 	for name, list := range values {
 		if all[name] = list[0]; len(list) > 1 {
 			all[name] = object{"anyOf": list}
@@ -230,24 +230,18 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 		return len(list) > 0
 	case "list":
 		return len(list) > 0
-	case "flag":
-		_, ok = s[key].(bool)
-	case "text":
-		_, ok = s[key].(string)
-	case "number":
-		_, ok = s[key].(json.Number)
 	case "type":
 		if list == nil {
 			list = []any{s[key]}
 		}
-		known := []any{"object", "array", "string", "number", "integer", "boolean", "null"}
+		known := []any{"object", "array", "string", "json.Number", "integer", "boolean", "null"}
 		return len(list) > 0 && !slices.ContainsFunc(list, func(kind any) bool { return !slices.Contains(known, kind) })
 	case "names":
 		names := texts(list)
 		for _, name := range names { // Gemini wants a property for each
-			properties := in(s, "properties")
-			if text, _ := name.(string); properties[text] == nil {
-				properties[text], s["properties"] = object{}, properties
+			all := properties(s)
+			if text, _ := name.(string); all[text] == nil {
+				all[text], s["properties"] = object{}, all
 			}
 		}
 		if len(names) > 0 {
@@ -256,6 +250,8 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 		return list != nil && len(names) >= min(1, len(list))
 	case "reference":
 		return n.resolve(s) != nil
+	default: // a type of Go
+		return fmt.Sprintf("%T", s[key]) == kind
 	}
 	return ok
 }
@@ -265,15 +261,14 @@ func (n *normaliser) sub(at string, v any) any {
 	if tuple, ok := v.([]any); ok { // items, by earlier drafts
 		v = object{"anyOf": tuple}
 	}
-	s, ok := v.(object)
-	if !ok && v != true && v != nil {
+	if s, ok := v.(object); ok {
+		n.schema(at, s)
+		return s
+	}
+	if yes, _ := v.(bool); !yes && v != nil {
 		n.removed = append(n.removed, strings.TrimPrefix(at, "/"))
 	}
-	if !ok {
-		return object{}
-	}
-	n.schema(at, s)
-	return s
+	return object{}
 }
 
 // texts returns the texts of a list, each once.

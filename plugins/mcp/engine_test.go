@@ -225,7 +225,7 @@ func TestHostile(t *testing.T) {
 // it can be, and what was skipped, removed or withheld is named.
 func TestOddServer(t *testing.T) {
 	t.Parallel()
-	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output() // not a shim, which needs a PATH
+	python, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output() // not a shim, which needs a PATH
 	if err != nil {
 		t.Skip("the server is a Python program, and there is no python3")
 	}
