@@ -168,10 +168,10 @@ func Tools(n int) string {
 	return fmt.Sprintf("%d tools are", n)
 }
 
-// First lists the first three names.
+// First lists the first ten names.
 func First(names []string) string {
-	if n := len(names) - 3; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n)
+	if n := len(names) - 10; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), n)
 	}
 	return strings.Join(names, ", ")
 }
