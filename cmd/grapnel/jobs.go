@@ -25,11 +25,7 @@ import (
 // withJobs works on the store of serve if none is named.
 func (a *app) withJobs(ctx context.Context, o store.Options, work func(r *jobqueue.Records, name string) error) error {
 	return a.withStoreOr(ctx, o, serveStore, func(s *openedStore) error {
-		r, err := jobqueue.Look(ctx, s.DB(), jobqueue.Options{})
-		if err != nil {
-			return err
-		}
-		return work(r, s.ref.name)
+		return work(jobqueue.Look(s.DB()), s.ref.name)
 	})
 }
 

@@ -38,7 +38,7 @@ func deadJobs(t *testing.T, n int) (dsn string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	q, err := jobqueue.Open(t.Context(), s.DB(), jobqueue.Options{})
+	q, err := jobqueue.Open(s.DB(), jobqueue.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +76,7 @@ func countJobs(t *testing.T, dsn string) jobs.Counts {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	r, err := jobqueue.Look(t.Context(), s.DB(), jobqueue.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := r.Counts(t.Context())
+	c, err := jobqueue.Look(s.DB()).Counts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var errJobsQueued = errors.New("all jobs are where they are to be")
 // phase of a hook. The first job has the id 1.
 func cmdQueue(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, s := context.Background(), openLog(ts, args[0])
-	q, err := jobqueue.Open(ctx, s.DB(), jobqueue.Options{})
+	q, err := jobqueue.Open(s.DB(), jobqueue.Options{})
 	ts.Check(err)
 	causes := map[string]phases.Cause{}
 	var waiting []jobs.Job

@@ -119,9 +119,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err := checkStore(s.ref); err != nil { // somebody may have been quicker
 		return err
 	}
-	opening, cancel := context.WithTimeoutCause(ctx, openTime, errNoAnswer)
-	defer cancel()
-	if s.queue, err = jobqueue.Open(opening, s.store.DB(), jobqueue.Options{Logger: s.logger}); err != nil {
+	if s.queue, err = jobqueue.Open(s.store.DB(), jobqueue.Options{Logger: s.logger}); err != nil {
 		return storeError(err)
 	}
 	defer func() { err = firstOf(err, s.queue.Close()) }()
@@ -236,7 +234,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine, countTokens func(strin
 			Workspaces: kept.Workspaces, Log: s.store, CountTokens: countTokens,
 			ContextTokens: kept.ContextTokens, ReserveTokens: kept.ReserveTokens, MaxEntries: kept.MaxEntries,
 		},
-		Jobs: servedJobs{s.store}, Memories: servedMemories{a}, Events: &s.events,
+		Jobs: servedJobs{jobqueue.Look(s.store.DB())}, Memories: servedMemories{a}, Events: &s.events,
 		Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 		Limits: gateway.Limits{Drain: drainTime},
 		Probe:  s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: s.logger,

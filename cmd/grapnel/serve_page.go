@@ -8,39 +8,20 @@ import (
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
-	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
 // servedJobs is the queue of a store for the gateway's methods.
-type servedJobs struct{ store *store.Store }
+type servedJobs struct{ *jobqueue.Records }
 
 var _ gateway.Jobs = servedJobs{}
 
-func (s servedJobs) records(ctx context.Context) (*jobqueue.Records, error) {
-	return jobqueue.Look(ctx, s.store.DB(), jobqueue.Options{})
-}
-
-// Counts implements gateway.Jobs.
-func (s servedJobs) Counts(ctx context.Context) (jobs.Counts, error) {
-	r, err := s.records(ctx)
-	if err != nil {
-		return jobs.Counts{}, err
-	}
-	return r.Counts(ctx)
-}
-
 // List implements gateway.Jobs.
 func (s servedJobs) List(ctx context.Context, state string, after int64, limit int) ([]gateway.Job, error) {
-	r, err := s.records(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var list []gateway.Job
 	f := jobqueue.Filter{Dead: state == string(jobqueue.StateDead), After: after, Limit: limit}
 	for len(list) < limit {
-		page, err := r.List(ctx, f)
+		page, err := s.Records.List(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -55,24 +36,6 @@ func (s servedJobs) List(ctx context.Context, state string, after int64, limit i
 		}
 	}
 	return list, nil
-}
-
-// Retry implements gateway.Jobs.
-func (s servedJobs) Retry(ctx context.Context, ids ...int64) ([]int64, error) {
-	r, err := s.records(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return r.Retry(ctx, ids...)
-}
-
-// Remove implements gateway.Jobs.
-func (s servedJobs) Remove(ctx context.Context, ids ...int64) ([]int64, error) {
-	r, err := s.records(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return r.Remove(ctx, ids...)
 }
 
 // servedMemories opens the memory plugin's database for each call: the plugin is another process, and the configuration

@@ -110,7 +110,7 @@ func TestDeadJobs(t *testing.T) {
 	p.do(t, chromedp.Click("//button[contains(., 'Retry 1')]"))
 	p.await(t, "document.querySelectorAll('main tbody tr').length === 1")
 	g.awaitCall(t, "jobs/list", object{}, func(r object) bool { list, _ := r["jobs"].([]any); return len(list) == 0 })
-	if n := rows(t, dsn, "river_job WHERE id = ? AND state <> 'completed'", ids["one"]); n != 0 {
+	if n := rows(t, dsn, "jobs WHERE id = ? AND state <> 'done'", ids["one"]); n != 0 {
 		t.Errorf("the job that was retried is not done")
 	}
 
@@ -118,7 +118,7 @@ func TestDeadJobs(t *testing.T) {
 	p.do(t, chromedp.Click("//button[contains(., 'Remove 1')]"), chromedp.Click("//dialog//button[contains(., 'Remove')]"))
 	p.wants(t, "No job is dead")
 	p.awaitFocus(t, "h1") // the buttons are gone
-	if n := rows(t, dsn, "river_job WHERE id = ?", ids["two"]); n != 0 {
+	if n := rows(t, dsn, "jobs WHERE id = ?", ids["two"]); n != 0 {
 		t.Errorf("the job that was removed is still there")
 	}
 }

@@ -112,7 +112,7 @@ const layers = `
 	phases, manifest, translog, internal/digest, internal/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
 	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
 	internal/schema, internal/sqldb, go.uber.org/goleak < internal/storetest;
-	phases, jobs, internal/sqldb, github.com/jackc/pgx/v5, github.com/riverqueue/river < store/jobqueue;
+	phases, jobs, internal/sqldb < store/jobqueue;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
 	phases, jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,

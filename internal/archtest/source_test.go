@@ -156,6 +156,8 @@ var goroutineOwners = []string{
 	"runtime", "internal/pool", "internal/bounded", "internal/background", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
 	// The system tells of changed files when it likes, and somebody has to listen.
 	"internal/agentsdoc/watch",
+	// Each job runs in one.
+	"store/jobqueue",
 	// Each server is kept connected by one; one waits for its program, one for its session.
 	"internal/mcpclient",
 	// One listens to the database, one reads what changed, one thins, while it serves.

@@ -101,7 +101,7 @@ func TestBeginWithoutLease(t *testing.T) {
 		begun := make(chan error, 1)
 		serveAttempts(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 			if a.Number == 1 {
-				execute(t, dsn, "UPDATE {job} SET attempt = 2") //nolint:contextcheck // of the test
+				execute(t, dsn, "UPDATE jobs SET attempt = 2") //nolint:contextcheck // of the test
 				begun <- a.Begin(ctx)
 			}
 			return jobs.Result{Action: jobs.Done}
@@ -110,25 +110,18 @@ func TestBeginWithoutLease(t *testing.T) {
 		if err := <-begun; err == nil || !strings.Contains(err.Error(), "lease") {
 			t.Errorf("Begin = %v", err)
 		}
-		execute(t, dsn, "DELETE FROM {job}")
+		execute(t, dsn, "DELETE FROM jobs")
 	})
 }
 
 // TestLook: an operator lists the jobs of a store without working on them, also if it is
-// open for reading only or has no queue.
+// open for reading only.
 func TestLook(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		db := openDB(t, dsn, sqldb.Options{})
-		look := func(db *sqldb.DB) *jobqueue.Records {
-			r, err := jobqueue.Look(t.Context(), db, jobqueue.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
-		}
-		r := look(db)
+		r := jobqueue.Look(db)
 		list, err := r.List(t.Context(), jobqueue.Filter{})
 		c, countErr := r.Counts(t.Context())
 		if err := errors.Join(err, countErr); err != nil || len(list) != 0 || c != (jobs.Counts{}) {
@@ -153,7 +146,7 @@ func TestLook(t *testing.T) {
 		add(t, q, jobs.Job{Kind: "later", Plugin: "o", NotBefore: time.Now().Add(time.Hour)})
 		<-running
 		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
-		seeAll(t, look(openDB(t, dsn, sqldb.Options{ReadOnly: true})))
+		seeAll(t, jobqueue.Look(openDB(t, dsn, sqldb.Options{ReadOnly: true})))
 		close(end)
 	})
 }

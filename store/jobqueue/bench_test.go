@@ -43,7 +43,7 @@ func BenchmarkAdd(b *testing.B) {
 					if added++; added%512 == 0 {
 						b.StopTimer()
 						group.Wait()
-						execute(b, dsn, "DELETE FROM {job}")
+						execute(b, dsn, "DELETE FROM jobs")
 						b.StartTimer()
 					}
 					tokens <- struct{}{}

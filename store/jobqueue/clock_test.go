@@ -19,14 +19,10 @@ import (
 func setClock(t *testing.T, dsn string, hours int) {
 	t.Helper()
 	var set []string
-	for _, column := range []string{"attempted_at", "created_at", "scheduled_at", "finalized_at"} {
-		older := fmt.Sprintf("%[1]s = %[1]s - %[2]d * interval '1 hour'", column, hours)
-		if jobTable(dsn) == "river_job" {
-			older = fmt.Sprintf("%[1]s = datetime(%[1]s, 'subsec', '%[2]d hours')", column, -hours)
-		}
-		set = append(set, older)
+	for _, column := range []string{"renewed", "added", "due", "ended"} {
+		set = append(set, fmt.Sprintf("%[1]s = CASE WHEN %[1]s > 0 THEN %[1]s - %[2]d ELSE 0 END", column, hours*3600))
 	}
-	execute(t, dsn, "UPDATE {job} SET "+strings.Join(set, ", "))
+	execute(t, dsn, "UPDATE jobs SET "+strings.Join(set, ", "))
 }
 
 // awaitRenewal waits until the database's only lease has just been renewed.
@@ -34,7 +30,7 @@ func awaitRenewal(t *testing.T, dsn string) {
 	t.Helper()
 	db := storetest.Raw(t, dsn)
 	renewed := func() (at string) {
-		if err := db.QueryRowContext(t.Context(), "SELECT CAST(attempted_at AS TEXT) FROM "+jobTable(dsn)).Scan(&at); err != nil {
+		if err := db.QueryRowContext(t.Context(), "SELECT CAST(renewed AS TEXT) FROM jobs").Scan(&at); err != nil {
 			t.Fatal(err)
 		}
 		return at

@@ -1,18 +1,17 @@
 // Package jobqueue keeps background work in the store's database, where it outlives the process that asked for it and
-// several engines share it. It is a [jobs.Queue] on [River], for SQLite and PostgreSQL.
+// several engines share it: a [jobs.Queue] in one table, on SQLite and PostgreSQL.
 //
 //	st, err := store.Open(ctx, dsn, store.Options{})
-//	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
+//	q, err := jobqueue.Open(st.DB(), jobqueue.Options{})
 //	eng, err := runtime.New(ctx, cfg, runtime.Options{Queue: q})
 //	…
 //	eng.Close(ctx); q.Close(); st.Close()
 //
-// # What River does
+// # Leases
 //
-// River has the tables and their migrations, unique keys, fetching, waking, and the removal of finished jobs. Leases
-// and results are this package's: a process renews the leases of its jobs, any process rescues jobs whose lease has
-// expired, and a result is stored at once, by one statement that checks whether the job still belongs to this process
-// and attempt.
+// A process takes due jobs by one statement (SKIP LOCKED on PostgreSQL), and renews the lease of each while it works;
+// any process rescues jobs whose lease has expired. A result is stored at once, by one statement that checks whether
+// the job still belongs to this process and attempt.
 //
 // # What is repeated
 //
@@ -29,10 +28,9 @@
 // The queue of one database holds [Options.Waiting] jobs, and [Options.PerPlugin] of one plugin; on PostgreSQL more
 // if over 64 callers add jobs at the same moment.
 //
-// In a SQLite file River's tables are beside the store's and share its one writer ([sqldb.DB.Join]). In PostgreSQL
-// they have a schema of their own ([Options.Schema]).
+// The table belongs to the store's schema, and on SQLite shares its one writer ([sqldb.DB.Join]).
 //
-// A finished job leaves only the hash of its idempotency key, for [Options.KeepDone]. A dead one stays whole for
+// A finished job leaves nothing, or only the hash of its idempotency key, for [Options.KeepDone]. A dead one stays whole for
 // [Options.KeepDead]; operators list, retry or remove it, by [Records] and [Look], which need no queue that is
 // served.
 //
@@ -40,6 +38,4 @@
 // CauseUnavailable.
 //
 // Stability: experimental until 1.0.
-//
-// [River]: https://riverqueue.com
 package jobqueue

@@ -25,7 +25,7 @@ func hostTurns(ctx context.Context, dsn, path string) error {
 	if err != nil {
 		return err
 	}
-	q, err := jobqueue.Open(ctx, db, toughOptions())
+	q, err := jobqueue.Open(db, toughOptions())
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func example(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = st.Close() }()
-	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
+	q, err := jobqueue.Open(st.DB(), jobqueue.Options{})
 	if err != nil {
 		return err
 	}

@@ -1,64 +1,21 @@
 package jobqueue
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
-	"log/slog"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/riverqueue/river"
 
 	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/phases"
 )
-
-// TestQuiet: a message of River's comes a level lower, and once in a while.
-func TestQuiet(t *testing.T) {
-	t.Parallel()
-
-	var out bytes.Buffer
-	under := slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})
-	q := &quietHandler{under, &sync.Mutex{}, map[string]time.Time{}}
-	at := time.Unix(1000, 0)
-	say := func(h slog.Handler, after time.Duration, level slog.Level, message string) {
-		if h.Enabled(t.Context(), level) {
-			if err := h.Handle(t.Context(), slog.NewRecord(at.Add(after), level, message, 0)); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	say(q, 0, slog.LevelError, "down")
-	say(q, time.Second, slog.LevelError, "down")
-	say(q.WithAttrs([]slog.Attr{slog.Int("n", 1)}).WithGroup("g"), 2*time.Second, slog.LevelError, "down")
-	say(q, time.Second, slog.LevelWarn, "odd")
-	say(q, time.Second, slog.LevelInfo, "usual")
-	say(q, repeatAfter, slog.LevelError, "down")
-	if diff := cmp.Diff(out.String(), "level=WARN msg=down\nlevel=INFO msg=odd\nlevel=WARN msg=down\n"); diff != "" {
-		t.Errorf("log (-got +want):\n%s", diff)
-	}
-	for n := range 3 * maxSeen {
-		say(q, 0, slog.LevelError, strconv.Itoa(n))
-	}
-	if len(q.last) > maxSeen {
-		t.Errorf("%d messages are remembered", len(q.last))
-	}
-}
 
 // TestLeases: what was not renewed is given up in time, and what ended is left alone.
 func TestLeases(t *testing.T) {
@@ -112,7 +69,7 @@ func TestSQLiteReadsNoJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	q, err := Open(t.Context(), db, Options{})
+	q, err := Open(db, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +94,7 @@ func TestSQLiteReadsNoJobs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, step := range plan {
-			if strings.Contains(step, "river_job") && !strings.Contains(step, "SEARCH river_job USING COVERING INDEX") {
+			if strings.Contains(step, " jobs") && !strings.Contains(step, "SEARCH jobs USING COVERING INDEX") {
 				t.Errorf("%s: %s", name, step)
 			}
 		}
@@ -161,30 +118,6 @@ func FuzzReason(f *testing.F) {
 	})
 }
 
-// FuzzRow: whatever stands in the database, a job can be listed, and one of ours
-// whole.
-func FuzzRow(f *testing.F) {
-	f.Add(`{"job":"{\"plugin\":\"p\"}"}`, `{"plugin":"p","begun":1}`, `{"error":"e","code":"interrupted"}`)
-	f.Add(`{"job":"{"}`, "", "")
-	f.Add(`{}`, "[", "[")
-	f.Add(`[`, `{"requeued":"x"}`, `7`)
-	f.Fuzz(func(t *testing.T, args, meta, failure string) {
-		row := Row{ID: 7}
-		if row.decode(args, meta, failure); row.ID != 7 {
-			t.Errorf("%+v", row)
-		}
-		want := jobs.Job{Plugin: strings.ToValidUTF8(meta, ""), Kind: strings.ToValidUTF8(args, "")}
-		row = Row{ID: 8, State: StateDead}
-		late := ending{attempt: attempt{number: 2}, result: jobs.Result{Err: phases.Errorf(phases.CauseTimeout, "late")}}
-		row.decode(encode(jobArgs{Job: encode(want)}), encode(jobMeta{Requeued: 3, Why: "busy"}), late.failure())
-		if diff := cmp.Diff(row, Row{
-			ID: 8, State: StateDead, Job: want, Requeued: 3, Why: "busy", Code: phases.CauseTimeout, Error: "late (timeout)",
-		}); diff != "" {
-			t.Errorf("round trip (-got +want):\n%s", diff)
-		}
-	})
-}
-
 // TestStoreWithoutDatabase: a result that cannot be stored delays nobody whose time is
 // over.
 func TestStoreWithoutDatabase(t *testing.T) {
@@ -194,7 +127,7 @@ func TestStoreWithoutDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := Open(t.Context(), db, Options{})
+	q, err := Open(db, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,29 +143,4 @@ func TestStoreWithoutDatabase(t *testing.T) {
 	}()
 	q.leases.expire(0)
 	<-stored
-}
-
-// failing is a flow whose transaction failed after it had found a duplicate.
-type failing struct{ flow }
-
-func (failing) insert(context.Context, *jobArgs, *river.InsertOpts, string) (bool, error) {
-	return true, errors.New("the commit failed")
-}
-
-// TestFailedCommitIsNoDuplicate: whoever is told that a job is there already would lose it.
-func TestFailedCommitIsNoDuplicate(t *testing.T) {
-	t.Parallel()
-
-	db, err := sqldb.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "jobs.db"), sqldb.Options{Schema: schema.Current()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	q := &Queue{Records: &Records{db: db}, flow: failing{}}
-	if err := q.Add(t.Context(), jobs.Job{Plugin: "p"}); err == nil || errors.Is(err, jobs.ErrDuplicate) {
-		t.Errorf("got %v, want the failure", err)
-	}
-	if n := q.open.Load(); n != 0 {
-		t.Errorf("%d jobs are open", n)
-	}
 }

@@ -166,7 +166,7 @@ func (l *ledger) dead(t *testing.T, q *jobqueue.Queue) map[string]bool {
 // notCompleted are the names of jobs in the database that have not been done.
 func notCompleted(t *testing.T, dsn string) map[string]bool {
 	t.Helper()
-	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT args FROM "+jobTable(dsn)+" WHERE state <> 'completed'")
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT job FROM jobs WHERE state <> 'done'")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,19 +174,13 @@ func notCompleted(t *testing.T, dsn string) map[string]bool {
 	open := map[string]bool{}
 	for rows.Next() {
 		var text []byte
-		var args struct {
-			Job string `json:"job"`
-		}
 		var job struct {
 			Payload string `json:"payload"`
 		}
 		if err := rows.Scan(&text); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(text, &args); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(args.Job), &job); err != nil {
+		if err := json.Unmarshal(text, &job); err != nil {
 			t.Fatal(err)
 		}
 		open[job.Payload] = true

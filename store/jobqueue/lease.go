@@ -1,6 +1,7 @@
 package jobqueue
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -91,8 +92,8 @@ func (l *leases) expire(age time.Duration) {
 
 func (q *Queue) maintain(ctx context.Context) {
 	q.renew(ctx)
-	if err := q.rescue(ctx); err != nil && ctx.Err() == nil {
-		q.opts.Logger.Warn("jobs of ended processes cannot be rescued", "error", err)
+	if err := cmp.Or(q.rescue(ctx), q.clean(ctx)); err != nil && ctx.Err() == nil {
+		q.opts.Logger.Warn("jobs of ended processes cannot be rescued, or old ones removed", "error", err)
 	}
 }
 
@@ -111,7 +112,7 @@ func (q *Queue) renew(ctx context.Context) {
 	var ours map[attempt]bool
 	err := q.db.Join(bounded, "renewing leases", func(ctx context.Context, tx *sql.Tx) error {
 		ours = map[attempt]bool{}
-		return sqldb.Each(ctx, tx, q.statements.renew, []any{q.id, encode(ids)}, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, tx, q.statements.renew, []any{q.id, list(ids)}, func(rows *sql.Rows) error {
 			var a attempt
 			err := rows.Scan(&a.id, &a.number)
 			ours[a] = true
@@ -131,7 +132,7 @@ func (q *Queue) renew(ctx context.Context) {
 func (q *Queue) rescue(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Lease/renewals)
 	defer cancel()
-	age := seconds(q.opts.Lease)
+	age := q.opts.Lease.Seconds()
 	var found bool
 	var now float64
 	err := q.db.Reader().QueryRowContext(ctx, q.statements.expired, age).Scan(&found, &now)
@@ -153,7 +154,7 @@ func (q *Queue) rescue(ctx context.Context) error {
 		q.opts.Logger.Warn("attempts at jobs ended without a result", "rescued", len(rescued), "discarded", discarded)
 	}
 	if len(rescued) > 0 {
-		q.flow.wake()
+		q.wake()
 	}
 	return nil
 }
@@ -177,5 +178,3 @@ func (c *clock) steady(wall float64, now time.Time, lease time.Duration) bool {
 	c.wall, c.seen = wall, now
 	return now.Sub(c.since) >= lease
 }
-
-func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +54,7 @@ func openDB(tb testing.TB, dsn string, o sqldb.Options) *sqldb.DB {
 // on opens the queue of a database; it is closed with the test.
 func on(tb testing.TB, db *sqldb.DB, o jobqueue.Options) *jobqueue.Queue {
 	tb.Helper()
-	q, err := jobqueue.Open(tb.Context(), db, o)
+	q, err := jobqueue.Open(db, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -73,18 +72,10 @@ func open(tb testing.TB, dsn string, o jobqueue.Options) *jobqueue.Queue {
 	return on(tb, openDB(tb, dsn, sqldb.Options{}), o)
 }
 
-// jobTable is the name of River's jobs.
-func jobTable(dsn string) string {
-	if strings.HasPrefix(dsn, "sqlite:") {
-		return "river_job"
-	}
-	return "grapnel_queue.river_job"
-}
-
-// execute runs a statement past the queue; {job} is the table.
+// execute runs a statement past the queue.
 func execute(tb testing.TB, dsn, statement string) {
 	tb.Helper()
-	storetest.Exec(tb, dsn, strings.ReplaceAll(statement, "{job}", jobTable(dsn)))
+	storetest.Exec(tb, dsn, statement)
 }
 
 // serve serves a queue until the test ends, or end is called, which waits for it.

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -26,14 +25,8 @@ type Options struct {
 	KeepDone time.Duration
 	// KeepDead is how long dead jobs are kept; zero is 30 days.
 	KeepDead time.Duration
-	// Poll is how often an engine looks for work without a notification; zero is 100 ms on
-	// SQLite, where other processes cannot notify, and 250 ms on PostgreSQL.
+	// Poll is how often an engine looks for jobs that another process has added; zero is 100 ms.
 	Poll time.Duration
-	// Schema is PostgreSQL's schema of the queue's tables, created if this user may. Empty is
-	// "grapnel_queue", or "grapnel_queue_X" if the store is in a schema X other than public.
-	Schema string
-	// MaxConns bounds the queue's own connections to PostgreSQL; zero is 4.
-	MaxConns int
 	// Logger is nil for none.
 	Logger *slog.Logger
 	// Random gives numbers in [0, 1) for the jitter of waits; nil is math/rand.
@@ -44,22 +37,18 @@ type Options struct {
 
 const (
 	shortestLease = 400 * time.Millisecond // leaves time for a late renewal
-	shortestPoll  = 5 * time.Millisecond   // River's minimum
-	maxSchema     = 40                     // leaves space for River's channel names
+	shortestPoll  = 5 * time.Millisecond
+	adders        = 64 // how many callers may add jobs at once; closer to a bound than that, they add one after the other
 )
 
-// schemaName matches names that need no quotes.
-var schemaName = lazyregexp.New(`^[a-z_][a-z0-9_]*$`)
-
-func (o Options) withDefaults(kind sqldb.Kind) Options {
+func (o Options) withDefaults() Options {
 	o.Workers = cmp.Or(o.Workers, 4)
 	o.Waiting = cmp.Or(o.Waiting, 1024)
 	o.PerPlugin = cmp.Or(o.PerPlugin, max(o.Waiting/4, 1))
 	o.Lease = cmp.Or(o.Lease, time.Minute)
 	o.KeepDone = cmp.Or(o.KeepDone, 24*time.Hour)
 	o.KeepDead = cmp.Or(o.KeepDead, 30*24*time.Hour)
-	o.Poll = cmp.Or(o.Poll, map[sqldb.Kind]time.Duration{sqldb.SQLite: 100 * time.Millisecond, sqldb.Postgres: 250 * time.Millisecond}[kind])
-	o.MaxConns = cmp.Or(o.MaxConns, 4)
+	o.Poll = cmp.Or(o.Poll, 100*time.Millisecond)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Random == nil {
 		o.Random = rand.Float64
@@ -79,10 +68,6 @@ func (o Options) check() error {
 		return badOption("KeepDone is %s and KeepDead %s; take more than nothing", o.KeepDone, o.KeepDead)
 	case o.Poll < shortestPoll:
 		return badOption("Poll is %s; take %s or more", o.Poll, shortestPoll)
-	case o.Schema != "" && (len(o.Schema) > maxSchema || !schemaName().MatchString(o.Schema)):
-		return badOption("Schema is %q; take up to %d of a-z, 0-9 and _, no digit first", o.Schema, maxSchema)
-	case o.MaxConns < 2:
-		return badOption("MaxConns is %d; River listens on one, so take 2 or more", o.MaxConns)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package jobqueue_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -51,35 +50,29 @@ func TestPowerCut(t *testing.T) {
 // with whether they have begun, and how many are.
 func keptJobs(t *testing.T, dsn string) (open map[string]bool, completed int) {
 	t.Helper()
-	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT args, metadata, state FROM river_job")
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "SELECT job, begun, state FROM jobs")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = rows.Close() }()
 	open = map[string]bool{}
 	for rows.Next() {
-		var args, meta []byte
-		var state string
-		if err := rows.Scan(&args, &meta, &state); err != nil {
+		var job, state string
+		var begun int
+		if err := rows.Scan(&job, &begun, &state); err != nil {
 			t.Fatal(err)
 		}
-		if state == "completed" { // what it was is not kept
+		if state == "done" { // what it was is not kept
 			completed++
 			continue
-		}
-		var outer struct {
-			Job string `json:"job"`
 		}
 		var body struct {
 			Payload string `json:"payload"`
 		}
-		var noted struct {
-			Begun int `json:"begun"`
-		}
-		if err := errors.Join(json.Unmarshal(args, &outer), json.Unmarshal([]byte(outer.Job), &body), json.Unmarshal(meta, &noted)); err != nil {
+		if err := json.Unmarshal([]byte(job), &body); err != nil {
 			t.Fatal(err)
 		}
-		open[body.Payload] = noted.Begun > 0
+		open[body.Payload] = begun > 0
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func workOn(ctx context.Context, dsn, path string) error {
 	if err != nil {
 		return err
 	}
-	q, err := jobqueue.Open(ctx, db, toughOptions())
+	q, err := jobqueue.Open(db, toughOptions())
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func drain(ctx context.Context, dsn, arg string) error {
 	if err != nil {
 		return err
 	}
-	q, err := jobqueue.Open(ctx, db, jobqueue.Options{PerPlugin: 1024})
+	q, err := jobqueue.Open(db, jobqueue.Options{PerPlugin: 1024})
 	if err != nil {
 		return err
 	}

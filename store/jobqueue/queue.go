@@ -1,20 +1,19 @@
 package jobqueue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertype"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -22,17 +21,13 @@ import (
 )
 
 const (
-	lostAttempts = 5         // how many more attempts without a result a job may have
-	maxAttempts  = 1<<15 - 1 // River's tables count no further
-	retryStart   = time.Second
+	lostAttempts = 5                     // how many more attempts without a result a job may have
 	idlePoll     = 20 * time.Millisecond // another process may have ended a job
 	// The first and the longest wait before storing a result is retried.
 	firstStore = 100 * time.Millisecond
 	maxStore   = 2 * time.Second
 	maxReason  = 2000 // bytes of the stored text of a failure
 )
-
-var errServed = errors.New("the queue is being served already, or was")
 
 // Queue is a [jobs.Queue] in a database, safe for concurrent use.
 //
@@ -47,17 +42,15 @@ type Queue struct {
 	*Records
 
 	opts Options
-	flow flow
 	// id is this process's name in leases.
 	id     string
-	worker *worker
 	leases leases
 	clock  clock
+	woken  chan struct{} // that there may be due jobs, or a free worker
 	// open is at least the number of unfinished jobs that this process has added or taken: at
 	// zero, Idle need not ask the database.
-	open    atomic.Int64
-	served  atomic.Bool
-	closing sync.Once
+	open   atomic.Int64
+	served atomic.Bool
 }
 
 var (
@@ -65,13 +58,12 @@ var (
 	_ jobs.Counter = (*Queue)(nil)
 )
 
-// Open opens the queue of a database and creates missing tables; several programs may do so at
-// once. The database must be writable and outlive the queue. The context bounds opening only.
-func Open(ctx context.Context, db *sqldb.DB, o Options) (*Queue, error) {
+// Open opens the queue of a database with the store's schema, which must be writable and outlive the queue.
+func Open(db *sqldb.DB, o Options) (*Queue, error) {
 	if db.ReadOnly() {
 		return nil, sqldb.Failf(sqldb.CodePermission, "open the store without ReadOnly", "opening the queue: the store was opened for reading")
 	}
-	o = o.withDefaults(db.Kind())
+	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -81,32 +73,29 @@ func Open(ctx context.Context, db *sqldb.DB, o Options) (*Queue, error) {
 	}
 	// Unique among processes and queues, and readable for operators.
 	id := fmt.Sprintf("%.60s/%d/%s", host, os.Getpid(), rand.Text()[:12])
-	q := &Queue{Records: &Records{db: db}, opts: o, id: id, worker: &worker{}, leases: leases{held: map[attempt]*lease{}}}
-	if db.Kind() == sqldb.Postgres {
-		q.flow, q.statements, err = openPostgres(ctx, db, o, q.id, q.worker)
-	} else {
-		q.flow, q.statements, err = openSQLite(ctx, db, o, q.id, q.worker)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return &Queue{Records: Look(db), opts: o, id: id, leases: leases{held: map[attempt]*lease{}}, woken: make(chan struct{}, 1)}, nil
 }
 
-// Retry is [Records.Retry], after which this process fetches the jobs at once.
+// Retry is [Records.Retry], after which this process takes the jobs at once.
 func (q *Queue) Retry(ctx context.Context, ids ...int64) ([]int64, error) {
 	retried, err := q.Records.Retry(ctx, ids...)
 	if len(retried) > 0 {
-		q.flow.wake()
+		q.wake()
 	}
 	return retried, err
 }
 
-// Close ends the queue's connections.
+// Close ends the use of the queue.
 func (q *Queue) Close() error {
 	q.closed.Store(true)
-	q.closing.Do(q.flow.close)
 	return nil
+}
+
+func (q *Queue) wake() {
+	select {
+	case q.woken <- struct{}{}:
+	default: // it will look anyway
+	}
 }
 
 // Add implements [jobs.Queue], served or not.
@@ -118,123 +107,58 @@ func (q *Queue) Add(ctx context.Context, j jobs.Job) error {
 	if err != nil {
 		return fmt.Errorf("a background job: %w", err)
 	}
-	args := &jobArgs{Key: j.Key(), Job: string(body)}
-	opts := &river.InsertOpts{
-		Queue: queueName, Metadata: []byte(encode(jobMeta{Plugin: j.Plugin, By: q.id})),
-		MaxAttempts: min(max(j.Attempts, 1), maxAttempts-lostAttempts) + lostAttempts,
+	var key any // a job without one has NULL
+	if k := j.Key(); k != "" {
+		key = fmt.Sprintf("%x", sha256.Sum256([]byte(k)))
 	}
-	if time.Until(j.NotBefore) > 0 {
-		opts.ScheduledAt = j.NotBefore
-	}
-	if args.Key != "" {
-		opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: rivertype.JobStates()}
-	}
+	most := min(max(j.Attempts, 1), math.MaxInt32-lostAttempts) + lostAttempts
+	args := []any{j.Plugin, key, string(body), most, q.id, max(time.Until(j.NotBefore).Seconds(), 0)}
 	q.open.Add(1) // before a worker may finish it
-	duplicate, err := q.flow.insert(ctx, args, opts, j.Plugin)
-	if err == nil && !duplicate {
-		q.flow.wake()
-		return nil
+	err = q.insert(ctx, j.Plugin, args, q.statements.lock)
+	if errors.Is(err, errAlmostFull) {
+		err = q.insert(ctx, j.Plugin, args, q.statements.alone)
 	}
-	q.open.Add(-1)
-	if err == nil {
-		return jobs.ErrDuplicate
-	}
-	if refused, ok := errors.AsType[*phases.Error](err); ok {
-		return refused
-	}
-	return q.db.Fail(ctx, "queueing a job", err)
-}
-
-// Serve implements [jobs.Queue]. It waits for a database that is down. It returns the cause of ctx's end.
-func (q *Queue) Serve(ctx context.Context, work func(context.Context, jobs.Attempt) jobs.Result) error {
-	if err := q.checkOpen(); err != nil {
+	if err != nil {
+		q.open.Add(-1)
 		return err
 	}
-	if q.served.Swap(true) {
-		return errServed
-	}
-	q.worker.perform = func(rctx context.Context, row *rivertype.JobRow, body string) {
-		// River's context, but it ends with ours and its cause.
-		rctx, cancel := context.WithCancelCause(rctx)
-		defer cancel(nil)
-		stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-		defer stop()
-		q.perform(rctx, cancel, row, body, work)
-	}
-	for {
-		err := q.flow.start(context.WithoutCancel(ctx))
-		if err == nil {
-			break
-		}
-		q.opts.Logger.Warn("background work cannot start; it is retried", "error", q.db.Fail(ctx, "starting the queue", err))
-		if !sleep(ctx, retryStart) {
-			return context.Cause(ctx)
-		}
-	}
-	ticker := time.NewTicker(q.opts.Lease / renewals)
-	defer ticker.Stop()
-	for q.maintain(ctx); ; {
-		select {
-		case <-ticker.C:
-			q.maintain(ctx)
-		case <-ctx.Done():
-			q.stop(context.WithoutCancel(ctx))
-			return context.Cause(ctx)
-		}
-	}
+	q.wake()
+	return nil
 }
 
-// stop stops River, and renews the leases of running work until it returns.
-func (q *Queue) stop(ctx context.Context) {
-	for {
-		bounded, cancel := context.WithTimeout(ctx, q.opts.Lease/renewals)
-		err := q.flow.stop(bounded)
-		cancel()
-		if err == nil {
-			return
+var errAlmostFull = errors.New("the queue is almost full")
+
+// insert counts and adds, on PostgreSQL beside other callers unless lock keeps them out.
+func (q *Queue) insert(ctx context.Context, plugin string, args []any, lock string) error {
+	var refused error // nothing was written, and others in the same transaction continue
+	err := q.db.Join(ctx, "queueing a job", func(ctx context.Context, tx *sql.Tx) error {
+		if lock != "" {
+			if _, err := tx.ExecContext(ctx, lock); err != nil {
+				return err
+			}
 		}
-		q.renew(ctx)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// perform makes one attempt at a job and stores its result. Cancel ends ctx.
-func (q *Queue) perform(ctx context.Context, cancel context.CancelCauseFunc, row *rivertype.JobRow, body string,
-	work func(context.Context, jobs.Attempt) jobs.Result,
-) {
-	held := q.leases.hold(attempt{id: row.ID, number: row.Attempt}, cancel)
-	defer q.leases.release(held) // also if work panics, which River reports: there is no result
-	var meta jobMeta
-	_ = json.Unmarshal(row.Metadata, &meta) // unreadable metadata counts as none
-	if meta.By != q.id {
-		q.open.Add(1)
-	}
-	var j jobs.Job
-	r := jobs.Result{Action: jobs.Discard}
-	if r.Err = json.Unmarshal([]byte(body), &j); r.Err == nil && ctx.Err() != nil {
-		r = jobs.Result{Action: jobs.Requeue, Err: context.Cause(ctx)} // fetched as Serve ended
-	} else if r.Err == nil {
-		begin := func(ctx context.Context) error { return q.begin(ctx, held.attempt) }
-		r = work(ctx, jobs.Attempt{Job: j, Number: row.Attempt, Requeued: meta.Requeued, Shared: true, Begin: begin})
-	}
-	q.store(ctx, &ending{attempt: held.attempt, job: j, requeued: meta.Requeued, result: r})
-}
-
-// begin records that an attempt must not be repeated.
-func (q *Queue) begin(ctx context.Context, a attempt) error {
-	n, err := q.change(ctx, "recording the start of a job", q.statements.begin, a.id, a.number, q.id, fmt.Sprintf(`{"begun":%d}`, a.number))
-	if err == nil && n == 0 {
-		return errLeaseLost
-	}
-	return err
+		var waiting, ofPlugin int
+		if err := tx.QueryRowContext(ctx, q.statements.count, plugin).Scan(&waiting, &ofPlugin); err != nil {
+			return err
+		}
+		if lock != q.statements.alone && q.opts.almostFull(waiting, ofPlugin) {
+			refused = errAlmostFull
+			return nil
+		}
+		if refused = q.opts.full(plugin, waiting, ofPlugin); refused != nil {
+			return nil //nolint:nilerr // see above
+		}
+		res, err := tx.ExecContext(ctx, q.statements.add, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			refused = jobs.ErrDuplicate
+			return err
+		}
+		return nil
+	})
+	return cmp.Or(err, refused)
 }
 
 func (q *Queue) change(ctx context.Context, doing, statement string, args ...any) (n int64, err error) {
@@ -284,22 +208,20 @@ func (q *Queue) store(ctx context.Context, e *ending) {
 
 func (q *Queue) storing(e *ending) (statement string, args []any) {
 	args = []any{e.id, e.number, q.id}
+	failed := append(args, phases.CodeOf(e.result.Err), reason(e.result.Err)) //nolint:gocritic // args is used without them
 	switch e.result.Action {
 	case jobs.Done:
+		if e.job.Key() == "" {
+			return q.statements.forget, args
+		}
 		return q.statements.done, args
 	case jobs.Discard:
-		return q.statements.discard, append(args, e.failure())
+		return q.statements.discard, failed
 	case jobs.Requeue:
-		note := encode(jobMeta{Requeued: e.requeued + 1, Why: reason(e.result.Err)})
-		return q.statements.requeue, append(args, seconds(jobs.RequeueWait(e.requeued+1, q.opts.Random)), note)
+		return q.statements.requeue, append(failed, jobs.RequeueWait(e.requeued+1, q.opts.Random).Seconds())
 	default:
-		return q.statements.retry, append(args, seconds(e.job.RetryWait(e.number, q.opts.Random)), e.failure())
+		return q.statements.retry, append(failed, e.job.RetryWait(e.number, q.opts.Random).Seconds())
 	}
-}
-
-func (e *ending) failure() string {
-	err := e.result.Err
-	return encode(attemptError{rivertype.AttemptError{At: time.Now().UTC(), Attempt: e.number, Error: reason(err)}, phases.CodeOf(err)})
 }
 
 // reason is an error's text, bounded and without NUL.
@@ -309,11 +231,6 @@ func reason(err error) string {
 	}
 	text := strings.ReplaceAll(err.Error(), "\x00", "")
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
-}
-
-func encode(v any) string {
-	text, _ := json.Marshal(v) //nolint:errchkjson // our types always encode
-	return string(text)
 }
 
 // Idle implements [jobs.Queue]. A job that this process has added counts while it runs, wherever that is.

@@ -68,7 +68,6 @@ type Row struct {
 type Records struct {
 	db         *sqldb.DB
 	statements *statements
-	absent     bool
 	closed     atomic.Bool // with the queue
 }
 
@@ -79,32 +78,13 @@ func (r *Records) checkOpen() error {
 	return nil
 }
 
-// Look opens the records of a database, which may be read-only. Without a queue it has no jobs.
-// Of the options only Schema matters. Nothing must be closed.
-func Look(ctx context.Context, db *sqldb.DB, o Options) (*Records, error) {
-	o = o.withDefaults(db.Kind())
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	schema, exists := "", "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'river_job')"
-	if db.Kind() == sqldb.Postgres {
-		var err error
-		if schema, err = schemaFor(ctx, db, o); err != nil {
-			return nil, err
-		}
-		exists = "SELECT to_regclass('" + schema + ".river_job') IS NOT NULL" // it needs no quotes
-	}
-	r := &Records{db: db, statements: statementsFor(db.Kind(), schema)}
-	var there bool
-	err := db.Reader().QueryRowContext(ctx, exists).Scan(&there)
-	r.absent = !there
-	return r, db.Fail(ctx, "looking for the queue", err)
-}
+// Look returns the records of a database with the store's schema, which may be read-only. Nothing must be closed.
+func Look(db *sqldb.DB) *Records { return &Records{db: db, statements: statementsFor(db.Kind())} }
 
 // Counts counts unfinished and dead jobs. It implements [jobs.Counter].
 func (r *Records) Counts(ctx context.Context) (jobs.Counts, error) {
 	var c jobs.Counts
-	if err := r.checkOpen(); err != nil || r.absent {
+	if err := r.checkOpen(); err != nil {
 		return c, err
 	}
 	err := r.db.Reader().QueryRowContext(ctx, r.statements.states).Scan(&c.Running, &c.Waiting, &c.Scheduled, &c.Dead, &c.OldestSeconds)
@@ -134,40 +114,23 @@ func (r *Records) Job(ctx context.Context, id int64) (Row, error) {
 }
 
 func (r *Records) rows(ctx context.Context, statement string, args ...any) ([]Row, error) {
-	if err := r.checkOpen(); err != nil || r.absent {
+	if err := r.checkOpen(); err != nil {
 		return nil, err
 	}
 	return sqldb.ReadList(ctx, r.db, "listing jobs", statement, args, scanRow)
 }
 
+// scanRow keeps a job that cannot be read, so that an operator can remove it.
 func scanRow(rows *sql.Rows, row *Row) error {
-	var args, metadata, failure string
-	var added, due, begun, ended float64
-	err := rows.Scan(&row.ID, &row.State, &row.Attempts, &args, &metadata, sqldb.OrZero(&failure), sqldb.OrZero(&row.Holder),
-		&added, &due, sqldb.OrZero(&begun), sqldb.OrZero(&ended))
-	row.Added, row.Due, row.Begun, row.Ended = at(added), at(due), at(begun), at(ended)
-	row.decode(args, metadata, failure)
-	return err
-}
-
-// decode keeps a job that cannot be decoded, so that an operator can remove it.
-func (row *Row) decode(args, metadata, failure string) {
-	var meta jobMeta
-	_ = json.Unmarshal([]byte(metadata), &meta) // unreadable metadata says nothing
-	row.Requeued, row.Why = meta.Requeued, meta.Why
-	var last attemptError
-	if json.Unmarshal([]byte(failure), &last) == nil {
-		row.Code, row.Error = last.Code, last.Error
-	}
-	var stored jobArgs
-	err := json.Unmarshal([]byte(args), &stored)
-	if err == nil {
-		err = json.Unmarshal([]byte(stored.Job), &row.Job)
-	}
-	if err != nil {
-		row.Job = jobs.Job{Plugin: meta.Plugin}
+	var plugin, job string
+	var added, due, renewed, ended float64
+	err := rows.Scan(&row.ID, &row.State, &plugin, &job, &row.Attempts, &row.Requeued, &row.Why, &row.Code, &row.Error, &row.Holder, &added, &due, &renewed, &ended)
+	row.Added, row.Due, row.Begun, row.Ended = at(added), at(due), at(renewed), at(ended)
+	if err := json.Unmarshal([]byte(job), &row.Job); err != nil {
+		row.Job = jobs.Job{Plugin: plugin}
 		row.Code, row.Error = phases.CauseInternal, "the job cannot be read: "+err.Error()
 	}
+	return err
 }
 
 // at converts seconds since 1970; zero is the zero time.
@@ -190,12 +153,12 @@ func (r *Records) Remove(ctx context.Context, ids ...int64) ([]int64, error) {
 }
 
 func (r *Records) onDead(ctx context.Context, doing, statement string, ids []int64) ([]int64, error) {
-	if err := r.checkOpen(); err != nil || r.absent || len(ids) == 0 {
+	if err := r.checkOpen(); err != nil || len(ids) == 0 {
 		return nil, err
 	}
 	var changed []int64
 	err := r.db.Join(ctx, doing, func(ctx context.Context, tx *sql.Tx) (err error) {
-		changed, err = idsOf(ctx, tx, statement, encode(ids))
+		changed, err = idsOf(ctx, tx, statement, list(ids))
 		return err
 	})
 	return changed, err
@@ -203,4 +166,10 @@ func (r *Records) onDead(ctx context.Context, doing, statement string, ids []int
 
 func idsOf(ctx context.Context, tx *sql.Tx, statement string, args ...any) ([]int64, error) {
 	return sqldb.List(ctx, tx, statement, args, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+}
+
+// list is a list as JSON.
+func list(ids []int64) string {
+	text, _ := json.Marshal(ids) //nolint:errchkjson // numbers always encode
+	return string(text)
 }
