@@ -22,6 +22,7 @@ const (
 	BadSchema      BadReason = "schema"      // not a record of this schema, or not in canonical form
 	BadText        BadReason = "text"        // a kept text that is gone, though nobody erased it
 	BadTree        BadReason = "tree"        // a tree of hashes that is not that of the records, or not the one that was signed
+	BadDatabase    BadReason = "database"    // a database around the records that is not as the program makes it
 )
 
 // ErrKeyNeeded says that records could not be checked without their key.

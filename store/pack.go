@@ -69,8 +69,8 @@ func (u *unpacker) unpack(packed []byte, size int) []byte {
 	if _, err := io.ReadFull(u.r, u.out); err != nil {
 		return packed
 	}
-	// The checksum is compared with the end.
-	if n, err := u.r.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+	// The checksum is compared with the end, behind which nothing stands.
+	if n, err := u.r.Read(make([]byte, 1)); n > 0 || err != io.EOF || u.in.Len() > 0 {
 		return packed
 	}
 	return u.out

@@ -61,6 +61,8 @@ func runSuite(t *testing.T, s suite) {
 		{"one tree", s.testOneTree},
 		{"tree tampered with", s.testTreeTampered},
 		{"tree forged", s.testTreeForged},
+		{"what the schema consists of", s.testObjects},
+		{"tampered with beside the records", s.testAsideTampered},
 		{"idle thread", s.testIdleThread},
 		{"erase", s.testErase},
 		{"erase by age", s.testEraseByAge},

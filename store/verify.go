@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/sumdb/tlog"
+
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -44,21 +46,11 @@ func (s *Store) VerifySince(ctx context.Context, f Filter, o manifest.VerifyOpti
 	f.Limit = 0
 	var verdict manifest.Verdict
 	err := s.db.Scan(ctx, "verifying", func(tx *sql.Tx) error {
-		r := verification{ctx: ctx, tx: tx, opts: &o, since: since, verifier: manifest.NewVerifier(o)}
-		if err := r.skipTo(); err != nil {
+		r := verification{ctx: ctx, store: s, tx: tx, opts: &o, since: since, verifier: manifest.NewVerifier(o)}
+		proven, err := r.run(f)
+		if err != nil {
 			return err
 		}
-		if err := r.threads(f); err != nil {
-			return err
-		}
-		var proven bool
-		if f == (Filter{}) {
-			var err error
-			if proven, err = r.tree(); err != nil {
-				return err
-			}
-		}
-		var err error
 		verdict, err = r.verifier.Verdict()
 		verdict.Anchored = verdict.Anchored || proven && verdict.OK && verdict.Checked > 0
 		return err
@@ -69,12 +61,31 @@ func (s *Store) VerifySince(ctx context.Context, f Filter, o manifest.VerifyOpti
 // verification is one run of Verify.
 type verification struct {
 	ctx      context.Context //nolint:containedctx // of one call
+	store    *Store
 	tx       *sql.Tx
 	opts     *manifest.VerifyOptions
 	since    Since
 	verifier *manifest.Verifier
 	// skipped is the id of the last record that is not read.
 	skipped int64
+}
+
+// run reports whether the checkpoint proves all records that there are. Of a database that lacks something it reads nothing.
+func (r *verification) run(f Filter) (proven bool, err error) {
+	complete, err := r.schema()
+	if err != nil || !complete {
+		return false, err
+	}
+	if err := r.skipTo(); err != nil {
+		return false, err
+	}
+	if err := r.threads(f); err != nil || f != (Filter{}) {
+		return false, err
+	}
+	if proven, err = r.tree(); err != nil {
+		return false, err
+	}
+	return proven, r.aside()
 }
 
 func (r *verification) skipTo() error {
@@ -214,10 +225,18 @@ func (r *verification) tree() (proven bool, err error) {
 	case next != leaves:
 		r.reportf("", "it has %d leaves, and should have %d", next, leaves)
 	}
-	if err := r.strangers(); err != nil || r.since.Checkpoint == nil {
+	var blocks, bytes int64
+	err = r.tx.QueryRowContext(r.ctx, "SELECT count(*), coalesce(sum(octet_length(hashes)), 0) FROM tree_blocks").Scan(&blocks, &bytes)
+	if n := tlog.StoredHashCount(leaves); err == nil && (bytes != n*tlog.HashSize || blocks != (n+blockHashes-1)/blockHashes) {
+		r.reportf("", "it has %d bytes of hashes in %d rows, and should have those of %d hashes", bytes, blocks, n)
+	}
+	if err == nil {
+		err = r.strangers()
+	}
+	if err != nil {
 		return false, err
 	}
-	return r.signed(leaves)
+	return r.checkpoints(leaves)
 }
 
 // leaves compares the leaves with the records, and all hashes with those of the leaves, up to the first gap. It returns
@@ -256,34 +275,60 @@ func (r *verification) reportf(manifestID, format string, args ...any) {
 	r.verifier.Report(manifest.Problem{Bad: manifest.Bad{ManifestID: manifestID, Reason: manifest.BadTree}, Detail: fmt.Sprintf(format, args...)})
 }
 
-// strangers reports records that are not in the tree, and do not wait for a place in it.
+// strangers reports records that are not in the tree, and do not wait for a place in it, and places that wait for no record.
 func (r *verification) strangers() error {
-	const query = `SELECT manifest_id FROM manifests m WHERE NOT EXISTS (SELECT 1 FROM leaves l WHERE l.id = m.id)
-		AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.id = m.id) ORDER BY id LIMIT 100`
+	const query = `SELECT manifest_id FROM (SELECT id, manifest_id FROM manifests m WHERE NOT EXISTS (SELECT 1 FROM leaves l WHERE l.id = m.id)
+		AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.id = m.id)
+		UNION ALL SELECT id, '' FROM pending p WHERE NOT EXISTS (SELECT 1 FROM manifests m WHERE m.id = p.id)) strangers ORDER BY id LIMIT 100`
 	return sqldb.Each(r.ctx, r.tx, query, nil, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
-		r.reportf(id, "it is not in the tree of hashes")
+		r.reportf(id, "it is not in the tree of hashes, or what waits for a place in it is not a record")
 		return err
 	})
 }
 
-// signed compares the tree with the checkpoint.
-func (r *verification) signed(leaves int64) (proven bool, err error) {
-	c := r.since.Checkpoint
+// checkpoints compares the tree with the checkpoints that are kept, and with the one that is given, which is one of them.
+func (r *verification) checkpoints(leaves int64) (proven bool, err error) {
+	kept, err := sqldb.List(r.ctx, r.tx, "SELECT leaves, note FROM checkpoints ORDER BY leaves", nil, func(rows *sql.Rows, c *translog.Checkpoint) error {
+		return rows.Scan(&c.Leaves, &c.Note)
+	})
+	if err != nil {
+		return false, err
+	}
+	given, known := r.since.Checkpoint, false
+	for i := range kept {
+		c, err := translog.Read(kept[i].Note)
+		if err != nil || c.Leaves != kept[i].Leaves {
+			r.reportf("", "the checkpoint of %d records that the log keeps was changed", kept[i].Leaves)
+		} else if _, err := r.signed(&c, leaves); err != nil {
+			return false, err
+		}
+		known = known || given != nil && kept[i].Leaves == given.Leaves
+	}
+	if given == nil {
+		return false, nil
+	}
+	if !known {
+		r.reportf("", "the log does not keep the checkpoint of %d records any more", given.Leaves)
+	}
+	if proven, err = r.signed(given, leaves); err != nil || !proven {
+		return false, err
+	}
+	var pending int
+	err = r.tx.QueryRowContext(r.ctx, "SELECT count(*) FROM pending").Scan(&pending)
+	return given.Leaves == leaves && pending == 0, err
+}
+
+// signed reports whether the tree continues a checkpoint.
+func (r *verification) signed(c *translog.Checkpoint, leaves int64) (bool, error) {
 	if c.Leaves > leaves {
 		r.reportf("", "the checkpoint is of %d records, and the tree has %d", c.Leaves, leaves)
 		return false, nil
 	}
 	root, err := translog.Root(c.Leaves, newTreeHashes(r.ctx, r.tx))
-	if err != nil {
-		return false, err
-	}
-	if root != c.Root {
+	if err == nil && root != c.Root {
 		r.reportf("", "the first %d records are not those that the checkpoint was made of", c.Leaves)
-		return false, nil
 	}
-	var pending int
-	err = r.tx.QueryRowContext(r.ctx, "SELECT count(*) FROM pending").Scan(&pending)
-	return c.Leaves == leaves && pending == 0, err
+	return root == c.Root, err
 }

@@ -12,6 +12,8 @@ type wordPhrases struct {
 	// hasWords is whether the text t is indexed, putWords indexes one, removeWords takes one out, and findWords finds the
 	// newest that match a query; its first argument is a workspace, or empty.
 	hasWords, putWords, removeWords, findWords string
+	// listWords lists all words with their texts, after openWords.
+	openWords, listWords string
 	// noteRemoval notes that words were removed, and rewrite is how the index is then written again; empty where nothing of
 	// what is removed is left in it.
 	noteRemoval string
@@ -30,8 +32,9 @@ func wordsInPostgres() wordPhrases {
 		removeWords: "DELETE FROM text_words WHERE text_id = $1",
 		findWords: `SELECT t.hash, t.text FROM text_words w JOIN texts t ON t.id = w.text_id
 			WHERE w.words @@ $2::tsquery` + usedIn + ` ORDER BY w.text_id DESC`,
-		words: func(text string) any { return wordsOf(text) },
-		query: func(sentence string) any { return queryOf(sentence, "'", " & ", ":*") },
+		listWords: "SELECT text_id, unnest(tsvector_to_array(words)) FROM text_words",
+		words:     func(text string) any { return wordsOf(text) },
+		query:     func(sentence string) any { return queryOf(sentence, "'", " & ", ":*") },
 	}
 }
 
@@ -51,8 +54,10 @@ func wordsInSQLite() wordPhrases {
 		},
 		findWords: `SELECT t.hash, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
 			WHERE text_words MATCH $2` + usedIn + ` ORDER BY text_words.rowid DESC`,
-		words: func(text string) any { return strings.Join(wordsOf(text), " ") },
-		query: func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },
+		openWords: "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab('main', 'text_words', 'instance')",
+		listWords: "SELECT doc, term FROM temp.words WHERE doc > 0", // 0 notes a removal
+		words:     func(text string) any { return strings.Join(wordsOf(text), " ") },
+		query:     func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },
 	}
 }
 
