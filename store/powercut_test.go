@@ -52,7 +52,9 @@ func keepAll(o store.Options) func(ctx context.Context, dsn, arg string) error {
 
 func keepOne(ctx context.Context, s *store.Store, n int) error {
 	m := sample("w", "t"+strconv.Itoa(n%2), n)
-	texts := append(sampleTexts(), manifest.Text{Hash: manifest.Hash(m.TurnID, nil), Text: m.TurnID})
+	texts := sampleTexts()
+	texts[0] = manifest.Text{Hash: manifest.Hash(m.TurnID, nil), Text: m.TurnID}
+	m.Sections[0].Hash = texts[0].Hash
 	if err := s.Append(ctx, m, texts); err != nil {
 		return err
 	}

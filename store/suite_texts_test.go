@@ -24,6 +24,11 @@ import (
 // keep appends a manifest with texts.
 func keep(t *testing.T, s *store.Store, m *manifest.Manifest, texts ...manifest.Text) {
 	t.Helper()
+	for i, text := range texts {
+		if !slices.ContainsFunc(m.Sections, func(s manifest.Section) bool { return s.Hash == text.Hash }) {
+			m.Sections[i].Hash = text.Hash
+		}
+	}
 	if err := s.Append(t.Context(), m, texts); err != nil {
 		t.Fatal(err)
 	}

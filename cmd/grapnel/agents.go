@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,8 +125,7 @@ type agentsInForce struct {
 	settings.Settings
 
 	dir   string
-	chars int    // bounds the text in characters; MaxInt means no limit
-	taken int    // how many characters a prompt takes from the plugin, the frame included
+	chars int    // bounds the text in characters
 	off   string // says why the configuration puts no such files into prompts; empty if it does
 }
 
@@ -167,7 +165,8 @@ func (a *app) agentsInForce(f *agentsFlags) (*agentsInForce, error) {
 	s.Options.Lazy = s.Options.Resolver.Delivery != chain.DeliverOff // as the plugin has it
 	taken := promptChars(cfg, plugin, "prompt", agentsdoc.FileChars(&s.Options))
 	s.Options = agentsdoc.FollowChars(s.Options, taken)
-	return &agentsInForce{Settings: s, dir: where.Dir, chars: promptRoom(taken, &s.Options), taken: taken, off: off}, nil
+	chars := agentsdoc.TextChars(taken, (&chain.Chain{Options: s.Options}).Frame())
+	return &agentsInForce{Settings: s, dir: where.Dir, chars: chars, off: off}, nil
 }
 
 const agentsName = "agentsdoc"
@@ -179,14 +178,6 @@ func promptChars(cfg *config.Config, p *config.Plugin, hook string, proposed int
 		limit = b.Chars
 	}
 	return min(limit, cmp.Or(cfg.Budgets.Turn.Chars, config.DefaultTurnChars))
-}
-
-// promptRoom returns how many of those characters the text may have. The presets of other tools count bytes alone.
-func promptRoom(taken int, o *chain.Options) int {
-	if o.Layout != chain.LayoutDelimited {
-		return math.MaxInt
-	}
-	return agentsdoc.TextChars(taken, (&chain.Chain{Options: *o}).Frame())
 }
 
 func (f *agentsInForce) render(c chain.Chain) chain.Rendering {
@@ -262,10 +253,6 @@ func (a *app) printChain(rep *chain.Report, r *chain.Rendering, in *agentsInForc
 	a.printSources(rep)
 	a.printChainBudget(rep, r, in.chars)
 	a.printCuts(r)
-	if n := text.Chars(rep.Message); n > in.taken && in.chars == math.MaxInt {
-		a.printf("note    a prompt takes %s characters of these %s, as budget.chars of the subscription agentsdoc.prompt or budgets.turn.chars says\n",
-			text.Thousands(in.taken), text.Thousands(n))
-	}
 	a.printAgentsProblems("diagnostics", rep.Root, rep.Diagnostics)
 	if rep.Text == "" {
 		a.println("\nthere is no text: the prompt has nothing from instruction files")
@@ -370,10 +357,7 @@ func (a *app) printChainBudget(rep *chain.Report, r *chain.Rendering, chars int)
 		}
 	}
 	amount := func(n, limit int) string { return text.Thousands(n) + " of " + text.Thousands(limit) }
-	a.printf("\nbudget  %s bytes", amount(used, limits.Total))
-	if chars != math.MaxInt {
-		a.printf(" · %s characters", amount(r.Chars, chars))
-	}
+	a.printf("\nbudget  %s bytes · %s characters", amount(used, limits.Total), amount(r.Chars, chars))
 	if limits.Files > 0 {
 		a.printf(" · %s %s\n", amount(files, limits.Files), words.Plural(max(files, limits.Files), "file", "files"))
 	} else {

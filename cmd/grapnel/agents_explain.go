@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,10 +36,7 @@ func (a *app) agentsLint(ctx context.Context, f *agentsFlags, strict bool) error
 	if err != nil {
 		return err
 	}
-	o := lint.Options{Chain: in.Options}
-	if in.chars != math.MaxInt {
-		o.Chars = max(1, in.chars) // 0 would not bound
-	}
+	o := lint.Options{Chain: in.Options, Chars: max(1, in.chars)} // 0 would not bound
 	progress := a.startCount("looking at instruction files: %s directories")
 	o.Seen = progress.add
 	report, err := lint.Run(ctx, in.dir, o)

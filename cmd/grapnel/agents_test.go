@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -82,7 +81,7 @@ func TestAgentsOnTerminal(t *testing.T) {
 	}
 }
 
-func TestPromptRoom(t *testing.T) {
+func TestPromptChars(t *testing.T) {
 	t.Parallel()
 
 	budget := func(chars int) map[string]phases.Override {
@@ -92,33 +91,24 @@ func TestPromptRoom(t *testing.T) {
 		name   string
 		cfg    config.Config
 		plugin config.Plugin
-		layout chain.Layout
 		want   int // with the frame
 	}{
-		{"the plugin's own", config.Config{}, config.Plugin{Name: "mine"}, chain.LayoutDelimited, agentsdoc.MaxChars},
-		{"the operator's", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, chain.LayoutDelimited, 900},
-		{"no more than a prompt", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, chain.LayoutDelimited, 64_000},
-		{"another subscription's", config.Config{}, config.Plugin{Name: "other", Subscriptions: budget(900)}, chain.LayoutDelimited, agentsdoc.MaxChars},
+		{"the plugin's own", config.Config{}, config.Plugin{Name: "mine"}, agentsdoc.MaxChars},
+		{"the operator's", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, 900},
+		{"no more than a prompt", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, 64_000},
+		{"another subscription's", config.Config{}, config.Plugin{Name: "other", Subscriptions: budget(900)}, agentsdoc.MaxChars},
 		{
 			"no more than a turn",
 			config.Config{Budgets: config.Budgets{Turn: config.TurnBudget{Chars: 700}}},
-			config.Plugin{Name: "mine"},
-			chain.LayoutDelimited, 700,
+			config.Plugin{Name: "mine"}, 700,
 		},
-		{"bytes alone", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, chain.LayoutJoined, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			o := chain.Default()
-			o.Layout = tt.layout
-			want := math.MaxInt
-			if tt.want > 0 {
-				want = agentsdoc.TextChars(tt.want, (&chain.Chain{Options: o}).Frame())
-			}
-			if got := promptRoom(promptChars(&tt.cfg, &tt.plugin, "prompt", agentsdoc.MaxChars), &o); got != want {
-				t.Errorf("got %d characters, want %d", got, want)
+			if got := promptChars(&tt.cfg, &tt.plugin, "prompt", agentsdoc.MaxChars); got != tt.want {
+				t.Errorf("got %d characters, want %d", got, tt.want)
 			}
 		})
 	}

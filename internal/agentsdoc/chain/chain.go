@@ -147,6 +147,7 @@ type origin struct {
 	inserts   []insert // imported texts, in the order of Text
 	chars     int      // length of the whole text, if Text is cut
 	long      bool     // the file goes on after Text
+	share     Budget   // what a layout of whole files has left for a text that is cut; zero if all
 	untrusted bool
 	sum       textSum
 	id        fsview.FileID

@@ -54,10 +54,12 @@ func (s *Source) write(line string) string {
 // is cut, or is the end.
 type list struct {
 	joined bool // LayoutJoined, else one of whole files
-	style  style
-	files  int // left
-	left   int // bytes of files left
-	chars  int // characters of the text left
+	// ownBytes says that the limit of bytes is the tool's, which leaves out what does not fit.
+	ownBytes bool
+	style    style
+	files    int // left
+	left     int // bytes of files left
+	chars    int // characters of the text left
 
 	out     strings.Builder
 	parts   int
@@ -70,7 +72,7 @@ type list struct {
 func renderList(c *Chain, b Budget) Rendering {
 	o := &c.Options
 	l := &list{
-		joined: o.Layout == LayoutJoined, style: styleOf(o.Layout), files: cmp.Or(o.Budget.Files, len(c.Sources)),
+		joined: o.Layout == LayoutJoined, ownBytes: o.Layout == LayoutTitled, style: styleOf(o.Layout), files: cmp.Or(o.Budget.Files, len(c.Sources)),
 		left: min(b.Bytes, o.Budget.Total), chars: b.Chars, rows: []Diagnostic{},
 	}
 	hint := ""
@@ -79,7 +81,7 @@ func renderList(c *Chain, b Budget) Rendering {
 		l.chars -= utf8.RuneCountInString(hintText + partSeparator)
 	}
 	sources := slices.Clone(c.Sources)
-	l.spare(sources)
+	l.share(sources, o.NearestFirst)
 	for i := range sources {
 		switch s := &sources[i]; {
 		case s.State == StateOmitted:
@@ -100,31 +102,45 @@ func renderList(c *Chain, b Budget) Rendering {
 	}
 }
 
-// spare omits the farthest of the files that a layout of whole files would take if there are too many characters of them. That
-// limit is the host's, not the tool's, whose own ones end the list at the nearest file.
-func (l *list) spare(sources []Source) {
+// share gives the budget to the nearest of whole files first: one that does not fit is cut, and those beyond it are omitted.
+// Only the limit of bytes of Codelia is its own: there the first file that does not fit ends the list.
+func (l *list) share(sources []Source, nearestFirst bool) {
 	if l.joined {
 		return
 	}
 	var fits []*Source
-	left, chars := l.left, 0
-	size := func(s *Source) int {
-		return utf8.RuneCountInString(l.style.between + l.title(s) + l.style.trim(s.Text) + l.end(s))
-	}
+	taken, left := 0, Budget{l.left, l.chars + len(l.style.between)}
 	for i := range sources {
 		s := &sources[i]
 		if !s.usable() {
 			continue
 		}
-		if left -= len(s.Text); left < 0 || s.origin.long || len(fits) == l.files {
+		if taken += len(s.Text); len(fits) == l.files || l.ownBytes && (taken > l.left || s.origin.long) {
 			break
 		}
 		fits = append(fits, s)
-		chars += size(s)
 	}
-	for chars -= len(l.style.between); len(fits) > 1 && chars > l.chars; fits = fits[1:] {
-		chars -= size(fits[0])
-		l.rows = append(l.rows, fits[0].omitted(CodeOmittedBudget))
+	if !nearestFirst {
+		slices.Reverse(fits)
+	}
+	slices.SortStableFunc(fits, func(a, b *Source) int {
+		if a.Scope.userWide() == b.Scope.userWide() {
+			return 0
+		}
+		return cmp.Compare(b.Scope, a.Scope)
+	})
+	for _, s := range fits {
+		size := Budget{len(s.Text), utf8.RuneCountInString(l.style.trim(s.Text))}
+		left.Chars -= utf8.RuneCountInString(l.style.between + l.title(s) + l.end(s))
+		switch {
+		case !s.origin.long && size.fits(left):
+			left = left.minus(size)
+		case left.Bytes > 0 && left.Chars > l.mark(s).Chars:
+			s.origin.share, left = left, Budget{}
+		default:
+			l.rows = append(l.rows, s.omitted(CodeOmittedBudget))
+			left = Budget{}
+		}
 	}
 }
 
@@ -187,13 +203,28 @@ func (l *list) body(s *Source, free bool, most int) (text string, kept int) {
 }
 
 func (l *list) whole(s *Source, limit int) (text string, kept int) {
-	size := len(s.Text)
 	text = l.style.trim(s.Text)
-	if s.origin.long || size > l.left || utf8.RuneCountInString(text) > limit {
+	lead, left := strings.Index(s.Text, text), Budget{l.left, limit}
+	if s.origin.share != (Budget{}) {
+		left = Budget{min(left.Bytes, s.origin.share.Bytes), min(left.Chars, s.origin.share.Chars)}
+	}
+	if !s.origin.long && (Budget{len(s.Text), utf8.RuneCountInString(text)}).fits(left) {
+		l.left -= len(s.Text)
+		return text, int(s.Bytes)
+	}
+	text = trimEnd(Escaper().Cut(text, left.Bytes-lead, left.Chars-l.mark(s).Chars))
+	if text == "" || l.ownBytes && (s.origin.long || len(s.Text) > l.left) {
 		return "", 0
 	}
-	l.left -= size
-	return text, int(s.Bytes)
+	kept = min(s.sourceBytes(lead+len(text)), int(s.Bytes)-1)
+	l.left -= lead + len(text)
+	s.Imports = s.imported(lead + len(text))
+	return text + "\n" + strings.TrimSuffix(truncatedLine(PrintPlainPath(s.Path), int64(kept), s.Bytes), "\n"), kept
+}
+
+// mark is the longest line that says that a file was cut.
+func (l *list) mark(s *Source) Budget {
+	return extentOf(truncatedLine(PrintPlainPath(s.Path), s.Bytes, s.Bytes))
 }
 
 func blank(layout Layout, text string) bool {
