@@ -19,9 +19,13 @@ func (r *resolver) fill(src *Source, f directory, at place) {
 		src.Bytes = max(src.Bytes, c.info.Size)
 		r.report(diagnostic(CodeReadCap, src.Path, "only the first %d of %d bytes are read", len(c.raw), src.Bytes))
 	}
-	if o.Checks.Normal && c.isBinary() {
+	if c.isUTF16() || o.Checks.Normal && c.isBinary() {
 		src.State, src.Reason = StateSkipped, string(CodeBinary)
-		r.report(diagnostic(CodeBinary, src.Path, "holds a NUL, so it is not text"))
+		detail := "holds a NUL, so it is not text"
+		if c.isUTF16() {
+			detail = "is in UTF-16, which is not read: save it in UTF-8"
+		}
+		r.report(diagnostic(CodeBinary, src.Path, "%s", detail))
 		return
 	}
 	untrusted := !r.trusted && !src.Scope.userWide()

@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 // The limits of the imports of one source.
@@ -82,6 +85,7 @@ const (
 	refuseCycle   refusal = "the file imports itself"
 	refuseText    refusal = "the file is not text"
 	refuseName    refusal = "the suffix of the name is not one of a text"
+	refuseStray   refusal = "%[1]s is there and not imported: white space must stand around @%[1]s, and \"\\ \" for a blank in it"
 )
 
 // importer imports the files that one source names.
@@ -94,6 +98,7 @@ type importer struct {
 
 	imports []Import
 	count   int
+	strayed int // names that strays has looked up
 	bytes   int
 	full    bool // too many imports, and reported
 }
@@ -127,6 +132,13 @@ func (r *resolver) expand(src *Source, f directory, at place, text string) strin
 
 // expand expands one file, whose problems are reported under path.
 func (im *importer) expand(path, real, text string, depth int) (string, []insert) {
+	if im.style == ImportInline {
+		prose := []byte(text)
+		for _, region := range codeRegions(text) {
+			mask(prose[region[0]:region[1]])
+		}
+		defer func() { im.strays(path, real, text, prose, depth) }()
+	}
 	list := im.style.mentions(text)
 	if len(list) == 0 || im.style == ImportInline && depth >= im.style.depth() {
 		return text, nil
@@ -193,6 +205,60 @@ func (im *importer) refuse(path, text string, m mention, why refusal) {
 	}
 	im.full = im.count > im.style.most()
 	im.report(diagnostic(CodeImportRefused, path, "line %d: %s", 1+strings.Count(text[:m.start], "\n"), why))
+}
+
+const (
+	mostStrays = 1024 // lookups of one source
+	strayBytes = 100
+)
+
+// strays reports files that are there and that an "@" in prose names without importing them, such as "(@a.md)", "@a.md:" and
+// "@my notes.md". The longest name counts.
+func (im *importer) strays(path, real, text string, prose []byte, depth int) {
+	isWord := func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
+	for at, c := range prose {
+		if c != '@' {
+			continue
+		}
+		if before, _ := utf8.DecodeLastRune(prose[:at]); at > 0 && (isWord(before) || strings.ContainsRune("`./@\\_-+#&%~$", before)) {
+			continue
+		}
+		name := string(prose[at+1 : min(len(prose), at+strayBytes)])
+		if n := strings.IndexAny(name, "\n\x00"); n >= 0 {
+			name = name[:n]
+		}
+		for ; name != "" && im.strayed < mostStrays; name = name[:max(0, strings.LastIndexFunc(name, func(c rune) bool { return !isWord(c) }))] {
+			if im.strayed++; !im.isStray(real, name) {
+				continue
+			}
+			why := refusal(fmt.Sprintf(string(refuseStray), prompttext.Name(name)))
+			if depth >= im.style.depth() {
+				why = refusal(fmt.Sprintf(string(refuseDepth), im.style.depth()))
+			}
+			im.refuse(path, text, mention{start: max(0, strings.Index(text, "@"+name))}, why)
+			break
+		}
+	}
+}
+
+// isStray reports whether the file at real names a file that could be imported and is not.
+func (im *importer) isStray(real, name string) bool {
+	path := im.place(real, name)
+	if !slices.ContainsFunc(im.bases, func(b base) bool { return Within(b.real, path) }) || im.style == ImportListed && !hasTextName(path) {
+		return false
+	}
+	found, err := im.view.RealPath(path)
+	taken := im.once[found] || slices.Contains(im.open, found) || slices.ContainsFunc(im.imports, func(in Import) bool { return in.Path == found })
+	if err != nil || taken || !slices.ContainsFunc(im.bases, func(b base) bool { return Within(b.real, found) }) {
+		return false
+	}
+	dir, err := im.view.OpenDir(filepath.Dir(found))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dir.Close() }()
+	info, err := dir.Lstat(filepath.Base(found))
+	return err == nil && info.Mode.IsRegular()
 }
 
 // load returns the expanded text of a file that the one at real names.
@@ -279,7 +345,9 @@ func (im *importer) list(by *Source, raw, real string, depth int) {
 	text, _ := form.text(raw)
 	_, body := frontMatter(text)
 	seen := map[string]bool{}
-	for _, m := range im.style.mentions(withoutComments(body)) {
+	body = withoutComments(body)
+	defer func() { im.strays(by.Path, real, text, maskCode(body), depth) }()
+	for _, m := range im.style.mentions(body) {
 		if seen[m.target] || depth >= im.style.depth() {
 			continue
 		}

@@ -277,5 +277,14 @@ func wholeRunes(s []byte) []byte {
 }
 
 func (c *content) isBinary() bool {
-	return strings.IndexByte(c.raw[:min(len(c.raw), binaryProbe)], 0) >= 0
+	return c.isUTF16() || strings.IndexByte(c.raw[:min(len(c.raw), binaryProbe)], 0) >= 0
+}
+
+// isUTF16 reports whether a text is in UTF-16, by its byte order mark or by its first two letters.
+func (c *content) isUTF16() bool {
+	if len(c.raw) < 4 {
+		return c.raw == "\xff\xfe" || c.raw == "\xfe\xff"
+	}
+	mark := c.raw[:2] == "\xff\xfe" || c.raw[:2] == "\xfe\xff"
+	return mark || (c.raw[0] == 0) != (c.raw[1] == 0) && (c.raw[0] == 0) == (c.raw[2] == 0) && (c.raw[1] == 0) == (c.raw[3] == 0)
 }

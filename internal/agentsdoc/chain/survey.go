@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 const (
@@ -234,10 +235,24 @@ func (s *survey) marked(f directory) bool {
 			_, err = s.r.view.RealPath(real)
 		}
 		if err == nil && (info.Mode.IsRegular() || info.Mode.IsDir() || info.IsLink()) {
+			if s.rootAt >= 0 && info.Mode.IsDir() && !s.own.noRoot(f) && isEmpty(f.dir, name) {
+				above := prompttext.Name(s.directories[s.rootAt].path)
+				s.r.report(diagnostic(CodeMarkerInvalid, path, "an empty directory, which hides the files of %s: remove it", above))
+			}
 			return true
 		}
 	}
 	return false
+}
+
+func isEmpty(parent fsview.Dir, name string) bool {
+	dir, err := parent.OpenDir(name)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dir.Close() }()
+	names, err := dir.Names()
+	return err == nil && len(names) == 0
 }
 
 // givenRoot is the root that the options name; without path there is none.

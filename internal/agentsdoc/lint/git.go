@@ -39,7 +39,7 @@ func ownPatterns(view chain.FS, root string) string {
 	if above := filepath.Dir(directory); filepath.Base(above) == "worktrees" {
 		directory = filepath.Dir(above) // a worktree shares the list
 	}
-	text, _ := readText(view, filepath.Join(directory, "info"), "exclude")
+	text, _ := readText(view, filepath.Join(directory, "info"), "exclude", maxGitText)
 	return text
 }
 
@@ -66,7 +66,7 @@ func gitDirectory(view chain.FS, top string) string {
 	case !info.Mode.IsRegular():
 		return ""
 	}
-	text, err := readText(view, top, gitName)
+	text, err := readText(view, top, gitName, maxGitText)
 	target, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir:")
 	if err != nil || !ok {
 		return ""
@@ -74,7 +74,7 @@ func gitDirectory(view chain.FS, top string) string {
 	var back, real string
 	directory, err := view.RealPath(resolvePath(top, target))
 	if err == nil {
-		back, err = readText(view, directory, "gitdir")
+		back, err = readText(view, directory, "gitdir", maxGitText)
 	}
 	if err == nil {
 		real, err = view.RealPath(resolvePath(directory, back))
@@ -103,13 +103,13 @@ func openRegular(view chain.FS, directory, name string) (fsview.File, error) {
 	return fsview.Open(dir, name)
 }
 
-func readText(view chain.FS, directory, name string) (string, error) {
+func readText(view chain.FS, directory, name string, most int64) (string, error) {
 	dir, err := chain.OpenRoot(view, directory, &chain.Options{Boundary: directory})
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = dir.Close() }()
-	return fsview.ReadText(dir, name, maxGitText)
+	return fsview.ReadText(dir, name, most)
 }
 
 const codeTrackedLocal chain.Code = "tracked_local"
@@ -127,7 +127,7 @@ func (w *walker) reportTracked() {
 	for i, path := range w.locals {
 		names[i] = display(top, path)
 	}
-	tracked, err := trackedFiles(w.ctx, w.memory.FS, directory, names)
+	tracked, err := trackedFiles(w.ctx, w.view, directory, names)
 	if err != nil {
 		w.findings.add(chain.CodeReadError, filepath.Join(directory, "index"), "git's index cannot be read, so tracked personal files may be missed: "+chain.Cause(err))
 		return
@@ -142,7 +142,7 @@ func (w *walker) reportTracked() {
 // repository is the top of the repository around the root and its git directory; empty if there is none.
 func (w *walker) repository() (top, directory string) {
 	for path := w.root; ; path = filepath.Dir(path) {
-		if directory := gitDirectory(w.memory.FS, path); directory != "" {
+		if directory := gitDirectory(w.view, path); directory != "" {
 			return path, directory
 		}
 		if filepath.Dir(path) == path {

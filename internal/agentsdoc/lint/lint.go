@@ -5,9 +5,8 @@
 //
 // The walk skips directories of tools (.git, .jj, .hg, node_modules, vendor, third_party, .venv, target), directories
 // that git ignores, symbolic links, and nested trees (a directory with .git or a marker, counted in [Report].Nested).
-// Ignored files are read: people ignore their personal ones. It is made for trees with a hundred thousand
-// directories: a view that keeps the directories on the way down open (memory.go) makes a chain cost system calls for
-// its own files only.
+// Ignored files are read: people ignore their personal ones. Only directories with a
+// name that could be an instruction file's have a chain, so that a tree of a hundred thousand takes seconds.
 package lint
 
 import (
@@ -66,7 +65,6 @@ func run(ctx context.Context, view chain.FS, dir string, o Options) (Report, err
 		return Report{Problems: first.Diagnostics}, ctx.Err()
 	}
 	w := newWalker(ctx, view, first.Root, &o)
-	defer w.memory.close()
 	w.walkTree()
 	w.reportTracked()
 	return w.findings.report(w.report), ctx.Err()
@@ -86,7 +84,7 @@ func (w *walker) judge(path string, list listing) {
 	if path != w.root && !w.notable.judged(list.notable) {
 		return
 	}
-	c := chain.Resolve(w.memory, path, w.options.Chain)
+	c := chain.ResolveTouched(w.view, path, w.options.Chain)
 	for _, d := range c.Diagnostics {
 		w.findings.addRow(d)
 	}
@@ -141,7 +139,7 @@ func (w *walker) hint(path string, list listing, c *chain.Chain) {
 	for _, name := range list.notable {
 		file := chain.Below(path, name)
 		agent, remedy := o.AgentOf(file)
-		if agent == "" || chain.Excluded(o.Exclude, display(w.root, file)) || !w.memory.isFile(name) {
+		if agent == "" || chain.Excluded(o.Exclude, display(w.root, file)) || !w.isFile(path, name) {
 			continue
 		}
 		code := chain.CodeNearMissName
@@ -150,4 +148,15 @@ func (w *walker) hint(path string, list listing, c *chain.Chain) {
 		}
 		w.findings.add(code, file, "not read: a file for "+agent+", in a directory without another instruction file; "+remedy)
 	}
+}
+
+// isFile reports whether a name in a directory is that of a file or a link.
+func (w *walker) isFile(path, name string) bool {
+	dir, err := chain.OpenRoot(w.view, path, &chain.Options{Boundary: path})
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dir.Close() }()
+	info, err := dir.Lstat(name)
+	return err == nil && (info.Mode.IsRegular() || info.IsLink())
 }

@@ -120,6 +120,34 @@ func TestRun(t *testing.T) {
 			[]string{"1 files, 1 directories, 0 over", "warning escaped AGENTS.md"},
 		},
 		{
+			"imports that exist and are not read",
+			files{
+				".git/": "", "CLAUDE.md": "Read @a.md: and @b.md, (@c.md), \"@d.md\", '@e.md', [x @f.md](y), @g.md. and **@h.md**\n@two words.md\n" +
+					"Not x@a.md, `@i.md`, @nobody, @j.md\n```\n@i.md\n```\n",
+				"a.md": "a", "b.md": "b", "c.md": "c", "d.md": "d", "e.md": "e", "f.md": "f", "g.md": "g", "h.md": "h", "i.md": "i", "j.md": "(@j.md)", "two words.md": "w",
+			},
+			noGlobals(claude),
+			append([]string{"1 files, 1 directories, 0 over"}, slices.Repeat([]string{"warning import_refused CLAUDE.md"}, 7)...),
+		},
+		{
+			"imports of Gemini CLI that exist and are not read",
+			files{".git/": "", "GEMINI.md": "Read (@a.md) and \"@b.md\", `@c.md` and @d.md\n", "a.md": "a", "b.md": "b", "c.md": "c", "d.md": "d"},
+			noGlobals(func(o *chain.Options) { o.Names, o.Imports = []string{"GEMINI.md"}, chain.ImportInline }),
+			[]string{"1 files, 1 directories, 0 over", "warning import_refused GEMINI.md", "warning import_refused GEMINI.md"},
+		},
+		{
+			"UTF-16",
+			files{".git/": "", "AGENTS.md": "\xff\xfe\x16\x4e\x4c\x75", "a/AGENTS.md": "\xfe\xff\x00#", "b/AGENTS.md": "#\x00 \x00\xe9\x00", "c/AGENTS.md": "\x00#\x00 "},
+			noGlobals(func(o *chain.Options) { o.Checks.Normal = false }),
+			[]string{"4 files, 4 directories, 0 over", "error binary AGENTS.md", "error binary a/AGENTS.md", "error binary b/AGENTS.md", "error binary c/AGENTS.md"},
+		},
+		{
+			"an empty .git",
+			files{".git/HEAD": "x", "AGENTS.md": "R\n", "a/.git/": "", "b/.git/HEAD": "x"},
+			noGlobals(nil),
+			[]string{"1 files, 1 directories, 0 over", "warning marker_invalid a/.git"},
+		},
+		{
 			"no trust",
 			files{".git/": "", "AGENTS.md": "R\n"},
 			noGlobals(func(o *chain.Options) { o.Trust = chain.TrustNone }),
@@ -189,7 +217,7 @@ func TestNotLookedAt(t *testing.T) {
 		"build/AGENTS.md": bad, "a/build/AGENTS.md": bad, "x.tmp/AGENTS.md": bad, "private/AGENTS.md": bad,
 		"kept/build/AGENTS.md": "K\n",
 		"nested/.git":          "gitdir: ../.git/modules/nested\n", "nested/AGENTS.md": bad, "nested/deeper/AGENTS.md": bad,
-		"jj/.jj/": "", "jj/AGENTS.md": bad,
+		"jj/.jj/repo": "", "jj/AGENTS.md": bad,
 		"link": "-> nested", ".hg/": "",
 		"a/private/AGENTS.md": "P\n",
 	})
@@ -303,4 +331,8 @@ func TestJSON(t *testing.T) {
 	if diff := cmp.Diff(string(data), `{"files":0,"directories":1,"problems":[],"chains_over_budget":0}`); diff != "" {
 		t.Errorf("JSON (-got +want):\n%s", diff)
 	}
+}
+
+func claude(o *chain.Options) {
+	o.Names, o.Imports, o.Layout, o.Markdown = []string{"CLAUDE.md"}, chain.ImportListed, chain.LayoutContents, true
 }

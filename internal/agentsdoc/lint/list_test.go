@@ -84,7 +84,6 @@ func TestReportDirectory(t *testing.T) {
 		w := newWalker(t.Context(), chain.OS{}, t.TempDir(), &Options{})
 		w.reportDirectory("/x", tt.err)
 		r := w.findings.report(Report{})
-		w.memory.close()
 		if len(r.Problems) != 1 || r.Problems[0].Code != tt.code || r.Problems[0].Path != "/x" {
 			t.Errorf("%v: %v, want %s", tt.err, r.Problems, tt.code)
 		}

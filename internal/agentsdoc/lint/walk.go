@@ -24,7 +24,7 @@ type walker struct {
 	ctx      context.Context //nolint:containedctx // of one call, which does not outlive it
 	options  *Options
 	root     string
-	memory   *memory
+	view     chain.FS
 	notable  notable
 	ignored  ignore.Way
 	findings findings
@@ -36,19 +36,18 @@ type walker struct {
 func newWalker(ctx context.Context, view chain.FS, root string, o *Options) *walker {
 	n := newNotable(o.Chain.Filled())
 	return &walker{
-		ctx: ctx, options: o, root: root, report: Report{Root: root}, notable: n, memory: newMemory(view, root, n.all),
+		ctx: ctx, options: o, root: root, report: Report{Root: root}, notable: n, view: view,
 		findings: findings{root: root, at: map[findingKey]int{}},
 	}
 }
 
 // walkTree visits the root and everything below. A root that cannot be listed still has a chain.
 func (w *walker) walkTree() {
-	w.ignored.Add(ownPatterns(w.memory.FS, w.root))
+	w.ignored.Add(ownPatterns(w.view, w.root))
 	top, err := openTop(w.root)
 	if err != nil {
 		w.reportDirectory(w.root, err)
 		w.report.Directories++
-		w.memory.enter(w.root, nil, false)
 		w.judge(w.root, listing{})
 		return
 	}
@@ -63,16 +62,20 @@ func (w *walker) visit(f directory, path string) {
 	}
 	if path != w.root && w.notable.isTree(list.notable) {
 		w.report.Nested++
+		for _, d := range chain.Resolve(w.view, path, w.options.Chain).Diagnostics {
+			if d.Code == chain.CodeMarkerInvalid {
+				w.findings.addRow(d)
+			}
+		}
 		return
 	}
 	w.report.Directories++
 	if w.options.Seen != nil {
 		w.options.Seen()
 	}
-	w.memory.enter(path, list.notable, err == nil)
-	defer w.memory.leave()
 	if slices.Contains(list.notable, ignore.File) {
-		w.ignored.Add(w.memory.readBeside(ignore.File, ignore.MaxBytes))
+		text, _ := readText(w.view, path, ignore.File, ignore.MaxBytes) // a link is an error, and git follows none either
+		w.ignored.Add(text)
 	}
 	w.judge(path, list)
 	for _, name := range list.directories {
