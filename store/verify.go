@@ -218,17 +218,17 @@ func (r *verification) tree() (proven bool, err error) {
 	}
 	switch {
 	case HasCode(err, CodeDamaged):
-		r.reportf("", "%v", err)
+		r.reportf(manifest.BadTree, "", "%v", err)
 		return false, nil
 	case err != nil:
 		return false, err
 	case next != leaves:
-		r.reportf("", "it has %d leaves, and should have %d", next, leaves)
+		r.reportf(manifest.BadTree, "", "it has %d leaves, and should have %d", next, leaves)
 	}
 	var blocks, bytes int64
 	err = r.tx.QueryRowContext(r.ctx, "SELECT count(*), coalesce(sum(octet_length(hashes)), 0) FROM tree_blocks").Scan(&blocks, &bytes)
 	if n := tlog.StoredHashCount(leaves); err == nil && (bytes != n*tlog.HashSize || blocks != (n+blockHashes-1)/blockHashes) {
-		r.reportf("", "it has %d bytes of hashes in %d rows, and should have those of %d hashes", bytes, blocks, n)
+		r.reportf(manifest.BadTree, "", "it has %d bytes of hashes in %d rows, and should have those of %d hashes", bytes, blocks, n)
 	}
 	if err == nil {
 		err = r.strangers()
@@ -263,16 +263,16 @@ func (r *verification) leaves() (next int64, err error) {
 			}
 			switch {
 			case l.hash == "" && (l.seq >= l.first || removed[l.chain] > l.first):
-				r.reportf("", "the record of leaf %d is gone, and its thread's sign-off does not account for that", l.leaf)
+				r.reportf(manifest.BadTree, "", "the record of leaf %d is gone, and its thread's sign-off does not account for that", l.leaf)
 			case !good:
-				r.reportf(l.manifestID, "leaf %d of the tree is another record: records were put into another order, or one was replaced", l.leaf)
+				r.reportf(manifest.BadTree, l.manifestID, "leaf %d of the tree is another record: records were put into another order, or one was replaced", l.leaf)
 			}
 		}
 	}
 }
 
-func (r *verification) reportf(manifestID, format string, args ...any) {
-	r.verifier.Report(manifest.Problem{Bad: manifest.Bad{ManifestID: manifestID, Reason: manifest.BadTree}, Detail: fmt.Sprintf(format, args...)})
+func (r *verification) reportf(reason manifest.BadReason, manifestID, format string, args ...any) {
+	r.verifier.Report(manifest.Problem{Bad: manifest.Bad{ManifestID: manifestID, Reason: reason}, Detail: fmt.Sprintf(format, args...)})
 }
 
 // strangers reports records that are not in the tree, and do not wait for a place in it, and places that wait for no record.
@@ -283,7 +283,7 @@ func (r *verification) strangers() error {
 	return sqldb.Each(r.ctx, r.tx, query, nil, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
-		r.reportf(id, "it is not in the tree of hashes, or what waits for a place in it is not a record")
+		r.reportf(manifest.BadTree, id, "it is not in the tree of hashes, or what waits for a place in it is not a record")
 		return err
 	})
 }
@@ -300,7 +300,7 @@ func (r *verification) checkpoints(leaves int64) (proven bool, err error) {
 	for i := range kept {
 		c, err := translog.Read(kept[i].Note)
 		if err != nil || c.Leaves != kept[i].Leaves {
-			r.reportf("", "the checkpoint of %d records that the log keeps was changed", kept[i].Leaves)
+			r.reportf(manifest.BadTree, "", "the checkpoint of %d records that the log keeps was changed", kept[i].Leaves)
 		} else if _, err := r.signed(&c, leaves); err != nil {
 			return false, err
 		}
@@ -310,7 +310,7 @@ func (r *verification) checkpoints(leaves int64) (proven bool, err error) {
 		return false, nil
 	}
 	if !known {
-		r.reportf("", "the log does not keep the checkpoint of %d records any more", given.Leaves)
+		r.reportf(manifest.BadTree, "", "the log does not keep the checkpoint of %d records any more", given.Leaves)
 	}
 	if proven, err = r.signed(given, leaves); err != nil || !proven {
 		return false, err
@@ -323,12 +323,12 @@ func (r *verification) checkpoints(leaves int64) (proven bool, err error) {
 // signed reports whether the tree continues a checkpoint.
 func (r *verification) signed(c *translog.Checkpoint, leaves int64) (bool, error) {
 	if c.Leaves > leaves {
-		r.reportf("", "the checkpoint is of %d records, and the tree has %d", c.Leaves, leaves)
+		r.reportf(manifest.BadTree, "", "the checkpoint is of %d records, and the tree has %d", c.Leaves, leaves)
 		return false, nil
 	}
 	root, err := translog.Root(c.Leaves, newTreeHashes(r.ctx, r.tx))
 	if err == nil && root != c.Root {
-		r.reportf("", "the first %d records are not those that the checkpoint was made of", c.Leaves)
+		r.reportf(manifest.BadTree, "", "the first %d records are not those that the checkpoint was made of", c.Leaves)
 	}
 	return root == c.Root, err
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -25,10 +24,6 @@ func (r *verification) aside() error {
 	return nil
 }
 
-func (r *verification) asidef(reason manifest.BadReason, format string, args ...any) {
-	r.verifier.Report(manifest.Problem{Bad: manifest.Bad{Reason: reason}, Detail: fmt.Sprintf(format, args...)})
-}
-
 // schema compares the database's schema with the one that the program creates: a trigger or a view could hide records. It
 // reports whether the database has all that belongs to it.
 func (r *verification) schema() (complete bool, err error) {
@@ -46,12 +41,12 @@ func (r *verification) schema() (complete bool, err error) {
 		table, what, _ := strings.Cut(object, "\t")
 		if tables[table] = true; !slices.Contains(have, object) {
 			complete = false
-			r.asidef(manifest.BadDatabase, "the schema lacks something of the table %s: %.400s", table, what)
+			r.reportf(manifest.BadDatabase, "", "the schema lacks something of the table %s: %.400s", table, what)
 		}
 	}
 	for _, object := range have {
 		if table, what, _ := strings.Cut(object, "\t"); tables[table] && !slices.Contains(want, object) {
-			r.asidef(manifest.BadDatabase, "the schema has something that Grapnel did not make: %.400s", what)
+			r.reportf(manifest.BadDatabase, "", "the schema has something that Grapnel did not make: %.400s", what)
 		}
 	}
 	return complete, nil
@@ -66,7 +61,7 @@ func (r *verification) pages() error {
 		var finding string
 		err := rows.Scan(&finding)
 		if err == nil && finding != "ok" {
-			r.asidef(manifest.BadDatabase, "SQLite says: %s", finding)
+			r.reportf(manifest.BadDatabase, "", "SQLite says: %s", finding)
 		}
 		return err
 	})
@@ -82,7 +77,7 @@ func (r *verification) texts() error {
 			return err
 		}
 		if hash == before || sum != digest.SHA256(text) || !fits(hash, string(text), r.opts.FingerprintKey) {
-			r.asidef(manifest.BadFingerprint, "a text is kept under the hash %.80q that does not have it", hash)
+			r.reportf(manifest.BadFingerprint, "", "a text is kept under the hash %.80q that does not have it", hash)
 		}
 		before = hash
 		return nil
@@ -132,7 +127,7 @@ func (r *verification) words() error {
 		return err
 	})
 	if err == nil && got != want {
-		r.asidef(manifest.BadDatabase, "the index of words is not that of the kept texts")
+		r.reportf(manifest.BadDatabase, "", "the index of words is not that of the kept texts")
 	}
 	return err
 }

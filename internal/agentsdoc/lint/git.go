@@ -3,16 +3,13 @@ package lint
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // git's choice
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +23,6 @@ const gitName = ".git"
 
 const (
 	maxGitText  = 1 << 20
-	maxGitIndex = 512 << 20 // several million files
 	gitPatience = 20 * time.Second
 )
 
@@ -93,16 +89,8 @@ func resolvePath(from, text string) string {
 	return filepath.Clean(path)
 }
 
-// openRegular opens a file without ever blocking. No element of the directory's real path may have become a link.
-func openRegular(view chain.FS, directory, name string) (fsview.File, error) {
-	dir, err := chain.OpenRoot(view, directory, &chain.Options{Boundary: directory})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }()
-	return fsview.Open(dir, name)
-}
-
+// readText reads some bytes of a regular file without ever blocking. No element of the directory's real path may have become
+// a link.
 func readText(view chain.FS, directory, name string, most int64) (string, error) {
 	dir, err := chain.OpenRoot(view, directory, &chain.Options{Boundary: directory})
 	if err != nil {
@@ -151,33 +139,27 @@ func (w *walker) repository() (top, directory string) {
 	}
 }
 
-// trackedFiles returns which of the names are in the index of a git directory. Git reads a copy of the index in an
-// empty repository of ours, so that no configuration, hook or object of the tree's repository takes part.
+// trackedFiles returns which of the names are in the index of a git directory. Git reads the index for an empty
+// repository of ours, so that no configuration, hook or object of the tree's repository takes part.
 func trackedFiles(ctx context.Context, view chain.FS, directory string, names []string) ([]string, error) {
-	index, err := openRegular(view, directory, "index")
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := readText(view, directory, "index", 0); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, err
-	}
-	defer func() { _ = index.Close() }()
-	if info, err := index.Info(); err != nil || info.Size > maxGitIndex {
-		return nil, fmt.Errorf("the file is larger than %d bytes", maxGitIndex)
 	}
 	temp, err := os.MkdirTemp("", "grapnel-lint-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	format, err := copyIndex(filepath.Join(temp, "index"), index)
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range []string{"objects", "refs"} {
 		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
 			return nil, err
 		}
+	}
+	format := "sha1"
+	if text, _ := readText(view, directory, "config", maxGitText); sha256Format.MatchString(text) {
+		format = "sha256"
 	}
 	for name, text := range map[string]string{
 		"HEAD":   "ref: refs/heads/main\n",
@@ -187,53 +169,18 @@ func trackedFiles(ctx context.Context, view chain.FS, directory string, names []
 			return nil, err
 		}
 	}
-	return listIndex(ctx, temp, names)
+	return listIndex(ctx, temp, filepath.Join(directory, "index"), names)
 }
 
-// copyIndex copies an index and returns the name of its trailing hash, which git does not check: it takes a truncated
-// index for one with empty entries. A hash of zeros means that it was not written.
-func copyIndex(path string, index io.Reader) (format string, err error) {
-	out, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = out.Close() }()
-	size, err := io.Copy(out, io.LimitReader(index, maxGitIndex+1))
-	switch {
-	case err != nil:
-		return "", err
-	case size > maxGitIndex:
-		return "", fmt.Errorf("the file is larger than %d bytes", maxGitIndex)
-	}
-	for _, hash := range []struct {
-		name string
-		hash.Hash
-	}{{"sha256", sha256.New()}, {"sha1", sha1.New()}} { //nolint:gosec // git's choice
-		body := size - int64(hash.Size())
-		if body < 0 {
-			continue
-		}
-		tail := make([]byte, hash.Size())
-		if _, err := out.ReadAt(tail, body); err != nil {
-			return "", err
-		}
-		if _, err := io.Copy(hash, io.NewSectionReader(out, 0, body)); err != nil {
-			return "", err
-		}
-		if bytes.Equal(tail, hash.Sum(nil)) || bytes.Equal(tail, make([]byte, len(tail))) {
-			return hash.name, nil
-		}
-	}
-	return "", errors.New("the file is damaged")
-}
+var sha256Format = regexp.MustCompile(`(?im)^\s*objectformat\s*=\s*sha256\s*$`)
 
-func listIndex(ctx context.Context, repository string, names []string) ([]string, error) {
+func listIndex(ctx context.Context, repository, index string, names []string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
 	args := []string{"--git-dir=" + repository, "--work-tree=" + repository, "--literal-pathspecs", "ls-files", "-z", "--cached", "--"}
 	git := exec.CommandContext(ctx, "git", append(args, names...)...) //nolint:gosec // the names are behind --
 	git.Dir = repository
-	git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + repository, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "LC_ALL=C"}
+	git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + repository, "GIT_INDEX_FILE=" + index, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "LC_ALL=C"}
 	var complaint bytes.Buffer
 	git.Stderr = &complaint
 	out, err := git.Output()

@@ -92,10 +92,6 @@ func TestDamagedIndex(t *testing.T) {
 	}{
 		{"no index", nil, []string{"2 files, 2 directories, 0 over"}},
 		{
-			"cut", func(data []byte) []byte { return data[:len(data)-30] },
-			[]string{"2 files, 2 directories, 0 over", "warning read_error .git/index"},
-		},
-		{
 			"no index at all", func([]byte) []byte { return []byte("AGENTS.local.md") },
 			[]string{"2 files, 2 directories, 0 over", "warning read_error .git/index"},
 		},
@@ -142,14 +138,13 @@ func TestFormsOfIndex(t *testing.T) {
 		name   string
 		format string
 		steps  [][]string
-		split  bool
 	}{
 		{name: "version 2", steps: [][]string{{"update-index", "--index-version", "2"}}},
 		{name: "version 3", steps: [][]string{{"update-index", "--index-version", "3"}, {"update-index", "--skip-worktree", local}}},
 		{name: "version 4", steps: [][]string{{"update-index", "--index-version", "4"}, {"update-index", "--skip-worktree", local}}},
 		{name: "SHA-256", format: "--object-format=sha256"},
 		{name: "SHA-256, version 4", format: "--object-format=sha256", steps: [][]string{{"update-index", "--index-version", "4"}}},
-		{name: "split", steps: [][]string{{"update-index", "--split-index"}}, split: true},
+		{name: "split", steps: [][]string{{"update-index", "--split-index"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -179,12 +174,6 @@ func TestFormsOfIndex(t *testing.T) {
 				run("", args...)
 			}
 			found, err := trackedFiles(t.Context(), chain.OS{}, filepath.Join(base, ".git"), append(names, "b/"+local))
-			if tt.split {
-				if err == nil {
-					t.Error("half of an index was taken for all of it")
-				}
-				return
-			}
 			found = slices.DeleteFunc(found, func(s string) bool { return s == "" })
 			slices.Sort(found)
 			if diff := cmp.Diff(found, slices.Sorted(slices.Values(names))); diff != "" || err != nil {

@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"os"
 	"path/filepath"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
@@ -139,7 +140,8 @@ func (w *walker) hint(path string, list listing, c *chain.Chain) {
 	for _, name := range list.notable {
 		file := chain.Below(path, name)
 		agent, remedy := o.AgentOf(file)
-		if agent == "" || chain.Excluded(o.Exclude, display(w.root, file)) || !w.isFile(path, name) {
+		info, err := os.Lstat(file)
+		if err != nil || info.IsDir() || agent == "" || chain.Excluded(o.Exclude, display(w.root, file)) {
 			continue
 		}
 		code := chain.CodeNearMissName
@@ -148,15 +150,4 @@ func (w *walker) hint(path string, list listing, c *chain.Chain) {
 		}
 		w.findings.add(code, file, "not read: a file for "+agent+", in a directory without another instruction file; "+remedy)
 	}
-}
-
-// isFile reports whether a name in a directory is that of a file or a link.
-func (w *walker) isFile(path, name string) bool {
-	dir, err := chain.OpenRoot(w.view, path, &chain.Options{Boundary: path})
-	if err != nil {
-		return false
-	}
-	defer func() { _ = dir.Close() }()
-	info, err := dir.Lstat(name)
-	return err == nil && (info.Mode.IsRegular() || info.IsLink())
 }
