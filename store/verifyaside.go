@@ -41,12 +41,12 @@ func (r *verification) schema() (complete bool, err error) {
 		table, what, _ := strings.Cut(object, "\t")
 		if tables[table] = true; !slices.Contains(have, object) {
 			complete = false
-			r.reportf(manifest.BadDatabase, "", "the schema lacks something of the table %s: %.400s", table, what)
+			r.reportf(manifest.BadDatabase, "", "the schema lacks, or has otherwise, in the table %s: %.120s", table, what)
 		}
 	}
 	for _, object := range have {
 		if table, what, _ := strings.Cut(object, "\t"); tables[table] && !slices.Contains(want, object) {
-			r.reportf(manifest.BadDatabase, "", "the schema has something that Grapnel did not make: %.400s", what)
+			r.reportf(manifest.BadDatabase, "", "the schema has what Grapnel did not make: %.120s", what)
 		}
 	}
 	return complete, nil

@@ -191,7 +191,11 @@ func (a *app) printProblems(v *manifest.Verdict) {
 	if which == "" {
 		which = "seq " + text.Thousands(int(p.Seq)) //nolint:gosec // counted from 0, one by one
 	}
-	a.printf("BROKEN: %s: %s, in the thread %s of the workspace %s\n", p.Reason, clean(which), clean(p.ThreadID), clean(p.WorkspaceID))
+	if p.Bad == (manifest.Bad{Reason: p.Reason}) && p.WorkspaceID+p.ThreadID == "" {
+		a.printf("BROKEN: %s, in the log as a whole\n", p.Reason)
+	} else {
+		a.printf("BROKEN: %s: %s, in the thread %s of the workspace %s\n", p.Reason, clean(which), clean(p.ThreadID), clean(p.WorkspaceID))
+	}
 	printList(a, "problems", "reason|workspace|thread|>seq|manifest|detail", v.Problems, func(p *manifest.Problem) cells {
 		return cells{p.Reason, p.WorkspaceID, p.ThreadID, p.Seq, p.ManifestID, p.Detail}
 	})

@@ -58,7 +58,7 @@ func attacks() []attack {
 		{"changes a kept text", do("UPDATE texts SET text = 'another text', hash = 'sha256:of another text'")},
 		{"deletes a kept text", do("DELETE FROM text_uses", "DELETE FROM texts")},
 		{"deletes a kept text, writes that it was erased, and signs anew", func(t *testing.T, l *auditLog) {
-			do("DELETE FROM text_uses", "DELETE FROM texts")(t, l)
+			do("INSERT INTO text_words (text_words) SELECT 'delete-all' FROM texts", "DELETE FROM text_uses", "DELETE FROM texts")(t, l)
 			m := auditRecord("t1", 100)
 			m.Kind, m.Sections = manifest.KindErasure, nil
 			m.Erasure = &manifest.Erasure{By: "nobody", Reason: "none", At: m.CreatedAt, WorkspaceID: "w", ThreadID: "t1", Records: auditRecords, Texts: 1}
@@ -93,7 +93,17 @@ func attacks() []attack {
 		{"takes a whole thread away, sign-off included, and makes the tree anew", anew(do(
 			"DELETE FROM manifests WHERE thread_id = 't1'", "DELETE FROM chains WHERE thread_id = 't1'"))},
 		{"takes everything away", anew(do("DELETE FROM manifests", "DELETE FROM chains"))},
-		{"changes the index that `find` reads", do("DELETE FROM marks")},
+		{"puts bytes behind a record", do("UPDATE manifests SET record = CAST(record || 'more' AS BLOB) WHERE seq = 2 AND thread_id = 't1'")},
+		{"keeps a second text under a known hash", do("INSERT INTO texts (hash, sha256, text) SELECT hash, 'sha256:0', 'another text' FROM texts")},
+		{"keeps a text that no record names", func(t *testing.T, l *auditLog) {
+			l.exec(t, "INSERT INTO texts (hash, sha256, text) VALUES ($1, $1, 'another text')", manifest.Hash("another text", nil))
+		}},
+		{"changes a kept checkpoint", do("UPDATE checkpoints SET leaves = leaves - 1")},
+		{"takes a kept checkpoint away", do("DELETE FROM checkpoints")},
+		{"empties the index of words, or changes it", do("INSERT INTO text_words (text_words) SELECT 'delete-all' FROM texts")},
+		{"makes a trigger that hides later records", do("CREATE TRIGGER hide AFTER INSERT ON manifests BEGIN DELETE FROM pending; END")},
+		{"puts a view in the place of a table", do("ALTER TABLE holds RENAME TO other; CREATE VIEW holds AS SELECT * FROM other")},
+		{"changes the index of terms that `find` reads", do("DELETE FROM marks")},
 		{"changes what a provider reported", do("UPDATE usages SET cache_read_tokens = 0")},
 	}
 }
