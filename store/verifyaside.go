@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/schema"
@@ -134,11 +135,14 @@ func (r *verification) words() error {
 
 // folded makes words that differ in case alone one word: FTS5 folds more than Go's lower case does, such as a final sigma.
 func folded(word string) string {
-	return strings.Map(func(c rune) rune {
+	if strings.IndexFunc(word, func(c rune) bool { return c >= utf8.RuneSelf }) < 0 {
+		return word
+	}
+	return strings.ToLower(strings.Map(func(c rune) rune {
 		least := c
 		for other := unicode.SimpleFold(c); other != c; other = unicode.SimpleFold(other) {
 			least = min(least, other)
 		}
 		return least
-	}, word)
+	}, word))
 }
