@@ -114,6 +114,7 @@ func cmdForge(ts *testscript.TestScript, _ bool, args []string) {
 		args      []any
 	}{
 		{"DELETE FROM manifests WHERE thread_id = $1 AND seq = $2", []any{args[2], c.Next}},
+		{"DELETE FROM pending WHERE id NOT IN (SELECT id FROM manifests)", nil},
 		{"UPDATE chains SET next_seq = $1, last_hash = $2, last_at = 0, signature = $3 WHERE thread_id = $4", []any{c.Next, c.Last, c.Signature, args[2]}},
 	} {
 		_, err := db.ExecContext(ctx, change.statement, change.args...)

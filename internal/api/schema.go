@@ -146,7 +146,8 @@ func plainSchemas() Schemas {
 		phases.PluginQuarantined, phases.PluginDraining, phases.PluginStopped)
 	AddWords(m, manifest.AfterTools, manifest.AfterStable, manifest.AfterDynamic)
 	AddWords(m, manifest.ChangeAdded, manifest.ChangeRemoved, manifest.ChangeChanged, manifest.ChangeReowned)
-	AddWords(m, manifest.BadAltered, manifest.BadMissing, manifest.BadReordered, manifest.BadInserted, manifest.BadFingerprint, manifest.BadSchema)
+	AddWords(m, manifest.BadAltered, manifest.BadMissing, manifest.BadReordered, manifest.BadInserted, manifest.BadFingerprint, manifest.BadSchema,
+		manifest.BadText, manifest.BadTree, manifest.BadDatabase)
 	return m
 }
 
