@@ -16,7 +16,6 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-//nolint:gochecknoglobals // a flag
 var update = flag.Bool("update", false, "write what the schema consists of")
 
 // testObjects: verify knows the schema that the migrations make.
