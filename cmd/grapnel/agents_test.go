@@ -100,7 +100,8 @@ func TestPromptChars(t *testing.T) {
 		{
 			"no more than a turn",
 			config.Config{Budgets: config.Budgets{Turn: config.TurnBudget{Chars: 700}}},
-			config.Plugin{Name: "mine"}, 700,
+			config.Plugin{Name: "mine"},
+			700,
 		},
 	}
 	for _, tt := range tests {
