@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,10 +60,11 @@ type session struct {
 	mu    sync.Mutex
 	epoch int
 	turn  *loop.Turn
-	id    string // the host's id of the turn
-	said  string // what the assistant said last
-	goOn  string // why the host was told to go on, until it has
-	late  string // text that did not fit into the answer to the prompt; the next answer with room takes it
+	id    string             // the host's id of the turn
+	said  string             // what the assistant said last
+	goOn  string             // why the host was told to go on, until it has
+	late  string             // text for which the answer to the prompt has no room; the next answer that has takes it
+	sent  *manifest.Manifest // the record of the prompt
 	used  time.Time
 
 	hostLog
@@ -206,7 +208,7 @@ func (s *session) done(ctx context.Context, text string, why error) error {
 	t := s.turn
 	var lost error
 	if s.late != "" {
-		lost = ignoreUnknown(t.ReportRequest([]manifest.RequestChange{{Kind: manifest.RequestCut, Manifest: strconv.Itoa(utf8.RuneCountInString(s.late)), Sent: "0"}}))
+		lost = ignoreUnknown(s.reportCut("", &manifest.RequestChange{Kind: manifest.RequestCut, Manifest: strconv.Itoa(utf8.RuneCountInString(s.late)), Sent: "0"}))
 	}
 	s.turn, s.id, s.said, s.late = nil, "", "", ""
 	if err := t.Done(ctx, text, why); err != nil && (why == nil || !errors.Is(err, why)) {
@@ -265,17 +267,38 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if err != nil {
 		return Outcome{}, errors.Join(err, ignore(begun.Done(ctx, "", err), err))
 	}
-	s.turn, s.id = begun, e.TurnID
-	given := hosts[e.Host].rooms[e.Name]
-	text, cut := given.put(p.FullText, p.Reminders)
-	if given.most == 0 {
+	s.turn, s.id, s.sent = begun, e.TurnID, p.Manifest
+	return s.give(p, hosts[e.Host].rooms[e.Name])
+}
+
+// give returns the texts of a prompt as far as the host has room for them. If it has none, the next answer with room takes
+// them.
+func (s *session) give(p *loop.Prompt, r room) (Outcome, error) {
+	if r.most == 0 {
 		s.late, _ = room{unlimited, inBytes}.put(p.FullText, p.Reminders)
 		return Outcome{}, nil
 	}
-	if cut != nil {
-		err = begun.ReportRequest([]manifest.RequestChange{*cut})
+	text, cut := r.put(p.FullText, p.Reminders)
+	return Outcome{Context: text}, s.reportCut(text, cut)
+}
+
+// reportCut puts a cut of the prompt's texts on record, if there is one, and what hooks wrote of which nothing was sent.
+func (s *session) reportCut(sent string, cut *manifest.RequestChange) error {
+	if cut == nil {
+		return nil
 	}
-	return Outcome{Context: text}, err
+	for _, h := range s.sent.HookSources {
+		lost := func(row manifest.Section) bool {
+			return row.SectionID == h.SectionID && !strings.Contains(sent, "## "+row.Title+"\n")
+		}
+		if slices.ContainsFunc(s.sent.Sections, lost) {
+			s.turn.Remark(phases.Diagnostic{
+				Code: phases.CodeNotDelivered, Severity: phases.SeverityWarning, SafeForUser: true, Plugin: h.Plugin, Subscription: h.SubscriptionID,
+				Message: "recalled, not delivered: the section " + h.SectionID + ": no answer of the turn had room for it",
+			})
+		}
+	}
+	return s.turn.ReportRequest([]manifest.RequestChange{*cut})
 }
 
 // remark puts it on record that the plugins saw another text than the host has.
@@ -307,7 +330,7 @@ func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e 
 		text = e.Text
 	}
 	t := loop.Wrap(begun, loop.Options{
-		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, HostFiles: s.files},
+		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, ToolCalling: e.Tools, HostFiles: s.files},
 		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet },
 	})
 	if err := s.recordIn(t); err != nil {
@@ -395,11 +418,8 @@ func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error)
 	if s.late != "" && s.turn != nil {
 		var cut *manifest.RequestChange
 		text, cut = r.put(s.late, nil)
-		changes := []manifest.RequestChange{{Kind: manifest.RequestPlacement, Manifest: string(phases.PlacementUserMessage), Sent: string(with)}}
-		if cut != nil {
-			changes = append(changes, *cut)
-		}
-		if err := s.turn.ReportRequest(changes); err != nil {
+		placed := []manifest.RequestChange{{Kind: manifest.RequestPlacement, Manifest: string(phases.PlacementUserMessage), Sent: string(with)}}
+		if err := ignoreUnknown(errors.Join(s.turn.ReportRequest(placed), s.reportCut(text, cut))); err != nil {
 			return "", err
 		}
 		s.late = ""

@@ -81,6 +81,8 @@ type Event struct {
 	Prompter string
 	// File is the file that was loaded or changed.
 	File string
+	// Tools says that the host has the gateway's MCP server, with plugins' tools. Whoever knows the host's files sets it.
+	Tools bool
 	// Refused is why a change of settings must not hold. Whoever knows the host's files sets it before [Bridge.Handle].
 	Refused string
 }
@@ -184,6 +186,17 @@ func (s Step) Phases() []phases.Phase {
 	default:
 		return nil
 	}
+}
+
+// Carries reports whether the text of a prompt waits for the answer to an event, since the host takes none with the prompt.
+func Carries(name, event string) bool {
+	h := hosts[name]
+	for prompt := range h.rooms {
+		if h.steps[prompt] == StepPrompt {
+			return false
+		}
+	}
+	return h.steps[event] == StepToolResult && h.rooms[event].most > 0
 }
 
 // allPhases returns every phase that some event of a host dispatches: while one of them has hooks, the host's settings must

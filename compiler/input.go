@@ -53,7 +53,7 @@ type Input struct {
 	// ExistingTools are the names of the host's own tools.
 	ExistingTools []string
 	// HooksOnly compiles only what hooks bring, for a host that is given texts beside a prompt of its own. The rest, and
-	// all tools, are omitted with the reason [ReasonHostCannot].
+	// without ToolCalling all tools, are omitted with the reason [ReasonHostCannot].
 	HooksOnly bool
 	// ToolCalling says that the model can call tools in this turn.
 	ToolCalling bool

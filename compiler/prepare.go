@@ -57,7 +57,7 @@ func Prepare(in Input) (*Prepared, error) {
 	for i := range c.out.Files {
 		c.out.Files[i].Chars = 0 // until its section is cut
 	}
-	if in.HooksOnly {
+	if in.HooksOnly && !in.ToolCalling {
 		c.omitTools()
 	}
 	c.makeOwn()
@@ -253,6 +253,9 @@ func (c *compilation) place(hooks []phases.MergedSection, final bool) []*section
 		r := &sections.All()[i]
 		pace := Pace(r.Pace)
 		for _, m := range rows[r.ID] {
+			if c.in.HooksOnly { // its host has one place for all
+				m.Placement = phases.PlacementSystem
+			}
 			o.insert(m.SectionID, fromHook(r, m), pace, &o.ring)
 		}
 		if r.IsGroup() || len(rows[r.ID]) == 0 {

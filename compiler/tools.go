@@ -26,10 +26,10 @@ func RequestTools() phases.Tool {
 	return phases.Tool{Name: phases.RequestTools, Description: requestDescription, InputSchema: []byte(requestSchema)}
 }
 
-// hiddenDomain is the domain that a tool is hidden in; empty for one that is offered.
+// hiddenDomain is the domain that a tool is hidden in; empty for one that is offered. A host with a prompt of its own hides none.
 func (c *compilation) hiddenDomain(t *phases.MergedTool) string {
 	d := oneLine(t.Definition.HiddenDomain)
-	if slices.Contains(c.in.RequestedDomains, d) {
+	if c.in.HooksOnly || slices.Contains(c.in.RequestedDomains, d) {
 		return ""
 	}
 	return d

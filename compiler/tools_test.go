@@ -252,16 +252,18 @@ func TestToolRows(t *testing.T) {
 	}
 }
 
-// TestHooksOnly: a host with a prompt of its own is given the texts of hooks, and the record says what it is not given.
+// TestHooksOnly: a host with a prompt of its own is given the texts of hooks, and the record says what it is not given. If
+// it gets tools by another way, it has all.
 func TestHooksOnly(t *testing.T) {
 	t.Parallel()
 
-	out, err := Compile(Input{
-		HooksOnly: true, ToolCalling: true, Facts: Facts{Date: "2026-02-03"},
+	in := Input{
+		HooksOnly: true, Facts: Facts{Date: "2026-02-03"},
 		Custom:   []CustomSection{{SectionID: "mine", Text: "of the host, too"}},
-		Sections: []phases.MergedSection{{SectionID: "agents_md", Owner: "agentsdoc", Content: "Be kind."}},
+		Sections: []phases.MergedSection{{SectionID: "agents_md", Owner: "agentsdoc", Content: "Be kind.", Placement: phases.PlacementUserMessage}},
 		Tools:    []phases.MergedTool{{Name: "measure", Owner: "house"}, {Name: "weigh", Owner: "house", Definition: phases.Tool{HiddenDomain: "far"}}},
-	})
+	}
+	out, err := Compile(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,5 +278,9 @@ func TestHooksOnly(t *testing.T) {
 	}
 	if diff := cmp.Diff(omitted, []string{"identity", "safety", "mine", "extra_system", "measure", "weigh"}); diff != "" || len(out.Tools) != 0 || len(out.Offered) != 0 {
 		t.Errorf("omitted (-got +want):\n%s\ntools %v, offered %v", diff, out.Tools, out.Offered)
+	}
+	in.ToolCalling = true
+	if out, err = Compile(in); err != nil || len(out.Offered) != 2 || slices.ContainsFunc(out.Omitted, func(o phases.Omitted) bool { return o.ID == "weigh" }) {
+		t.Errorf("with tools: offered %v, omitted %v, %v", out.Offered, out.Omitted, err)
 	}
 }

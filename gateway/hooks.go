@@ -63,6 +63,9 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if err != nil {
 		return hookResult{}, err
 	}
+	if (e.Step == bridge.StepPrompt || e.Step == bridge.StepSubagent) && g.opts.HasTools != nil {
+		e.Tools = g.opts.HasTools(&e)
+	}
 	g.awaitPlugins(ctx)
 	out, err := g.bridge.Handle(ctx, where, &e)
 	if err != nil {

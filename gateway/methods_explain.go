@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/suggest"
@@ -30,7 +31,11 @@ func (g *Gateway) explain(ctx context.Context, c call[explainParams]) (*explain.
 	if err != nil {
 		return nil, err
 	}
-	r := &explain.Record{Manifest: *list[0]}
+	turn, err := api.Turn(ctx, g.opts.Log, list[0])
+	if err != nil {
+		return nil, err
+	}
+	r := &explain.Record{Manifest: *turn}
 	if p.Sentence != "" {
 		return g.explainSentence(ctx, r, p.Sentence)
 	}

@@ -78,9 +78,10 @@ const (
 	// CodeFailOpen: a hook failed and did not stop its phase. The diagnostic's cause says why.
 	CodeFailOpen = "fail_open"
 	// CodeNotGranted: a hook is off because it declares a kind that its plugin may not contribute.
-	CodeNotGranted = "not_granted"
-	CodeOmitted    = "omitted"    // a limit left no room for a text
-	CodeToolError  = "tool_error" // a tool reported a failure to the model (a run's code)
+	CodeNotGranted   = "not_granted"
+	CodeOmitted      = "omitted"       // a limit left no room for a text
+	CodeNotDelivered = "not_delivered" // what a plugin recalled, or a section of the prompt, did not reach the model
+	CodeToolError    = "tool_error"    // a tool reported a failure to the model (a run's code)
 	// CodeNeedsNotGranted: a hook may not see what it needs, or decides without saying what
 	// it needs. It is also the code of a run that is off for this reason.
 	CodeNeedsNotGranted = "needs_not_granted"

@@ -18,8 +18,8 @@ type CompileInput struct {
 	UserText string
 	// Model and Provider have at most [phases.MaxIDBytes].
 	Model, Provider string
-	// HooksOnly compiles only what hooks bring, for a host that gives it to a model beside a prompt of its own, and cannot
-	// offer tools; see compiler.Input.
+	// HooksOnly compiles only what hooks bring, for a host that gives it to a model beside a prompt of its own. ToolCalling
+	// then says that the model gets plugins' tools by another way; see compiler.Input.
 	HooksOnly bool
 	// ToolCalling says whether the provider can call tools.
 	ToolCalling bool

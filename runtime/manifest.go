@@ -65,7 +65,7 @@ func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Ma
 	if r.output, err = prepared.Render(t.state.Contributed()); err != nil {
 		return nil, err
 	}
-	r.output.Diagnostics = append(r.output.Diagnostics, r.notes...)
+	r.output.Diagnostics = slices.Concat(r.output.Diagnostics, r.notes, t.state.Undelivered(r.output.Sections, r.output.Omitted))
 	if in.HistoryOf != nil {
 		in.History = in.HistoryOf(&r.output.Prompt, turnstate.Definitions(r.output.Offered))
 	}

@@ -116,6 +116,9 @@ func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*reco
 		if err != nil {
 			return notThere(err)
 		}
+		if m, err = api.Turn(ctx, s, m); err != nil {
+			return err
+		}
 		r.Manifest = *m
 		r.texts, r.textsErr = keptTexts(ctx, s, m)
 		return nil

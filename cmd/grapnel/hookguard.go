@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io/fs"
@@ -67,6 +68,21 @@ func refuseChange(e *bridge.Event) string {
 		return path + " would lose hooks of Grapnel, or have them altered; a person can take them out with: grapnel uninstall " + host.Name + " --scope " + string(scope)
 	}
 	return ""
+}
+
+// hasTools reports whether an agent starts the gateway's MCP server, with plugins' tools, where an event happened.
+func hasTools(e *bridge.Event) bool {
+	host := agenthooks.Lookup(e.Host)
+	home, _ := os.UserHomeDir() // without one the path is not found
+	for _, scope := range host.Scopes() {
+		for _, place := range host.Places(scope, filepath.ToSlash(home), filepath.ToSlash(e.Dir), os.Getenv, nil) {
+			data, err := readSettings(filepath.FromSlash(place.Path))
+			if err == nil && bytes.Contains(data, []byte("grapnel")) && place.Serves(data) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // readSettings reads a file of settings; one that is not there has none.

@@ -16,6 +16,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/bridge/plugin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/agenthooks"
@@ -30,6 +31,7 @@ type installFlags struct {
 	scope     string
 	http      bool
 	dryRun    bool
+	partial   bool
 	onFailure string
 }
 
@@ -67,6 +69,7 @@ func (a *app) installCommand() *cobra.Command {
 		func(c *cobra.Command, args []string) error { return a.install(c.Context(), args[0], &f) })
 	f.register(c)
 	c.Flags().BoolVar(&f.http, "http", false, "have the agent call the running gateway's address (claude-code); no process is started for an event then")
+	c.Flags().BoolVar(&f.partial, "partial", false, "install although the agent has no place for the tools of plugins")
 	c.Flags().StringVar(&f.onFailure, "on-failure", "block", "what happens to prompts and calls that nobody judged, because the gateway failed: block or allow")
 	completeFlag(c, "on-failure", []string{"block", "allow"})
 	return c
@@ -113,7 +116,7 @@ func (a *app) install(ctx context.Context, name string, f *installFlags) error {
 	if len(need.events) == 0 {
 		result.Todo = []string{"no plugin of " + need.from.name() + " subscribes to anything that " + name + " has an event for; add one, and install again"}
 	}
-	wanted, err := result.wanted(call, need)
+	wanted, err := result.wanted(f, call, need)
 	if err != nil {
 		return err
 	}
@@ -149,7 +152,7 @@ func (r *hookInstall) notes(f *installFlags, call *agenthooks.Command, need *nee
 }
 
 // wanted is what the agent is to have: hooks for events or a plugin, and the MCP server if some plugin offers tools.
-func (r *hookInstall) wanted(call *agenthooks.Command, need *needed) (*agenthooks.Wanted, error) {
+func (r *hookInstall) wanted(f *installFlags, call *agenthooks.Command, need *needed) (*agenthooks.Wanted, error) {
 	w := &agenthooks.Wanted{}
 	var err error
 	switch {
@@ -158,7 +161,7 @@ func (r *hookInstall) wanted(call *agenthooks.Command, need *needed) (*agenthook
 	case len(need.events) > 0:
 		w.Script = plugin.File(r.Host, call.Socket)
 	}
-	if err != nil || !need.tools {
+	if err != nil || len(need.tools) == 0 {
 		return w, err
 	}
 	program, err := findProgram("grapnel")
@@ -174,10 +177,17 @@ func (r *hookInstall) wanted(call *agenthooks.Command, need *needed) (*agenthook
 	if call.Config != "" {
 		args = append(args, "--config", call.Config)
 	}
-	if r.MCP = r.host.HasServers(r.Scope); r.MCP {
+	why := fmt.Sprintf("%s has no file for MCP servers in the scope %s, and these plugins offer tools (tool_bundle): %s; add this server to it yourself: %s %s",
+		r.Host, r.Scope, strings.Join(need.tools, ", "), program, strings.Join(args, " "))
+	dir, _ := os.Getwd() // without one no project has a server
+	switch r.MCP = r.host.HasServers(r.Scope); {
+	case r.MCP:
 		w.Server = r.host.Server(program, args, os.Getenv)
-	} else {
-		r.Todo = append(r.Todo, "some plugin offers tools, and "+r.Host+" has no file for MCP servers in this scope; add this one to it yourself: "+program+" "+strings.Join(args, " "))
+	case hasTools(&bridge.Event{Host: r.Host, Dir: dir}):
+	case f.partial:
+		r.Todo = append(r.Todo, why)
+	default:
+		return nil, usagef("%s, and give --partial; or take tool_bundle out of grants.contribute", why)
 	}
 	return w, nil
 }
@@ -331,23 +341,23 @@ func hookPlaces(h *agenthooks.Host, s agenthooks.Scope) ([]agenthooks.Place, err
 // needed is what the plugins of a configuration need of an agent.
 type needed struct {
 	events []string
-	tools  bool // some plugin offers tools
+	tools  []string // the plugins that offer some
 	cfg    *config.Config
 	from   origin
 }
 
-// offersTools reports whether a plugin that may bring tools has a hook where they are brought.
-func offersTools(cfg *config.Config, plan runtime.PlanView) bool {
+// offerTools are the plugins that may bring tools and have a hook where they are brought.
+func offerTools(cfg *config.Config, plan runtime.PlanView) (names []string) {
 	for _, ph := range plan.Phases {
 		for _, stage := range ph.Stages {
 			for _, sub := range slices.Concat(stage.Layers...) {
 				if i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == sub.Plugin }); i >= 0 && phases.Allows(cfg.Plugins[i].Grants.Contribute, string(phases.KindToolBundle)) {
-					return true
+					names = append(names, sub.Plugin)
 				}
 			}
 		}
 	}
-	return false
+	return names
 }
 
 // neededEvents asks the plugins of the configuration that the gateway will have what they subscribe to.
@@ -367,7 +377,7 @@ func (a *app) neededEvents(ctx context.Context, h *agenthooks.Host) (*needed, er
 		for _, ph := range eng.Plan("").Phases {
 			subscribed[string(ph.Phase)] = len(ph.Stages) > 0
 		}
-		n.tools = offersTools(n.cfg, eng.Plan(phases.PreTools))
+		n.tools = offerTools(n.cfg, eng.Plan(phases.PreTools))
 		return nil
 	})
 	n.events = h.Events(func(phase string) bool { return subscribed[phase] })

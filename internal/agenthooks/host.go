@@ -196,7 +196,11 @@ func (h *Host) Events(subscribed func(phase string) bool) []string {
 		if slices.Contains(h.narrow, name) {
 			return true
 		}
-		for _, p := range steps[name].Phases() {
+		needed := steps[name].Phases()
+		if bridge.Carries(h.Name, name) {
+			needed = append(needed, bridge.StepPrompt.Phases()...)
+		}
+		for _, p := range needed {
 			if subscribed(string(p)) {
 				return false
 			}

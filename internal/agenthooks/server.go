@@ -196,6 +196,18 @@ type Place struct {
 // Parse reads the file; one that is empty, or not there, has nothing of ours.
 func (p *Place) Parse(data []byte) (Document, error) { return p.parse(data) }
 
+// Serves reports whether the host starts the gateway's MCP server by the file.
+func (p *Place) Serves(data []byte) (ours bool) {
+	d, err := p.parse(data)
+	switch d := d.(type) {
+	case *File:
+		_, ours = d.server()
+	case *tables:
+		_, ours = d.server()
+	}
+	return ours && err == nil
+}
+
 // Places are the files of a scope: that of the hooks, and that of MCP servers if it is another one. Home, project and env
 // are as for [Host.Path]. Known is the host's plugin, if it loads one, as it would be installed now.
 func (h *Host) Places(s Scope, home, project string, env func(string) string, known []byte) []Place {

@@ -122,6 +122,33 @@ func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.
 	return in.Get(ctx, id)
 }
 
+// Turn returns the record of a prompt, for one of events that of the prompt before it, with what the events behind it add.
+func Turn(ctx context.Context, in interface {
+	Get(ctx context.Context, id string) (*manifest.Manifest, error)
+	Search(ctx context.Context, q store.Query) (store.SearchResult, error)
+}, m *manifest.Manifest,
+) (*manifest.Manifest, error) {
+	const most = 1024 // records of a turn
+	found, err := in.Search(ctx, store.Query{
+		Filter: store.Filter{Workspace: m.WorkspaceID, Thread: m.ThreadID, Limit: most}, Terms: []manifest.Term{{Kind: manifest.TermTurn, Value: m.TurnID}},
+	})
+	whole := m
+	for _, row := range found.Records {
+		next, failed := in.Get(ctx, row.ManifestID)
+		switch {
+		case failed != nil:
+			return nil, failed
+		case next.Kind == manifest.KindPrompt && next.Seq > m.Seq:
+			return whole, nil
+		case next.Kind == manifest.KindPrompt:
+			whole = next
+		case next.Seq > whole.Seq:
+			whole.Runs, whole.Diagnostics = append(whole.Runs, next.Runs...), append(whole.Diagnostics, next.Diagnostics...)
+		}
+	}
+	return whole, err
+}
+
 var headPattern = lazyregexp.New(`^(sha256|hmac-sha256):[0-9a-f]{64}$`)
 
 // IsHead reports whether a text is the whole hash of a manifest.

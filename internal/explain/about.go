@@ -23,6 +23,9 @@ func (r *Record) explainSection(e *Result) {
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool { return l.ID == e.ID })
 	e.In = len(e.Sections) > 0
 	owners := slices.Clone(r.Claims[e.ID])
+	if row := sections.Lookup(e.ID); row != nil && row.Writer != "" {
+		owners = append(owners, row.Writer)
+	}
 	for _, l := range e.Omitted {
 		owners = append(owners, l.Owner)
 	}
@@ -33,7 +36,7 @@ func (r *Record) explainSection(e *Result) {
 		return !e.In && run.Phase == phases.PrePromptCompile && slices.Contains(owners, run.Plugin)
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool {
-		return d.SectionID == e.ID || d.HookSource != "" && e.ran(d.HookSource)
+		return d.SectionID == e.ID || d.HookSource != "" && (e.ran(d.HookSource) || d.Code == phases.CodeNotDelivered && slices.Contains(owners, PluginOf(d.HookSource)))
 	})
 	for i := range e.Sections {
 		owners = append(owners, e.Sections[i].Owner)
@@ -127,7 +130,7 @@ func whyPlugin(e *Result) string {
 	if len(e.Omitted) > 0 {
 		parts = append(parts, words.Count(len(e.Omitted), "thing of it was omitted", "things of it were omitted"))
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", ") + e.undelivered()
 }
 
 func (r *Record) isTool(id string) bool {

@@ -16,13 +16,14 @@ import (
 
 // whySection says where the section is, or the most certain reason for its absence.
 func (r *Record) whySection(e *Result) string {
+	lost := e.undelivered()
 	if len(e.Sections) > 0 {
 		s := &e.Sections[0]
 		why := fmt.Sprintf("it is section %d of %d, %s characters by %s", s.Position+1, len(r.Sections), text.Thousands(s.Chars), ownerText(s.Owner))
 		if t := s.Truncation; t != nil {
 			why += fmt.Sprintf("; the limit %q cut it from %s to %s", t.Limit, text.Thousands(t.Original), text.Thousands(t.Kept))
 		}
-		return why
+		return why + lost
 	}
 	if len(e.Omitted) > 0 {
 		return fmt.Sprintf("it was omitted: %s (%s)", omittedText(e.Omitted[0].Reason, r.Profile), ownerText(e.Omitted[0].Owner))
@@ -32,6 +33,9 @@ func (r *Record) whySection(e *Result) string {
 			persona.StatusMissing: f.Path + " is not in the persona directory",
 			persona.StatusLoaded:  f.Path + " in the persona directory is empty",
 		}[f.Status], fmt.Sprintf("%s in the persona directory was not read (%s)", f.Path, f.Status))
+	}
+	if lost != "" {
+		return strings.TrimPrefix(lost, "; ")
 	}
 	for i := range e.Plugins {
 		if p := &e.Plugins[i]; p.State != phases.PluginReady {
@@ -47,7 +51,17 @@ func (r *Record) whySection(e *Result) string {
 	if row := sections.Lookup(e.ID); row != nil && !row.Hooks {
 		return row.Absent
 	}
-	return "no hook contributed it: no plugin that may write it has a hook that ran"
+	return "no hook contributed it" + words.If(r.Claims != nil, ": no plugin that may write it has a hook that ran")
+}
+
+// undelivered says what did not reach the model.
+func (e *Result) undelivered() (why string) {
+	for i := range e.Diagnostics {
+		if d := &e.Diagnostics[i]; d.Code == phases.CodeNotDelivered {
+			why += "; " + d.Message
+		}
+	}
+	return why
 }
 
 // whyNothing says why a run that may write a section did not.
@@ -93,7 +107,7 @@ func whySubscription(e *Result) string {
 	if n := len(e.HookSources); n > 0 {
 		why := fmt.Sprintf("%s, and %d of its contributions %s kept", stateText(run), n, words.Plural(n, "was", "were"))
 		if run.State.Completed() {
-			return why
+			return why + e.undelivered()
 		}
 		return why + " as its fallback"
 	}

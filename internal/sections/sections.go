@@ -42,6 +42,8 @@ type Row struct {
 	// Hooks says that hooks write the section. A plugin needs a grant of exactly
 	// this id; no wildcard covers it. All other rows are reserved.
 	Hooks bool
+	// Writer is the built-in plugin that writes it.
+	Writer string
 	// Absent is the usual reason for which the section is missing, as the rest of a sentence. Of a section that hooks write
 	// it is what the built-in plugin that writes it did.
 	Absent string
@@ -64,12 +66,12 @@ var table = []Row{
 	{ID: "tool_recovery_policy", Title: "Tool Recovery Policy", Stability: stable, Profile: minimal, Pace: "session", Absent: "the host did not ask for it (ToolRecovery)"},
 	{ID: GroupStable, Stability: stable, Profile: minimal, Pace: "session", Hooks: true},
 	{ID: "task_orchestration", Title: "Task Orchestration", Stability: dynamic, Profile: minimal, Pace: "session", Absent: "the host has no tools for tasks (TaskTools)"},
-	{ID: "memory_recall", Title: "Memory Recall", Stability: dynamic, Profile: full, Pace: "turn", Hooks: true, Absent: "it recalled no memory for this turn"},
+	{ID: "memory_recall", Title: "Memory Recall", Stability: dynamic, Profile: full, Pace: "turn", Hooks: true, Writer: "memory", Absent: "it recalled no memory for this turn"},
 	{ID: HiddenToolDomains, Title: "Hidden Tool Domains", Stability: dynamic, Profile: full, Pace: "session", Absent: "no tool is hidden"},
-	{ID: "agents_md", Title: "AGENTS.md", Stability: dynamic, Profile: minimal, Pace: "session", Hooks: true, Absent: "it found no AGENTS.md for the folder of the turn (grapnel agents chain shows where it looks)"},
+	{ID: "agents_md", Title: "AGENTS.md", Stability: dynamic, Profile: minimal, Pace: "session", Hooks: true, Writer: "agentsdoc", Absent: "it found no AGENTS.md for the folder of the turn (grapnel agents chain shows where it looks)"},
 	{ID: GroupDynamic, Stability: dynamic, Profile: minimal, Pace: "turn", Hooks: true},
 	{ID: "recovery_continuation", Title: "Recovery Continuation", Stability: dynamic, Profile: minimal, Pace: "call", Absent: "no answer broke off: the host brought no text"},
-	{ID: "skills_runtime", Title: "Skills Runtime", Stability: dynamic, Profile: full, Pace: "turn", Hooks: true, Absent: "it found no skill"},
+	{ID: "skills_runtime", Title: "Skills Runtime", Stability: dynamic, Profile: full, Pace: "turn", Hooks: true, Writer: "skills", Absent: "it found no skill"},
 	{ID: "retry_instruction", Title: "Retry Instruction", Stability: dynamic, Profile: minimal, Pace: "call", Absent: "nothing is retried: the host brought no text"},
 	{ID: DynamicContext, Title: "Dynamic Context", Stability: dynamic, Profile: minimal, Pace: "turn", Absent: "no hook contributed a context, and the host brought no text"},
 	// The facts go last: a date that changes leaves everything before it cached.

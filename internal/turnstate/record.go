@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/merge"
@@ -127,6 +128,40 @@ func (s *State) Events(m *manifest.Manifest, plugins []phases.PluginRow, b confi
 	s.since(m)
 	m.Diagnose(s.notes.rows(r.kept.notes))
 	m.Diagnose(s.ledger.notes())
+}
+
+// Undelivered reports what plugins passed on to their own hooks, such as memories, and no section names a source of.
+func (s *State) Undelivered(list []manifest.Section, omitted []phases.Omitted) (notes []phases.Diagnostic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shown := map[string]bool{}
+	for i := range list {
+		for _, r := range list[i].SourceRefs {
+			shown[r.Kind+" "+r.ID] = true
+		}
+	}
+	for i := range s.contexts {
+		c := &s.contexts[i]
+		if c.Render || len(c.SourceRefs) == 0 || slices.ContainsFunc(c.SourceRefs, func(r phases.SourceRef) bool { return shown[r.Kind+" "+r.ID] }) {
+			continue
+		}
+		plugin, _, _ := strings.Cut(c.Owner, ".") // a plugin's name has no dot
+		why := "no hook of " + plugin + " writes it into a section"
+		for j := range s.ledger.runs {
+			if run := &s.ledger.runs[j]; run.Plugin == plugin && run.Phase == phases.PrePromptCompile {
+				why = fmt.Sprintf("%s wrote no section with it (%s)", run.Subscription, cmp.Or(run.Code, string(run.State)))
+			}
+		}
+		for _, o := range omitted {
+			if o.Owner == plugin && sections.Lookup(o.ID) != nil {
+				why = fmt.Sprintf("%s was omitted (%s)", o.ID, o.Reason)
+			}
+		}
+		notes = append(notes, phases.Diagnostic{
+			Code: phases.CodeNotDelivered, Severity: phases.SeverityWarning, SafeForUser: true, Plugin: plugin, Subscription: c.Owner, Message: "recalled, not delivered: " + why,
+		})
+	}
+	return notes
 }
 
 // since writes the calls, requests, events of the host, audits and handed reminders since the last kept record. The caller holds the lock, here and below.

@@ -251,9 +251,8 @@ func TestWithoutGrants(t *testing.T) {
 		{"no policy", "policies: [memory/turn_policy]", "policies: []", "forbidden"},
 		{"policy not seen", "see: [policy, ", "see: [", ""},
 		{"text not seen", "user_text, ", "", "user_text_withheld"},
-		{"tools not seen", "tool_calling, ", "", "tool_calling_withheld"},
-		{"contexts not seen", "policy, context, metadata", "policy, metadata", ""},
-		{"no section", "sections: [memory_recall]", "sections: []", "forbidden"},
+		{"contexts not seen", "policy, context, metadata", "policy, metadata", phases.CodeNotDelivered},
+		{"no section", "sections: [memory_recall]", "sections: []", phases.CodeNotDelivered},
 	}
 	eng := engine(t, declaration, runtime.Options{})
 	turn(t, eng, "1", "Remember that my dog is called Rex.", nil)

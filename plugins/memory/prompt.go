@@ -30,6 +30,8 @@ const (
 	askedToStore  = "The user asks you to remember something: call memory_remember with it, in the user's own words."
 	askedToForget = "The user asks you to forget something that you remember. Call memory_forget with a query for it, " +
 		"check what it says that it found, and call it again with the confirmation that it gives. What is remembered is not shown in this turn."
+	cannotForget = "The user asks you to forget something that you remember. You have no tool for that: tell the user that it is still " +
+		"remembered, and that \"grapnel memory forget\" removes it. What is remembered is not shown in this turn."
 	tagOpen  = "<MEMORIES>"
 	tagClose = "</MEMORIES>"
 )
@@ -38,20 +40,16 @@ const (
 // have passed on.
 func (m *memory) prompt(_ context.Context, call *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
 	p, ok := turnPolicy(call.Policies)
-	if ok && slices.Contains(call.Withheld, "tool_calling") {
-		return remarks([]phases.Diagnostic{remark("tool_calling_withheld", phases.SeverityWarning,
-			"whether the model can call tools is withheld (grants.see: tool_calling), so nothing is shown")}), nil
+	if !ok {
+		return nil, nil
 	}
 	// If the names of tools are withheld, it must suffice that tools can be called at all.
 	withheld := slices.Contains(call.Withheld, "available_tools")
 	sees := func(tool string) bool {
 		return in.ToolCalling && (withheld || slices.Contains(in.AvailableTools, tool))
 	}
-	if !ok || p.Prompt == turnpolicy.PromptForgetOnly && !sees(toolset.Forget) || !slices.ContainsFunc(toolset.Names(), sees) {
-		return nil, nil
-	}
 	content := sectionContent{
-		prompt: p.Prompt, maxChars: call.Budget.MaxChars, canSearch: sees(toolset.Search),
+		prompt: p.Prompt, maxChars: call.Budget.MaxChars, canSearch: sees(toolset.Search), canForget: sees(toolset.Forget),
 		askedToRemember: p.ExplicitRemember && p.RememberTool.Allowed() && sees(toolset.Remember),
 	}
 	notes := content.gather(call)
@@ -78,7 +76,8 @@ type sectionContent struct {
 	prompt          turnpolicy.Prompt
 	askedToRemember bool // the user asked to store something and the model can
 	canSearch       bool // the model can search for more
-	maxChars        int  // of the section, tags and introduction included; 0 is no bound
+	canForget       bool
+	maxChars        int // of the section, tags and introduction included; 0 is no bound
 }
 
 type sectionText struct {
@@ -113,8 +112,10 @@ func (c *sectionContent) write() sectionText {
 		return c.memories()
 	case shows && c.askedToRemember:
 		sentence = askedToStore
-	case c.prompt == turnpolicy.PromptForgetOnly:
+	case c.prompt == turnpolicy.PromptForgetOnly && c.canForget:
 		sentence = askedToForget
+	case c.prompt == turnpolicy.PromptForgetOnly:
+		sentence = cannotForget
 	}
 	n := prompttext.Chars(sentence)
 	if c.maxChars > 0 && n > c.maxChars {

@@ -155,7 +155,7 @@ func TestBothRecalls(t *testing.T) {
 	}
 }
 
-// TestVisible: a section without tools would offer what nobody can do.
+// TestVisible: what is recalled is shown with and without tools, and no text names a tool that is not there.
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	all := toolset.Names()
@@ -168,11 +168,11 @@ func TestVisible(t *testing.T) {
 	}{
 		{"all", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all}, nil, "memories"},
 		{"one", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:1]}, nil, "memories"},
-		{"none", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: []string{"edit"}}, nil, ""},
-		{"no tool calling", "How is my dog?", phases.PrePromptCompileInput{AvailableTools: all}, nil, ""},
+		{"none", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: []string{"edit"}}, nil, "memories"},
+		{"no tool calling", "How is my dog?", phases.PrePromptCompileInput{AvailableTools: all}, nil, "memories"},
 		{"withheld", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true}, []string{"available_tools"}, "memories"},
 		{"forget", "Forget my dog's name.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all}, nil, "forget"},
-		{"forget without the tool", "Forget my dog's name.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:4]}, nil, ""},
+		{"forget without the tool", "Forget my dog's name.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:4]}, nil, "other"},
 		{"remember without the tool", "Remember that my dog barks.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:1]}, nil, "memories"},
 	}
 	p := desk(t)

@@ -22,6 +22,7 @@ type check struct {
 	does   string            // what guarded does: the name of the working directory; see plugin.go
 	files  map[string]string // in the working directory, besides .env with the secret
 	prompt string            // userPrompt by default
+	before string            // the prompt of a session before, of which the plugin memory keeps what told has
 	server bool              // the agent has the MCP server "probe"
 	// answers of the model, which make calls, and those to a subagent. At the end it says "done".
 	answers, subanswers [][]call

@@ -129,6 +129,8 @@ func checks() []check {
 			}}}},
 		},
 		{name: "guard of files: a mention behind a full stop", agents: claude, guard: files + others, prompt: "看。@.env"},
+		{name: "memory of another session", guard: house + others, before: "Remember that my name is Anna.", prompt: "What is my name?", told: []string{"Anna"}},
+		{name: "memory of another session, cold", cold: true, guard: house + others, before: "Remember that my name is Anna.", prompt: "What is my name?", told: []string{"Anna"}},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 	}
 }

@@ -145,6 +145,35 @@ func (t *trial) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if t.check.before != "" {
+		first := slices.Clone(args)
+		first[slices.Index(first, cmp.Or(t.check.prompt, userPrompt))] = t.check.before
+		if err := cmp.Or(t.converse(ctx, first, env), t.awaitMemory(ctx)); err != nil {
+			return err
+		}
+		t.model.bodies = nil // the agent has ended
+	}
+	if t.check.before != "" && t.check.cold {
+		if err := endGateway(ctx, t.socket, syscall.SIGKILL); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(t.converse(ctx, args, env), writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen()))
+}
+
+// awaitMemory waits until what a session said is kept, which happens behind it.
+func (t *trial) awaitMemory(ctx context.Context) error {
+	for ctx.Err() == nil {
+		out, err := t.grapnel(ctx, "memory", "list", "--workspace", "local", "--json")
+		if err != nil || strings.Contains(string(out), t.check.told[0]) {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// converse runs the agent.
+func (t *trial) converse(ctx context.Context, args, env []string) (err error) {
 	cmd := exec.CommandContext(ctx, t.agent.command[0], slices.Concat(t.agent.command[1:], args)...)
 	cmd.Dir, cmd.WaitDelay, cmd.Env = t.dir, time.Second, slices.Concat(t.env, env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -156,7 +185,7 @@ func (t *trial) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("the agent does not end: %s", said(string(t.output)))
 	}
-	return errors.Join(os.WriteFile(filepath.Join(t.home, "output"), t.output, 0o600), writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen()))
+	return os.WriteFile(filepath.Join(t.home, "output"), t.output, 0o600)
 }
 
 // serve starts a gateway, as the person has to.
@@ -230,6 +259,12 @@ func (t *trial) judge(ctx context.Context) error {
 	rows, err := t.recorded(ctx)
 	if err != nil {
 		return err
+	}
+	if c.before != "" {
+		out, err := t.grapnel(ctx, "explain", "memory_recall", "--json")
+		if err != nil || !strings.Contains(string(out), `"in": true`) || strings.Contains(string(out), "not delivered") {
+			errs = append(errs, fmt.Errorf("the record does not say that it was delivered: %w %s", err, out))
+		}
 	}
 	names := strings.NewReplacer(shellTool, t.agent.shell, serverTool, t.agent.server)
 	for _, want := range c.record {
