@@ -50,6 +50,7 @@ type Bridge struct {
 
 	mu       sync.Mutex
 	sessions map[key]*session
+	left     map[key]memory // of sessions that have ended
 }
 
 // key identifies a session: sessions of two workspaces or hosts may have the same id.
@@ -57,22 +58,22 @@ type key struct{ workspace, host, session string }
 
 // session is a session's turn under way, if there is one.
 type session struct {
-	mu    sync.Mutex
-	epoch int
-	turn  *loop.Turn
-	id    string             // the host's id of the turn
-	said  string             // what the assistant said last
-	goOn  string             // why the host was told to go on, until it has
-	late  string             // text for which the answer to the prompt has no room; the next answer that has takes it
-	sent  *manifest.Manifest // the record of the prompt
-	used  time.Time
+	mu   sync.Mutex
+	turn *loop.Turn
+	id   string             // the host's id of the turn
+	said string             // what the assistant said last
+	goOn string             // why the host was told to go on, until it has
+	late string             // text for which the answer to the prompt has no room; the next answer that has takes it
+	sent *manifest.Manifest // the record of the prompt
+	used time.Time
 
 	hostLog
+	memory
 }
 
 // New returns a bridge to an engine. now is the clock.
 func New(engine Engine, now func() time.Time) *Bridge {
-	return &Bridge{engine: engine, now: now, sessions: map[key]*session{}}
+	return &Bridge{engine: engine, now: now, sessions: map[key]*session{}, left: map[key]memory{}}
 }
 
 // Handle runs the phases of an event. From where it takes what the event does not have: the workspace, the actor and the
@@ -164,8 +165,9 @@ func (b *Bridge) session(k key) (*session, error) {
 	case s == nil && len(b.sessions) >= mostSessions:
 		return nil, ErrTooMany
 	case s == nil:
-		s = &session{}
+		s = &session{memory: b.left[k]}
 		b.sessions[k] = s
+		delete(b.left, k)
 	}
 	s.used = b.now()
 	return s, nil
@@ -210,7 +212,9 @@ func (s *session) done(ctx context.Context, text string, why error) error {
 	if s.late != "" {
 		lost = ignoreUnknown(s.reportCut("", &manifest.RequestChange{Kind: manifest.RequestCut, Manifest: strconv.Itoa(utf8.RuneCountInString(s.late)), Sent: "0"}))
 	}
-	s.turn, s.id, s.said, s.late = nil, "", "", ""
+	if s.turn, s.id, s.said = nil, "", ""; s.late != "" {
+		s.late, s.has = "", nil // the model may not have it
+	}
 	if err := t.Done(ctx, text, why); err != nil && (why == nil || !errors.Is(err, why)) {
 		return errors.Join(lost, err)
 	}
@@ -231,7 +235,7 @@ func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *
 		}
 	}
 	if agent {
-		return Outcome{}, b.endSession(ctx, where, e)
+		return Outcome{}, b.endSession(ctx, s, where, e)
 	}
 	return Outcome{}, nil
 }
@@ -267,35 +271,30 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if err != nil {
 		return Outcome{}, errors.Join(err, ignore(begun.Done(ctx, "", err), err))
 	}
-	s.turn, s.id, s.sent = begun, e.TurnID, p.Manifest
+	s.turn, s.id = begun, e.TurnID
 	return s.give(p, hosts[e.Host].rooms[e.Name])
 }
 
-// give returns the texts of a prompt as far as the host has room for them. If it has none, the next answer with room takes
-// them.
-func (s *session) give(p *loop.Prompt, r room) (Outcome, error) {
-	if r.most == 0 {
-		s.late, _ = room{unlimited, inBytes}.put(p.FullText, p.Reminders)
-		return Outcome{}, nil
-	}
-	text, cut := r.put(p.FullText, p.Reminders)
-	return Outcome{Context: text}, s.reportCut(text, cut)
-}
-
 // reportCut puts a cut of the prompt's texts on record, if there is one, and what hooks wrote of which nothing was sent.
+// The model does not have those sections.
 func (s *session) reportCut(sent string, cut *manifest.RequestChange) error {
 	if cut == nil {
 		return nil
 	}
-	for _, h := range s.sent.HookSources {
-		lost := func(row manifest.Section) bool {
-			return row.SectionID == h.SectionID && !strings.Contains(sent, "## "+row.Title+"\n")
+	for i := range s.sent.Sections {
+		row := &s.sent.Sections[i]
+		before, has := s.has[row.SectionID]
+		if has && before.manifest != s.sent.ManifestID || strings.Contains(sent, "## "+row.Title+"\n") {
+			continue // it was sent with an earlier prompt, or now
 		}
-		if slices.ContainsFunc(s.sent.Sections, lost) {
-			s.turn.Remark(phases.Diagnostic{
-				Code: phases.CodeNotDelivered, Severity: phases.SeverityWarning, SafeForUser: true, Plugin: h.Plugin, Subscription: h.SubscriptionID,
-				Message: "recalled, not delivered: the section " + h.SectionID + ": no answer of the turn had room for it",
-			})
+		delete(s.has, row.SectionID)
+		for _, h := range s.sent.HookSources {
+			if h.SectionID == row.SectionID {
+				s.turn.Remark(phases.Diagnostic{
+					Code: phases.CodeNotDelivered, Severity: phases.SeverityWarning, SafeForUser: true, Plugin: h.Plugin, Subscription: h.SubscriptionID,
+					Message: "recalled, not delivered: the section " + h.SectionID + ": no answer of the turn had room for it",
+				})
+			}
 		}
 	}
 	return s.turn.ReportRequest([]manifest.RequestChange{*cut})
@@ -480,15 +479,25 @@ func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e 
 func (s *session) compact(ctx context.Context, e *Event) error {
 	if e.Step != StepCompact {
 		s.epoch++
+		s.has = nil
 	}
 	if s.turn == nil {
 		return nil
 	}
+	var err error
 	if e.Step != StepCompacted {
-		_, err := s.turn.PreCompaction(ctx, &phases.PreCompactionInput{Trigger: e.Source})
+		_, err = s.turn.PreCompaction(ctx, &phases.PreCompactionInput{Trigger: e.Source})
+	} else {
+		_, err = s.turn.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
+	}
+	if err != nil || e.Step == StepCompact {
 		return err
 	}
-	_, err := s.turn.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
+	p, err := s.turn.Prompt(ctx) // the turn goes on, without what was compacted
+	if err != nil {
+		return err
+	}
+	_, err = s.give(p, room{})
 	return err
 }
 
@@ -499,21 +508,27 @@ func (b *Bridge) sessionEvent(ctx context.Context, s *session, where phases.Cont
 	}
 	switch e.Step {
 	case StepSessionStart, StepSubagent:
+		s.has = nil
 		_, err := b.engine.StartSession(ctx, where, e.Source)
 		return err
 	case StepResume:
 		_, err := b.engine.ResumeSession(ctx, where, &phases.SessionResumeInput{})
 		return err
 	default:
-		return errors.Join(b.endAgents(ctx, where, e), b.flush(ctx, s), b.endSession(ctx, where, e))
+		return errors.Join(b.endAgents(ctx, where, e), b.flush(ctx, s), b.endSession(ctx, s, where, e))
 	}
 }
 
-func (b *Bridge) endSession(ctx context.Context, where phases.Context, e *Event) error {
+func (b *Bridge) endSession(ctx context.Context, s *session, where phases.Context, e *Event) error {
 	_, err := b.engine.EndSession(ctx, where, e.Source)
 	b.mu.Lock()
-	delete(b.sessions, key{where.WorkspaceID, e.Host, where.SessionID})
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	k := key{where.WorkspaceID, e.Host, where.SessionID}
+	delete(b.sessions, k)
+	if len(b.left) >= mostSessions {
+		clear(b.left) // one that is resumed is given all once more
+	}
+	b.left[k] = s.memory
 	return err
 }
 

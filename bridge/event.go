@@ -89,7 +89,7 @@ type Event struct {
 
 // Place returns the context of an event: the thread is the host's session.
 func (e *Event) Place(workspace string) phases.Context {
-	return phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir}
+	return phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir, Flags: map[string]bool{phases.AgentFlag + e.Host: true}}
 }
 
 // Outcome is the result of an event. The zero value lets everything go on.

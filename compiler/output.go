@@ -63,6 +63,8 @@ type Prompt struct {
 	// SystemMessages follow the system prompt, UserMessages precede the user's first turn. Neither is in FullText.
 	SystemMessages []Message `json:"system_messages"`
 	UserMessages   []Message `json:"user_messages"`
+	// Parts are the texts of the sections, those of messages included, in the order of [Output.Sections].
+	Parts []string `json:"-"`
 	// CachePlan is where the provider should be asked to cache.
 	CachePlan manifest.CachePlan `json:"cache_plan"`
 }

@@ -177,6 +177,7 @@ func (c *compilation) write() {
 			c.rendered[i] = c.out.Prompt.FullText[from[i] : from[i]+s.size()]
 		}
 	}
+	c.out.Prompt.Parts = c.rendered
 }
 
 // assembly puts a prompt together from sections in order.
@@ -189,7 +190,7 @@ type assembly struct {
 }
 
 func newAssembly() *assembly {
-	return &assembly{out: Prompt{SystemMessages: []Message{}, UserMessages: []Message{}}, dynamicFrom: -1}
+	return &assembly{out: Prompt{SystemMessages: []Message{}, UserMessages: []Message{}, Parts: []string{}}, dynamicFrom: -1}
 }
 
 // add adds a section and returns where it begins in the full text.
@@ -312,6 +313,7 @@ func Rebuild(sections []manifest.Section, text func(hash string) (string, error)
 			return Prompt{}, fmt.Errorf("rebuild: section %s: %w", s.SectionID, err)
 		}
 		a.add(s, [4]string{rendered})
+		a.out.Parts = append(a.out.Parts, rendered)
 	}
 	return a.prompt(), nil
 }

@@ -43,10 +43,11 @@ const (
 	RequestMedia     RequestChangeKind = "media"      // an image or document is sent as a note
 	RequestErrorText RequestChangeKind = "error_text" // a result without text has one
 	RequestCut       RequestChangeKind = "cut"        // the host takes less text than the prompt has; Manifest and Sent are lengths in Unicode scalar values
+	RequestHeld      RequestChangeKind = "held"       // a section is not sent again: the model has it from an earlier prompt, whose record Manifest names
 )
 
 func requestChangeKinds() []RequestChangeKind {
-	return []RequestChangeKind{RequestPlacement, RequestToolName, RequestToolGone, RequestCacheKey, RequestCallID, RequestMedia, RequestErrorText, RequestCut}
+	return []RequestChangeKind{RequestPlacement, RequestToolName, RequestToolGone, RequestCacheKey, RequestCallID, RequestMedia, RequestErrorText, RequestCut, RequestHeld}
 }
 
 // Check returns an error unless the request names a manifest by its ULID, and each change is of a known kind.

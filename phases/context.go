@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -73,6 +74,20 @@ type Context struct {
 	Flags map[string]bool `json:"flags,omitempty"`
 	// Metadata is the host's own data, JSON by name; it needs the grant see: metadata.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+}
+
+// AgentFlag, with the name of a bridge behind it, is the flag of turns behind that agent's hooks: "agent/codex". The model
+// keeps in its conversation what such a turn is given.
+const AgentFlag = "agent/"
+
+// Agent returns the agent behind whose hooks a turn runs; empty for none.
+func (c Context) Agent() string {
+	for name, on := range c.Flags {
+		if agent, ok := strings.CutPrefix(name, AgentFlag); ok && on {
+			return agent
+		}
+	}
+	return ""
 }
 
 // Conversation returns the effective conversation thread.

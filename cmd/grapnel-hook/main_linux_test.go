@@ -219,6 +219,12 @@ func (h *home) started(t *testing.T) int {
 // kill ends the gateway without a chance to clean up.
 func (h *home) kill(t *testing.T) {
 	t.Helper()
+	h.end(t, syscall.SIGKILL)
+}
+
+// end ends the gateway by a signal, if there is one, and waits for it.
+func (h *home) end(t *testing.T, by syscall.Signal) {
+	t.Helper()
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: h.socket, Net: "unix"})
 	if err != nil {
 		return
@@ -228,7 +234,7 @@ func (h *home) kill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pid, by); err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {

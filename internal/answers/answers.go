@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +46,8 @@ type Answer struct {
 	// Run names the run that gave it, Incarnation the process.
 	Run         string
 	Incarnation uint64
+	// Session is what it was given in, if it depends on it: the answer ends with it.
+	Session string
 	// Until is when it expires; zero for never.
 	Until time.Time
 
@@ -89,7 +92,7 @@ func (c *Cache) put(key string, epoch uint64, a *Answer) {
 		oldest, _ := c.kept.Evict("")
 		c.bytes -= oldest.bytes
 	}
-	c.kept.Put("", key, a)
+	c.kept.Put(a.Session, key, a)
 	c.bytes += a.bytes
 }
 
@@ -100,6 +103,22 @@ func (c *Cache) Invalidate() {
 	c.epoch++
 	c.kept, c.bytes = recent.New[*Answer](maxAnswers), 0
 }
+
+// EndSession forgets the answers of a session, and those to questions that are being asked.
+func (c *Cache) EndSession(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	for _, key := range slices.Clone(c.kept.Keys(session)) {
+		if a, _ := c.kept.Get(key); a != nil {
+			c.bytes -= a.bytes
+		}
+		c.kept.Drop(key)
+	}
+}
+
+// SessionOf is the session of a context, as answers have it.
+func SessionOf(c *phases.Context) string { return c.WorkspaceID + "\x00" + c.SessionID }
 
 // Question is what an answer may depend on.
 type Question struct {
@@ -132,6 +151,14 @@ func NewVary(row phases.Row, names []string) *Vary {
 		}
 	}
 	return v
+}
+
+// Session is the session of a context if answers depend on it, else empty.
+func (v *Vary) Session(c *phases.Context) string {
+	if !slices.ContainsFunc(v.context, func(f field) bool { return f.name == "session_id" }) {
+		return ""
+	}
+	return SessionOf(c)
 }
 
 func fieldOf(form reflect.Type, name string) field {

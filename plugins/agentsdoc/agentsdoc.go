@@ -227,7 +227,7 @@ const (
 // vary names what the answers within a session depend on. A sub-task without a session of its own is identified by
 // the rest.
 func vary() []string {
-	return []string{"session_id", "epoch", "dir", "mode", "thread_id", "conversation_thread_id", "task_id"}
+	return []string{"session_id", "epoch", "dir", "mode", "thread_id", "conversation_thread_id", "task_id", "flags"}
 }
 
 // invalidateTime bounds how long the watcher waits for the host.
@@ -296,7 +296,7 @@ func (d *docs) observe(s *session, seen watch.Seen) {
 		return // a turn is over before anything changes
 	}
 	s.polled = true
-	if id := s.key.text(); d.settings.Watch && d.sessions.known(id) == s {
+	if id := s.key.text(); d.settings.Watch && !s.follows && d.sessions.known(id) == s {
 		err := d.watcher.Watch(id, seen)
 		if s.polled = err != nil; s.polled {
 			s.remark(codeWatchDegraded, phases.SeverityInfo, "files are looked at again in each turn: "+err.Error())

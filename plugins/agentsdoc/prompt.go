@@ -37,6 +37,9 @@ func (d *docs) prompt(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCo
 	defer s.leave()
 	s.budget = call.Budget
 	b, err := d.begin(ctx, call, s, s.budget)
+	if s.follows {
+		passing(ctx, call)
+	}
 	return b.reply(), err
 }
 
@@ -70,8 +73,11 @@ func (d *docs) open(ctx context.Context, call *sdk.Call) (*session, error) {
 		return nil, err
 	}
 	s.thread.Store(&where.ThreadID)
+	// Behind an agent the model keeps what it was given, so that only a block that changed is sent.
+	s.follows = where.Agent() != ""
+	first := !s.read
 	d.recall(ctx, call, s)
-	if where.Epoch > s.epoch {
+	if where.Epoch > s.epoch || first && where.Epoch < s.epoch { // a host that was started again counts from 0
 		s.renew(where.Epoch)
 	}
 	return s, nil
@@ -81,13 +87,14 @@ func (d *docs) open(ctx context.Context, call *sdk.Call) (*session, error) {
 func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, budget phases.AnswerBudget) (*block, error) {
 	dir := call.Context.Dir
 	b := s.blocks[dir]
-	known := b != nil && b.fits(budget)
+	known := b != nil && b.fits(budget) && !(s.follows && d.stale(s))
 	if known && dir == s.dir() && b.seen != nil {
 		return b, nil
 	}
 	if !known { // else back in a known directory
 		var err error
 		if b, err = d.first(ctx, call, budget); err != nil {
+			s.dirty.Store(true)
 			return nil, err
 		}
 	}
@@ -103,14 +110,14 @@ func (d *docs) say(s *session, where *phases.Context, b *block) {
 		again := newBlock(d.view, d.rules(where), b.found.Dir, phases.AnswerBudget{})
 		b.found, b.rendering, b.seen = again.found, again.rendering, again.seen
 	}
-	s.keep(where.Dir, b)
 	switch {
 	case s.nested == nil:
 		n := lazy.Begin(s.epoch, b.found, b.rendering)
 		s.nested = &n
-	case s.nested.Dir != b.found.Dir:
+	case s.latest() != b:
 		s.move(b)
 	}
+	s.keep(where.Dir, b)
 	d.observe(s, b.seen)
 }
 

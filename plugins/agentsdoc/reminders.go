@@ -141,7 +141,7 @@ func (d *docs) changed(ctx context.Context, call *sdk.Call, _ *phases.PrePromptC
 	}
 	defer s.leave()
 	var out []phases.Contribution
-	if s.latest() != nil { // else the other hook is about to say it
+	if s.latest() != nil && !s.follows { // else the other hook says it
 		if out, err = d.news(ctx, call, s); err != nil {
 			return nil, err
 		}
@@ -209,8 +209,8 @@ func differenceRows(changes []lazy.Difference) []phases.Diagnostic {
 	return rows
 }
 
-// move continues in another working directory, with its own block: what was delivered stays delivered, and earlier
-// files outside of it no longer apply.
+// move continues with another block, of another working directory or of other files: what was delivered stays delivered,
+// and earlier files that are not in it no longer apply.
 func (s *session) move(b *block) {
 	old := s.nested
 	next := lazy.Begin(s.epoch, b.found, b.rendering)
@@ -223,7 +223,8 @@ func (s *session) move(b *block) {
 		Moved: true,
 	}
 	for _, v := range old.Initial {
-		if !slices.ContainsFunc(next.Initial, func(w lazy.Version) bool { return w.Path == v.Path }) {
+		read := slices.ContainsFunc(b.found.Sources, func(w chain.Source) bool { return w.Path == v.Path && w.Reason == string(chain.CodeReadByAgent) })
+		if !read && !slices.ContainsFunc(next.Initial, func(w lazy.Version) bool { return w.Path == v.Path }) {
 			r.Gone = append(r.Gone, reminder.File{Path: v.Path, MTimeMs: v.MTimeMs})
 		}
 	}

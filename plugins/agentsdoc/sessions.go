@@ -63,6 +63,7 @@ type session struct {
 	said     int
 	seen     watch.Seen // what was looked at last
 	polled   bool       // it is not watched, so it must be looked at again each turn
+	follows  bool       // the block follows the files within an epoch
 	// dirty is set by the watcher without turn, and thread, the thread of the last turn, is read by other sessions.
 	dirty  atomic.Bool
 	thread atomic.Pointer[string]
@@ -109,8 +110,12 @@ func (s *session) keep(dir string, b *block) {
 
 // renew begins an epoch: nothing was delivered in it yet.
 func (s *session) renew(epoch int) {
-	s.epoch, s.blocks, s.order, s.nested = epoch, map[string]*block{}, nil, nil
+	s.forgetBlocks()
+	s.epoch, s.nested = epoch, nil
 }
+
+// forgetBlocks makes the next turn look at the files again.
+func (s *session) forgetBlocks() { s.blocks, s.order = map[string]*block{}, nil }
 
 // sessions are the most recently used. The zero value is ready, and safe for concurrent use.
 type sessions struct {
@@ -249,10 +254,14 @@ func (d *docs) rules(c *phases.Context) chain.Options {
 	return o
 }
 
-// bounded are the plugin's options within what a host lets a turn read.
+// bounded are the plugin's options within what a host lets a turn read, without what the agent reads by itself.
 func (d *docs) bounded(c *phases.Context) chain.Options {
 	o := d.options
 	o.Boundary = c.DirRoot
+	if by, ok := chain.AgentOptions(c.Agent(), d.settings.Places); ok && !d.settings.SendAgain {
+		by.Boundary = c.DirRoot
+		o.Readers = []chain.Reader{{Dir: c.Dir, Options: by}}
+	}
 	return o
 }
 

@@ -223,17 +223,22 @@ func (d *docs) again(ctx context.Context, call *sdk.Call) ([]phases.Contribution
 	return s.takeWaiting(), nil
 }
 
-// end is the handler of the hook "end". The host's state stays: a session may be resumed.
-func (d *docs) end(_ context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
+// end is the handler of the hook "end". The host's state stays, without the text: a session may be resumed.
+func (d *docs) end(ctx context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
 	d.sessions.forgetTasks(&call.Context)
 	if key, ok := keyOf(&call.Context); ok {
+		if s := d.sessions.known(key.text()); s != nil && s.nested != nil && d.keeps && s.enter(ctx) == nil {
+			s.forgetBlocks()
+			d.persist(ctx, call, s)
+			s.leave()
+		}
 		d.sessions.forget(func(k sessionKey) bool { return k == key })
 	}
 	return nil, nil
 }
 
-// resume is the handler of the hook "resume": it reports what differs from what the session was left with. The
-// service's state takes precedence over the input's.
+// resume is the handler of the hook "resume": it reports what differs from what the session was left with, whose text is
+// made again. The service's state takes precedence over the input's.
 func (d *docs) resume(ctx context.Context, call *sdk.Call, in *phases.SessionResumeInput) ([]phases.Contribution, error) {
 	where := &call.Context
 	key, ok := keyOf(where)
@@ -258,6 +263,8 @@ func (d *docs) resume(ctx context.Context, call *sdk.Call, in *phases.SessionRes
 	}
 	now, _ := look(d.view, dir, d.rules(where))
 	diff := s.nested.Resume(now)
+	s.forgetBlocks()
+	s.epoch, s.nested.Epoch = where.Epoch, where.Epoch
 	d.persist(ctx, call, s)
 	return append(answer(s, diff.Message, differenceRows(diff.Changes)), s.takeWaiting()...), nil
 }

@@ -40,6 +40,7 @@ const (
 	CodeEscaped            Code = "escaped"              // a source whose text had to be escaped
 	CodeRootRefused        Code = "root_refused"         // an invalid root in the options
 	CodeMarkerInvalid      Code = "marker_invalid"       // an invalid marker, candidate or pattern
+	CodeReadByAgent        Code = "read_by_agent"        // a file that the agent gives the model by itself
 	CodePathTooLong        Code = "path_too_long"        // a path beyond the limits of the system, or ours
 )
 
@@ -48,7 +49,7 @@ func (c Code) Severity() phases.Severity {
 	switch c {
 	case CodeSymlinkEscape, CodeGitMetadata, CodeTruncated, CodeOmittedBudget, CodeBinary, CodePermission, CodeBusy:
 		return phases.SeverityError
-	case CodeEmptyOverride, CodeShadowedByOverride, CodeDuplicate:
+	case CodeEmptyOverride, CodeShadowedByOverride, CodeDuplicate, CodeReadByAgent:
 		return phases.SeverityInfo
 	default:
 		return phases.SeverityWarning

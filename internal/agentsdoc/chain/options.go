@@ -79,7 +79,10 @@ type Options struct {
 	// how to deal with that.
 	Lazy     bool     `json:"lazy"`
 	Resolver Resolver `json:"resolver"` // how they are delivered
-	_        struct{}
+
+	// Readers give the model files by themselves, before this chain does: those are skipped.
+	Readers []Reader `json:"-"`
+	_       struct{}
 }
 
 // Rules are directories of files with any names, each below a directory of the chain. What is in and below one is

@@ -51,6 +51,7 @@ func resolve(view FS, dir string, o Options, touched bool) Chain {
 	if r.chain.Options.NearestFirst {
 		slices.Reverse(r.chain.Sources[wide:])
 	}
+	r.leaveToReaders()
 	if r.chain.Options.Checks.Duplicates {
 		r.markDuplicates()
 	}

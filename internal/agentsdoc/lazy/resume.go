@@ -36,7 +36,7 @@ type Resumed struct {
 	Changed bool         `json:"changed"`
 	Root    string       `json:"root"`
 	Changes []Difference `json:"changes"`
-	// Reminder is Message with its tag. After [State.Resume] it is never empty: it also reports that nothing changed.
+	// Reminder is Message with its tag; empty if nothing changed.
 	Reminder string `json:"reminder"`
 
 	Message reminder.Message `json:"-"` // notifies the model
@@ -147,6 +147,7 @@ func (s *State) edits(now *chain.Chain, rule chain.ChangedWhen) []edit {
 	there := map[string]bool{}
 	for i := range now.Sources {
 		src := &now.Sources[i]
+		there[src.Path] = src.Reason == string(chain.CodeReadByAgent) // it applies, but is not ours any more
 		if !present(src) {
 			continue
 		}

@@ -112,6 +112,11 @@ func nestedOptions(o chain.Options, root string) chain.Options {
 	r.MaxFile = cmp.Or(max(r.MaxFile, 0), def.MaxFile)
 	r.MaxEvent = cmp.Or(max(r.MaxEvent, 0), def.MaxEvent)
 	o.Budget.File, o.Budget.Total = r.MaxFile, r.MaxFile
+	for _, by := range o.Readers {
+		if by.Options.Resolver.Delivery != chain.DeliverOff { // it also reads in directories that are touched
+			o.Readers = append(slices.Clip(o.Readers), chain.Reader{Options: nestedOptions(by.Options, root)})
+		}
+	}
 	return o
 }
 

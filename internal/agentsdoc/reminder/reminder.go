@@ -197,14 +197,13 @@ type Resumed struct {
 const (
 	resumeHead  = "The session was resumed, and its context has changed:"
 	movedHead   = "The context of the session has changed:"
-	resumeSame  = "The session was resumed. Nothing has changed since it was left."
 	resumeLook  = "Look again at the instruction files in scope before you go on:"
 	resumeAgain = "Look again at the instruction files in scope before you go on."
 	resumeGone  = "No longer in scope:"
 )
 
-// ResumeDiff says what has changed in a resumed session, or that nothing has. For a session that moved and did not
-// change it is empty.
+// ResumeDiff says what has changed in a resumed session. It is empty if nothing has: files may change again before the
+// model reads it.
 func (s Style) ResumeDiff(r Resumed) Message {
 	var lines []string
 	changes := len(r.Look) + len(r.Gone)
@@ -225,10 +224,8 @@ func (s Style) ResumeDiff(r Resumed) Message {
 	}
 	head := resumeHead
 	switch {
-	case changes == 0 && r.Moved:
-		return Message{}
 	case changes == 0:
-		head = resumeSame
+		return Message{}
 	case r.Moved:
 		head = movedHead
 	}

@@ -58,6 +58,8 @@ type Config struct {
 	Subtasks  Subtasks `json:"subtasks,omitempty"   jsonschema:"what the turns of sub-tasks get; inherit"`
 	Watch     *bool    `json:"watch,omitempty"      jsonschema:"watch directories instead of reading them again; true"`
 
+	SendAgain *bool `json:"send_again,omitempty" jsonschema:"also send what the agent, behind whose hooks the plugin works, reads by itself; false"`
+
 	Codelia *Codelia `json:"codelia,omitempty" jsonschema:"the configuration of the tool codelia, for its preset"`
 }
 

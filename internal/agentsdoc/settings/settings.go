@@ -32,6 +32,9 @@ type Settings struct {
 	Enabled  bool
 	Subtasks Subtasks
 	Watch    bool
+	// Places are the user's, and SendAgain says that what the agent reads by itself is sent too.
+	Places    chain.Places
+	SendAgain bool
 }
 
 // New merges preset, configuration, environment and flags, the later ones winning. Empty variables are unset. Errors
@@ -55,7 +58,7 @@ func New(config Config, getenv func(string) string, flags Config) (Settings, err
 	if err != nil {
 		return Settings{}, sdk.ConfigErrorf("/preset", "%v", err)
 	}
-	s := Settings{Options: o, Source: SourceFiles, Enabled: true, Subtasks: SubtasksInherit, Watch: true}
+	s := Settings{Options: o, Source: SourceFiles, Enabled: true, Subtasks: SubtasksInherit, Watch: true, Places: places}
 	s.add(&config)
 	if preset == chain.PresetCodelia {
 		s.addCodelia(config.codelia())
@@ -98,6 +101,7 @@ func (s *Settings) add(c *Config) {
 	setPointer(&s.Enabled, c.Enabled)
 	set(&s.Subtasks, c.Subtasks)
 	setPointer(&s.Watch, c.Watch)
+	setPointer(&s.SendAgain, c.SendAgain)
 
 	setList(&o.Names, c.Names)
 	setList(&o.FallbackNames, c.FallbackNames)

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// conversation is one agent's session, as far as its model has been given something.
+type conversation struct {
+	*home
+
+	agent, id, dir string
+	events         map[string]string // the agent's own names
+	prompts        int
+	// given are the contexts since the last compaction, or since another gateway was started, which gives all once more.
+	given []string
+	texts map[string][]string // of each file, the newest last
+}
+
+// events are the names that the agents have for what happens.
+func events(agent string) map[string]string {
+	names := map[string]string{"prompt": "UserPromptSubmit", "stop": "Stop", "compact": "PreCompact", "compacted": "PostCompact", "call": "PreToolUse", "result": "PostToolUse"}
+	if agent == "gemini" {
+		names = map[string]string{"prompt": "BeforeAgent", "stop": "AfterAgent", "compact": "PreCompress", "call": "BeforeTool", "result": "AfterTool"}
+	}
+	names["start"], names["end"] = "SessionStart", "SessionEnd"
+	return names
+}
+
+// send sends an event with members of its own, and keeps the context of its answer.
+func (c *conversation) send(t *testing.T, event, more string) {
+	t.Helper()
+	name := c.events[event]
+	if name == "" {
+		return
+	}
+	payload := fmt.Sprintf(`{"hook_event_name":%q,"session_id":%q,"cwd":%q%s}`, name, c.id, c.dir, more)
+	code, out, errs := c.hook(t, strings.NewReader(payload), "--config", filepath.Join(c.home.dir, "c.yaml"), c.agent, name)
+	if code != exitAllowed {
+		t.Fatalf("%s: exit code %d: %s", payload, code, errs)
+	}
+	var answer struct {
+		Specific struct {
+			Context string `json:"additionalContext"`
+		} `json:"hookSpecificOutput"`
+	}
+	if err := json.Unmarshal([]byte(out), &answer); out != "" && err != nil {
+		t.Fatal(err, out)
+	}
+	c.given = append(c.given, answer.Specific.Context)
+}
+
+// write gives a file another text.
+func (c *conversation) write(t *testing.T, name string) {
+	t.Helper()
+	text := fmt.Sprintf("%s of %s, version %d.", name, c.id, len(c.texts[name]))
+	c.texts[name] = append(c.texts[name], text)
+	if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *conversation) do(t *testing.T, step string) {
+	t.Helper()
+	call := `,"tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"ls"}`
+	switch step {
+	case "prompt":
+		c.prompts++
+		c.send(t, "prompt", fmt.Sprintf(`,"prompt":"hi","prompt_id":"%d","turn_id":"%d"`, c.prompts, c.prompts))
+		c.check(t)
+		c.send(t, "stop", "")
+	case "edit":
+		for name := range c.texts {
+			c.write(t, name)
+		}
+	case "compact":
+		c.send(t, "compact", `,"trigger":"manual"`)
+		c.send(t, "compacted", `,"trigger":"manual"`)
+		c.given = nil
+	case "compact in a turn":
+		c.do(t, "prompt")
+		c.prompts++
+		c.send(t, "prompt", fmt.Sprintf(`,"prompt":"more","prompt_id":"%d","turn_id":"%d"`, c.prompts, c.prompts))
+		c.send(t, "call", call)
+		c.do(t, "compact")
+		c.send(t, "result", call+map[bool]string{true: `,"tool_response":{"llmContent":"x"}`, false: `,"tool_response":"x"`}[c.agent == "gemini"])
+		c.check(t)
+		c.send(t, "stop", "")
+	case "end and resume":
+		c.send(t, "end", `,"reason":"other"`)
+		c.send(t, "start", `,"source":"resume"`)
+	case "restart", "kill": // all others are in the same gateway
+		c.given = nil
+	}
+}
+
+// check compares what the model has with the files: the newest text of one that it does not read by itself once, behind
+// all older ones, and never one that it reads.
+func (c *conversation) check(t *testing.T) {
+	t.Helper()
+	all := strings.Join(c.given, "\n")
+	for name, texts := range c.texts {
+		newest := texts[len(texts)-1]
+		want := 1
+		if name == "AGENTS.md" && c.agent != "gemini" {
+			want = 0
+		}
+		if n := strings.Count(all, newest); n != want {
+			t.Errorf("%q is there %d times, want %d:\n%s", newest, n, want, all)
+		}
+		for _, old := range texts[:len(texts)-1] {
+			at := strings.LastIndex(all, old)
+			if at >= 0 && (want == 0 || at > strings.Index(all, newest) || !strings.Contains(all[at:], "replaces the text")) {
+				t.Errorf("%q is there, and nothing replaces it:\n%s", old, all)
+			}
+		}
+	}
+	if strings.Contains(all, "Nothing has changed") {
+		t.Errorf("an assurance:\n%s", all)
+	}
+}
+
+// TestInstructionsOnceAndCurrent: in ten orders of what may happen to a session, what the model has of the files is what is
+// on disk, once. AGENTS.md is read by Claude Code and Codex themselves, and AGENTS.local.md by none of the agents.
+func TestInstructionsOnceAndCurrent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the gateway")
+	}
+	t.Parallel()
+
+	h := newHome(t, "grapnel")
+	t.Cleanup(func() { h.end(t, syscall.SIGKILL) })
+	config := `version: 1
+store: sqlite:` + filepath.Join(h.dir, "grapnel.db") + `
+plugins:
+  - name: agentsdoc
+    builtin: agentsdoc
+    grants: {contribute: [prompt_section, reminder], sections: [agents_md], see: [touched_paths, state], host: [state]}
+    env: {pass: [HOME, XDG_CONFIG_HOME]}
+`
+	if err := os.WriteFile(filepath.Join(h.dir, "c.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	steps := []string{"edit", "compact", "end and resume", "restart", "kill", "compact in a turn", "edit"}
+	for n := range 10 {
+		random := rand.New(rand.NewPCG(uint64(n), 36)) //nolint:gosec // the same each time
+		order := slices.Clone(steps)
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		for i := range order { // prompts between some of them
+			if n < 5 || random.IntN(2) == 0 {
+				order[i] += ", prompt"
+			}
+		}
+		order = strings.Split("prompt, "+strings.Join(order, ", ")+", prompt, prompt", ", ")
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			var all []*conversation
+			for _, agent := range []string{"claude-code", "codex", "gemini"} {
+				c := &conversation{home: h, agent: agent, id: fmt.Sprintf("%s-%d", agent, n), events: events(agent), texts: map[string][]string{}}
+				c.dir = filepath.Join(h.dir, c.id)
+				if err := os.MkdirAll(filepath.Join(c.dir, ".git"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				c.write(t, "AGENTS.md")
+				c.write(t, "AGENTS.local.md")
+				c.send(t, "start", `,"source":"startup"`)
+				all = append(all, c)
+			}
+			for _, step := range order {
+				if signal := map[string]syscall.Signal{"restart": syscall.SIGTERM, "kill": syscall.SIGKILL}[step]; signal != 0 {
+					h.end(t, signal)
+				}
+				for _, c := range all {
+					if c.do(t, step); t.Failed() {
+						t.Fatalf("%s, at %q of %q", c.agent, step, order)
+					}
+				}
+			}
+		})
+	}
+}
