@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -177,14 +179,7 @@ func TestGateway(t *testing.T) {
 
 	h := newHome(t, "grapnel")
 	t.Cleanup(func() { h.kill(t) })
-	// A first start prepares the user's directories, which takes longer than a hook waits on a busy machine.
-	for begun := time.Now(); ; {
-		if code, _, errs := h.hook(t, strings.NewReader(prompt), "claude-code", "UserPromptSubmit"); code == exitAllowed {
-			break
-		} else if time.Since(begun) > patience {
-			t.Fatalf("exit code %d: %s", code, errs)
-		}
-	}
+	h.wake(t)
 	if code, _, errs := h.hook(t, strings.NewReader(`{"hook_event_name":"PreToolUse","session_id":"s","tool_name":7}`), "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "decided nothing") {
 		t.Errorf("a payload that is not the host's: exit code %d: %s", code, errs)
 	}
@@ -203,6 +198,20 @@ func TestGateway(t *testing.T) {
 	}
 	if n := h.started(t) - before; n != 1 {
 		t.Errorf("%d gateways were started, want 1", n)
+	}
+}
+
+// wake starts a gateway. That takes longer than a hook waits on a busy machine, the first one above all, which prepares the
+// user's directories.
+func (h *home) wake(t *testing.T, args ...string) {
+	t.Helper()
+	for begun := time.Now(); ; {
+		code, _, errs := h.hook(t, strings.NewReader(prompt), append(args, "claude-code", "UserPromptSubmit")...)
+		if code == exitAllowed {
+			return
+		} else if time.Since(begun) > patience {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
 	}
 }
 
@@ -234,13 +243,15 @@ func (h *home) end(t *testing.T, by syscall.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, by); err != nil {
+	ending, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	defer unix.Close(ending) //nolint:errcheck // it is only waited for
+	if err := errors.Join(syscall.Kill(pid, by), conn.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatal("the gateway does not end")
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(ending), Events: unix.POLLIN}}, int(patience.Milliseconds())); n != 1 {
+		t.Fatal("the gateway does not end", err)
 	}
 }

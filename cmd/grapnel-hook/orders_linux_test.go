@@ -18,6 +18,7 @@ type conversation struct {
 	*home
 
 	agent, id, dir string
+	reads          string            // the file that the agent reads by itself
 	events         map[string]string // the agent's own names
 	prompts        int
 	// given are the contexts since the last compaction, or since another gateway was started, which gives all once more.
@@ -110,7 +111,7 @@ func (c *conversation) check(t *testing.T) {
 	for name, texts := range c.texts {
 		newest := texts[len(texts)-1]
 		want := 1
-		if name == "AGENTS.md" && c.agent != "gemini" {
+		if name == c.reads {
 			want = 0
 		}
 		if n := strings.Count(all, newest); n != want {
@@ -129,7 +130,8 @@ func (c *conversation) check(t *testing.T) {
 }
 
 // TestInstructionsOnceAndCurrent: in ten orders of what may happen to a session, what the model has of the files is what is
-// on disk, once. AGENTS.md is read by Claude Code and Codex themselves, and AGENTS.local.md by none of the agents.
+// on disk, once. Codex reads AGENTS.md by itself, Claude Code where there is no CLAUDE.md, Gemini CLI never, and none reads
+// AGENTS.local.md.
 func TestInstructionsOnceAndCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the gateway")
@@ -149,6 +151,7 @@ plugins:
 	if err := os.WriteFile(filepath.Join(h.dir, "c.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	h.wake(t, "--config", filepath.Join(h.dir, "c.yaml"))
 	steps := []string{"edit", "compact", "end and resume", "restart", "kill", "compact in a turn", "edit"}
 	for n := range 10 {
 		random := rand.New(rand.NewPCG(uint64(n), 36)) //nolint:gosec // the same each time
@@ -162,12 +165,13 @@ plugins:
 		order = strings.Split("prompt, "+strings.Join(order, ", ")+", prompt, prompt", ", ")
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			var all []*conversation
-			for _, agent := range []string{"claude-code", "codex", "gemini"} {
-				c := &conversation{home: h, agent: agent, id: fmt.Sprintf("%s-%d", agent, n), events: events(agent), texts: map[string][]string{}}
+			for i, reads := range [][2]string{{"claude-code", "AGENTS.md"}, {"claude-code", "CLAUDE.md"}, {"codex", "AGENTS.md"}, {"gemini", "GEMINI.md"}} {
+				c := &conversation{home: h, agent: reads[0], id: fmt.Sprintf("%d-%d", n, i), reads: reads[1], events: events(reads[0]), texts: map[string][]string{}}
 				c.dir = filepath.Join(h.dir, c.id)
 				if err := os.MkdirAll(filepath.Join(c.dir, ".git"), 0o700); err != nil {
 					t.Fatal(err)
 				}
+				c.write(t, c.reads)
 				c.write(t, "AGENTS.md")
 				c.write(t, "AGENTS.local.md")
 				c.send(t, "start", `,"source":"startup"`)
@@ -176,6 +180,7 @@ plugins:
 			for _, step := range order {
 				if signal := map[string]syscall.Signal{"restart": syscall.SIGTERM, "kill": syscall.SIGKILL}[step]; signal != 0 {
 					h.end(t, signal)
+					h.wake(t, "--config", filepath.Join(h.dir, "c.yaml"))
 				}
 				for _, c := range all {
 					if c.do(t, step); t.Failed() {
