@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -272,7 +271,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		return Outcome{}, errors.Join(err, ignore(begun.Done(ctx, "", err), err))
 	}
 	s.turn, s.id = begun, e.TurnID
-	return s.give(p, hosts[e.Host].rooms[e.Name])
+	return s.give(p, e.Host, hosts[e.Host].rooms[e.Name])
 }
 
 // reportCut puts a cut of the prompt's texts on record, if there is one, and what hooks wrote of which nothing was sent.
@@ -490,14 +489,14 @@ func (s *session) compact(ctx context.Context, e *Event) error {
 	} else {
 		_, err = s.turn.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
 	}
-	if err != nil || e.Step == StepCompact {
+	if err != nil || e.Step == StepCompact || anew(e.Host) {
 		return err
 	}
 	p, err := s.turn.Prompt(ctx) // the turn goes on, without what was compacted
 	if err != nil {
 		return err
 	}
-	_, err = s.give(p, room{})
+	_, err = s.give(p, e.Host, room{})
 	return err
 }
 

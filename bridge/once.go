@@ -26,6 +26,10 @@ type given struct {
 // ofOnePrompt are the sections that answer a prompt: they are sent with each, whatever the model has.
 func ofOnePrompt(id string) bool { return id == "memory_recall" || id == "dynamic_context" }
 
+// anew reports whether an agent puts the text of a prompt into its system prompt, in the place of that of the prompt before:
+// its model keeps none.
+func anew(host string) bool { return host == "opencode" }
+
 // news is what a prompt has that the model has not.
 type news struct {
 	texts   []string
@@ -83,7 +87,10 @@ func lost(m *manifest.Manifest, id, owner string) bool {
 }
 
 // give returns the text of a prompt that an answer has room for. Without any room it waits for an answer with some.
-func (s *session) give(p *loop.Prompt, r room) (Outcome, error) {
+func (s *session) give(p *loop.Prompt, host string, r room) (Outcome, error) {
+	if anew(host) {
+		s.has = nil
+	}
 	n := s.newsOf(p)
 	whole := n.text()
 	text, cut := r.put(whole, p.Reminders)

@@ -89,9 +89,12 @@ func TestNewEpochs(t *testing.T) {
 		{name: "reload", do: func(t *testing.T, p *sdk.Plugin, host *fakeHost, _ *phases.Context) {
 			configure(t, p, `{"global":false}`, host)
 		}},
-		{name: "forgotten and recalled", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
+		{name: "ended and gone on with", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
 			dispatch(t, p, "end", *where, &phases.SessionEndInput{}, phases.AnswerBudget{})
-		}, same: true},
+		}},
+		{name: "resumed", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
+			dispatch(t, p, "resume", *where, &phases.SessionResumeInput{}, phases.AnswerBudget{})
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestSubtaskOfAnotherSession(t *testing.T) {
 		resumed  string // what the reminder says after an edit
 	}{
 		{"inherit", []string{"\nhouse rules\n", "\ntop\n"}, []string{"deep"}, "r/AGENTS.md (mtime"},
-		{"managed_only", []string{"\nhouse rules\n"}, []string{"\ntop\n", "deep"}, "Nothing has changed"},
+		{"managed_only", []string{"\nhouse rules\n"}, []string{"\ntop\n", "deep"}, ""},
 		{"none", nil, []string{"house rules", "\ntop\n", "deep"}, ""},
 	}
 	for _, tt := range tests {

@@ -28,6 +28,8 @@ type check struct {
 	answers, subanswers [][]call
 	// kill are the answers before which the gateway is killed with -9, if one runs. One more than there are is the last.
 	kill        []int
+	// again are further runs, each of which goes on with the session, with files that have another text then.
+	again       []map[string]string
 	uninstalled bool // grapnel uninstall has taken the hooks out again
 
 	// What is wanted: the files that the calls leave, the texts that the model gets, and the calls on record as
@@ -36,6 +38,7 @@ type check struct {
 	told   []string
 	record []string
 	secret bool
+	times  map[string]int // how often the last request has a text
 }
 
 // coldTimes is how much more often checks of cold starts run: they are about races.

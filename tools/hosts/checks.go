@@ -131,6 +131,17 @@ func checks() []check {
 		{name: "guard of files: a mention behind a full stop", agents: claude, guard: files + others, prompt: "看。@.env"},
 		{name: "memory of another session", guard: house + others, before: "Remember that my name is Anna.", prompt: "What is my name?", told: []string{"Anna"}},
 		{name: "memory of another session, cold", cold: true, guard: house + others, before: "Remember that my name is Anna.", prompt: "What is my name?", told: []string{"Anna"}},
+		// Instructions: what the agent reads itself is there once, by the agent, and what it does not read once, by Grapnel.
+		{
+			name: "instructions, over an edit and three prompts", agents: []string{"claude-code", "codex"}, guard: house + others,
+			files: map[string]string{".git/HEAD": "ref: refs/heads/main\n", "AGENTS.md": "House one.\n", "AGENTS.local.md": "Mine one.\n"},
+			again: []map[string]string{{"AGENTS.md": "House two.\n", "AGENTS.local.md": "Mine two.\n"}, {}}, times: map[string]int{"House two.": 1, "Mine one.": 1, "Mine two.": 1},
+		},
+		{
+			name: "instructions that Claude Code does not read", agents: claude, guard: house + others,
+			files: map[string]string{".git/HEAD": "ref: refs/heads/main\n", "AGENTS.md": "House one.\n", "CLAUDE.md": "Claude one.\n"},
+			again: []map[string]string{{"AGENTS.md": "House two.\n"}, {}}, times: map[string]int{"House one.": 1, "House two.": 1, "Claude one.": 1},
+		},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 	}
 }

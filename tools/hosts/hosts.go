@@ -29,6 +29,7 @@ type agent struct {
 	command            []string // how it is started, once it was got
 	shell, server      string   // its names of the shell and of the tool of the MCP server "probe"
 	noStart            bool     // its hooks start no gateway
+	goOn               []string // arguments before the last, the prompt, that go on with the last session
 	// prepare writes the configuration into a home, and returns arguments and environment of a run.
 	prepare func(home, dir, model string, p *probe, hooks []hook) (args, env []string, err error)
 }
@@ -36,11 +37,11 @@ type agent struct {
 // agents are pinned to the versions that docs/BRIDGES.md is about.
 func agents() []agent {
 	return []agent{
-		{name: "claude-code", pkg: "@anthropic-ai/claude-code", version: "2.1.332", shell: "Bash", server: mcpTool, probes: claudeProbes, prepare: prepareClaude, sources: map[string]source{
+		{name: "claude-code", pkg: "@anthropic-ai/claude-code", version: "2.1.332", shell: "Bash", server: mcpTool, goOn: []string{"--continue"}, probes: claudeProbes, prepare: prepareClaude, sources: map[string]source{
 			"linux/amd64": {"@anthropic-ai/claude-code-linux-x64@%s", "sha512-f4JWhzwYutJIHScC7/dYOPX6s28tt7ZADhsOi8zwOHq5fFPEuUeChh2NMfinSg0GrUckYxaeebC4h0DqiKzLcw==", "claude"},
 			"linux/arm64": {"@anthropic-ai/claude-code-linux-arm64@%s", "sha512-BlHNEtK38KBPWU31F4lUSS9sHclCyfWbThT1CErvxxH8+XcljYLZlQwdyXBkTD62rw1TgfE1u1a+quMWS0NSJg==", "claude"},
 		}},
-		{name: "codex", pkg: "@openai/codex", version: "0.171.0", shell: "Bash", server: mcpTool, probes: codexProbes, prepare: prepareCodex, sources: map[string]source{
+		{name: "codex", pkg: "@openai/codex", version: "0.171.0", shell: "Bash", server: mcpTool, goOn: []string{"resume", "--last"}, probes: codexProbes, prepare: prepareCodex, sources: map[string]source{
 			"linux/amd64": {"@openai/codex@%s-linux-x64", "sha512-l66NZkQgdk2C3pbcfULDz42yEUB581MVA6I+Y43Wp4OIqEy73HCdmZ0GTjeAHY2ycuH4N00d9VsLrwT1jxshTw==", "vendor/x86_64-unknown-linux-musl/bin/codex"},
 			"linux/arm64": {"@openai/codex@%s-linux-arm64", "sha512-9z17t4bbUJ9UCIb49O4PoA+ki+45q3rd8nZ8PeH6sYnlKkBld/Xpo/OS3h3Ti954+foshX4o7k5TCU8N7zzqQA==", "vendor/aarch64-unknown-linux-musl/bin/codex"},
 		}},
@@ -87,14 +88,14 @@ func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []s
 	if err := writeJSON(servers, map[string]any{"mcpServers": map[string]any{"probe": map[string]any{"command": server, "args": serverArgs}}}); err != nil {
 		return nil, nil, err
 	}
-	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--output-format", "stream-json", "--verbose", "--model", "sonnet"}
+	args = []string{"-p", "--output-format", "stream-json", "--verbose"}
 	if p.Server {
 		args = append(args, "--mcp-config", servers)
 	}
 	if !p.Forbidden {
 		args = append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool+","+ourTool)
 	}
-	return args, []string{
+	return append(args, "--model", "sonnet", cmp.Or(p.Prompt, userPrompt)), []string{
 		"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",
 		"DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_COST_WARNINGS=1",
 	}, nil

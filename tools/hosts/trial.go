@@ -158,7 +158,21 @@ func (t *trial) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return cmp.Or(t.converse(ctx, args, env), writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen()))
+	if err := t.converse(ctx, args, env); err != nil {
+		return err
+	}
+	at := len(args) - 1
+	for _, files := range t.check.again {
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(t.dir, name), []byte(text), 0o600); err != nil {
+				return err
+			}
+		}
+		if err := t.converse(ctx, slices.Concat(args[:at], t.agent.goOn, []string{"Go on."}), env); err != nil {
+			return err
+		}
+	}
+	return writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen())
 }
 
 // awaitMemory waits until what a session said is kept, which happens behind it.
@@ -178,7 +192,8 @@ func (t *trial) converse(ctx context.Context, args, env []string) (err error) {
 	cmd.Dir, cmd.WaitDelay, cmd.Env = t.dir, time.Second, slices.Concat(t.env, env)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	t.output, err = cmd.CombinedOutput()
+	output, err := cmd.CombinedOutput()
+	t.output = append(t.output, output...)
 	if cmd.ProcessState == nil {
 		return err
 	}
@@ -253,6 +268,7 @@ func (t *trial) judge(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("the model was not told %q", text))
 		}
 	}
+	errs = append(errs, t.count())
 	if err := endGateway(ctx, t.socket, syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -276,8 +292,25 @@ func (t *trial) judge(ctx context.Context) error {
 		}
 		rows = slices.Delete(rows, i, i+1)
 	}
-	if len(errs) > 0 {
+	if errors.Join(errs...) != nil {
 		errs = append(errs, fmt.Errorf("other calls on record: %q; the model got %d requests", rows, len(t.model.seen())))
+	}
+	return errors.Join(errs...)
+}
+
+// count compares how often the last request has texts.
+func (t *trial) count() error {
+	var last strings.Builder
+	if seen := t.model.seen(); len(seen) > 0 {
+		for _, i := range seen[len(seen)-1] {
+			last.WriteString(i.Text + "\n")
+		}
+	}
+	var errs []error
+	for text, want := range t.check.times {
+		if n := strings.Count(last.String(), text); n != want {
+			errs = append(errs, fmt.Errorf("the last request has %q %d times instead of %d", text, n, want))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -29,6 +29,7 @@ func TestNothingToSay(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]Message{
 		"zero": {}, "no files": Style{}.ResolvePaths(nil), "no changes": Style{}.FilesChanged(nil),
+		"resumed where it was":  Style{Unchanged: true}.ResumeDiff(Resumed{DirFrom: "/a", DirTo: "/a"}),
 		"moved to where it was": Style{Unchanged: true}.ResumeDiff(Resumed{DirFrom: "/a", DirTo: "/a", Moved: true}),
 	} {
 		if !m.Empty() || m.Tagged() != "" {
@@ -65,8 +66,8 @@ func TestMessages(t *testing.T) {
 		{"resumed elsewhere", Style{}.ResumeDiff(Resumed{DirFrom: "/a", DirTo: "/b", Moved: true}), ResumeDiff, []string{
 			movedHead, "- cwd: /a -> /b", resumeAgain,
 		}},
-		{"nothing changed, and all of it said", Style{Unchanged: true}.ResumeDiff(Resumed{DirFrom: "/a", DirTo: "/a", MarkersFrom: []string{}}), ResumeDiff, []string{
-			resumeSame, "- cwd: /a -> /a", "- root: none -> none", "- markers: [] -> []",
+		{"what has not changed is said too", Style{Unchanged: true}.ResumeDiff(Resumed{DirFrom: "/a", DirTo: "/b", MarkersFrom: []string{}}), ResumeDiff, []string{
+			resumeHead, "- cwd: /a -> /b", "- root: none -> none", "- markers: [] -> []", resumeAgain,
 		}},
 		{"paths that are printed alike are two", Style{}.ResumeDiff(Resumed{DirFrom: "/" + strings.Repeat("x", 300) + "1" + strings.Repeat("y", 300), DirTo: "/" + strings.Repeat("x", 300) + "2" + strings.Repeat("y", 300)}), ResumeDiff, []string{
 			resumeHead, "- cwd: /" + strings.Repeat("x", 254) + "…" + strings.Repeat("y", 255) + " -> /" + strings.Repeat("x", 254) + "…" + strings.Repeat("y", 255), resumeAgain,
