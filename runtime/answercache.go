@@ -20,7 +20,7 @@ func (d *dispatch) recall(c *call) {
 	if c.settled || c.hook.vary == nil || inc == nil || d.gen.dropped.Load() {
 		return
 	}
-	q := answers.Question{Context: &d.rq.context, Input: d.input, Chars: d.textBudget(c)}
+	q := answers.Question{Context: &d.rq.context, Input: d.input, Session: d.engine.sessions.Number(d.rq.context), Chars: d.textBudget(c)}
 	if c.hook.sight.Policy {
 		q.Policies = sharedKey(&d.keys.policies, d.policies)
 	}
@@ -53,7 +53,7 @@ func (d *dispatch) keepAnswer(c *call) {
 		return
 	}
 	a := &answers.Answer{
-		Entries: merge.AppendClones(nil, c.entries), Notes: slices.Clone(c.notes), Incarnation: c.run.Incarnation, Session: c.hook.vary.Session(&d.rq.context),
+		Entries: merge.AppendClones(nil, c.entries), Notes: slices.Clone(c.notes), Incarnation: c.run.Incarnation,
 		Run: fmt.Sprintf("%s/%d/%d", c.sub.ID, c.run.Incarnation, d.engine.runs.Add(1)),
 	}
 	if ttl := c.sub.Cache.TTL.D(); ttl > 0 {
@@ -70,17 +70,6 @@ func (e *Engine) invalidate(in *pool.Instance, what phases.Invalidation) {
 			if h.in == in && (all || slices.Contains(what.Subscriptions, id) ||
 				slices.ContainsFunc(what.Tags, func(tag string) bool { return slices.Contains(h.tags, tag) })) {
 				h.answers.Invalidate()
-			}
-		}
-	}
-}
-
-// endAnswers forgets what was answered within a session: one that is resumed, or begins again, asks again.
-func (e *Engine) endAnswers(s *phases.Context) {
-	for _, g := range e.generationsInUse() {
-		for _, h := range g.planned.Load().hooks {
-			if h.answers != nil {
-				h.answers.EndSession(answers.SessionOf(s))
 			}
 		}
 	}

@@ -381,7 +381,6 @@ func (e *Engine) session(ctx context.Context, s phases.Context, in phases.Input)
 		s.Now = e.opts.Now()
 	}
 	out, err := e.Dispatch(ctx, s, in)
-	e.endAnswers(&s)
 	if out == nil {
 		return nil, err
 	}
@@ -408,7 +407,6 @@ func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	defer e.sessions.End(s)
-	defer e.endAnswers(&s)
 	return e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
 }
 

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,8 +45,6 @@ type Answer struct {
 	// Run names the run that gave it, Incarnation the process.
 	Run         string
 	Incarnation uint64
-	// Session is what it was given in, if it depends on it: the answer ends with it.
-	Session string
 	// Until is when it expires; zero for never.
 	Until time.Time
 
@@ -92,7 +89,7 @@ func (c *Cache) put(key string, epoch uint64, a *Answer) {
 		oldest, _ := c.kept.Evict("")
 		c.bytes -= oldest.bytes
 	}
-	c.kept.Put(a.Session, key, a)
+	c.kept.Put("", key, a)
 	c.bytes += a.bytes
 }
 
@@ -104,26 +101,12 @@ func (c *Cache) Invalidate() {
 	c.kept, c.bytes = recent.New[*Answer](maxAnswers), 0
 }
 
-// EndSession forgets the answers of a session, and those to questions that are being asked.
-func (c *Cache) EndSession(session string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.epoch++
-	for _, key := range slices.Clone(c.kept.Keys(session)) {
-		if a, _ := c.kept.Get(key); a != nil {
-			c.bytes -= a.bytes
-		}
-		c.kept.Drop(key)
-	}
-}
-
-// SessionOf is the session of a context, as answers have it.
-func SessionOf(c *phases.Context) string { return c.WorkspaceID + "\x00" + c.SessionID }
-
 // Question is what an answer may depend on.
 type Question struct {
 	Context *phases.Context
 	Input   phases.Input
+	// Session numbers the beginnings, resumptions and ends of the session: what was answered before one is not used behind it.
+	Session uint64
 	// Chars is the text budget of the answer.
 	Chars int
 	// Policies and Contexts are the sets that the hook may see, as JSON.
@@ -153,14 +136,6 @@ func NewVary(row phases.Row, names []string) *Vary {
 	return v
 }
 
-// Session is the session of a context if answers depend on it, else empty.
-func (v *Vary) Session(c *phases.Context) string {
-	if !slices.ContainsFunc(v.context, func(f field) bool { return f.name == "session_id" }) {
-		return ""
-	}
-	return SessionOf(c)
-}
-
 func fieldOf(form reflect.Type, name string) field {
 	for i := range form.NumField() {
 		if named, _, _ := strings.Cut(form.Field(i).Tag.Get("json"), ","); named == name {
@@ -177,6 +152,7 @@ func (v *Vary) AppendKey(dst []byte, q Question) []byte {
 	dst = appendPart(dst, q.Context.Actor.Kind)
 	dst = appendPart(dst, q.Context.Actor.ID)
 	dst = strconv.AppendInt(dst, int64(q.Chars), 10)
+	dst = strconv.AppendUint(append(dst, ';'), q.Session, 10)
 	dst = appendPart(appendPart(append(dst, ';'), q.Policies), q.Contexts)
 	for _, f := range v.context {
 		switch {

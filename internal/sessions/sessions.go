@@ -38,6 +38,9 @@ type Cache struct {
 	pending recent.Map[[]phases.MergedReminder]
 	// prompts holds the last prompt by thread.
 	prompts recent.Map[*manifest.Outline]
+	// numbers has the number of what happened last to each session, of all that was counted.
+	numbers recent.Map[uint64]
+	counted uint64
 }
 
 type epochSet struct {
@@ -50,6 +53,7 @@ func New() *Cache {
 	return &Cache{
 		delivered: recent.New[*epochSet](maxSessions), domains: recent.New[*epochSet](maxSessions),
 		begun: recent.New[Start](maxSessions), pending: recent.New[[]phases.MergedReminder](maxSessions), prompts: recent.New[*manifest.Outline](maxSessions),
+		numbers: recent.New[uint64](maxSessions),
 	}
 }
 
@@ -153,6 +157,7 @@ func (s *Cache) Begin(c phases.Context, out *phases.Outcome) (lost []phases.Merg
 	}
 	s.mu.Lock()
 	s.begun.Put(c.WorkspaceID, sessionOf(c), begun)
+	s.count(c)
 	s.mu.Unlock()
 	return s.Leave(c, out.Merged.Reminders)
 }
@@ -168,10 +173,24 @@ func (s *Cache) Started(c phases.Context) (Start, bool) {
 func (s *Cache) End(c phases.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.count(c)
 	s.begun.Drop(sessionOf(c))
 	s.delivered.Drop(sessionOf(c))
 	s.domains.Drop(sessionOf(c))
 	s.pending.Drop(sessionOf(c))
+}
+
+func (s *Cache) count(c phases.Context) {
+	s.counted++
+	s.numbers.Put(c.WorkspaceID, sessionOf(c), s.counted)
+}
+
+// Number tells what is answered in a session from what was answered before it began, was resumed or ended.
+func (s *Cache) Number(c phases.Context) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, _ := s.numbers.Get(sessionOf(c))
+	return n
 }
 
 // Ask remembers hidden domains that were loaded, for the following turns of the session and epoch. A turn of an older

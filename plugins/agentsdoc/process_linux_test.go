@@ -120,13 +120,13 @@ func (p *process) kill(tb testing.TB) {
 	}
 }
 
-// TestKilled: a plugin whose process is killed goes on where it was.
+// TestKilled: a plugin whose process is killed knows what was delivered, and makes the text of what there is now.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "one", "r/a/AGENTS.md": "deep one", "r/b/AGENTS.md": "deep two"})
 	eng := startProcess(t, "{global: false}")
 	h := session(t, eng.Engine, "s", base+"/r")
-	want := section(h.compile())
+	h.compile()
 	if got := reminders(h.touch(base + "/r/a/x.go")); len(got) != 1 {
 		t.Fatalf("reminders are %v", got)
 	}
@@ -144,14 +144,8 @@ func TestKilled(t *testing.T) {
 	write(t, base+"/r/AGENTS.md", "two")
 	eng.kill(t) // so that nobody has watched
 	done := h.compile()
-	if got := section(done); got != want {
-		t.Errorf("the text is another one:\n%s\nwas:\n%s", got, want)
-	}
-	if len(done.Reminders) != 1 || done.Reminders[0].Type != "agents.changed" {
-		t.Errorf("reminders of the turn are %+v", done.Reminders)
-	}
-	if again := h.compile(); section(again) != want || len(again.Reminders) != 0 {
-		t.Errorf("then the reminders are %+v", again.Reminders)
+	if got := section(done); !strings.Contains(got, "\ntwo\n") || len(done.Reminders) != 0 {
+		t.Errorf("the reminders are %+v, the text is\n%s", done.Reminders, got)
 	}
 }
 

@@ -88,7 +88,7 @@ func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, budget pha
 	dir := call.Context.Dir
 	b := s.blocks[dir]
 	known := b != nil && b.fits(budget) && !(s.follows && d.stale(s))
-	if known && dir == s.dir() && b.seen != nil {
+	if known && dir == s.dir() {
 		return b, nil
 	}
 	if !known { // else back in a known directory
@@ -106,10 +106,6 @@ func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, budget pha
 
 // say puts a block in force in a session.
 func (d *docs) say(s *session, where *phases.Context, b *block) {
-	if b.seen == nil { // another process's
-		again := newBlock(d.view, d.rules(where), b.found.Dir, phases.AnswerBudget{})
-		b.found, b.rendering, b.seen = again.found, again.rendering, again.seen
-	}
 	switch {
 	case s.nested == nil:
 		n := lazy.Begin(s.epoch, b.found, b.rendering)

@@ -205,7 +205,6 @@ const (
 	codeWatchDegraded = "watch_degraded" // directories are looked at again in each turn
 	codeStateNotKept  = "state_not_kept" // the state is in this process only
 	codeStateDamaged  = "state_damaged"  // the kept state cannot be used
-	codeStateTooLong  = "state_too_long" // the text is not kept
 )
 
 // remark adds a diagnostic to the session's next answer; each code once.
@@ -278,8 +277,11 @@ func (d *docs) inherited(ctx context.Context, call *sdk.Call) (*block, error) {
 	defer parent.leave()
 	d.recall(ctx, call, parent)
 	b := parent.latest()
-	if b == nil {
+	switch {
+	case b == nil && parent.nested == nil:
 		return nil, nil
+	case b == nil: // another process made it
+		return newBlock(d.view, d.rules(where), parent.nested.Dir, call.Budget), nil
 	}
 	copied := *b
 	return &copied, nil

@@ -1,16 +1,10 @@
 package agentsdoc
 
 import (
-	"bytes"
-	"cmp"
-	"compress/flate"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"path/filepath"
 
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -18,25 +12,15 @@ import (
 
 const stateService = "state"
 
-const (
-	storedSchema = 1        // the version of the stored state
-	maxStored    = 64 << 10 // the service's limit of one value
-	maxText      = 4 << 20  // bytes of a decompressed text
-)
+const storedSchema = 2 // the version of the stored state
 
-// stored is a session as the host keeps it, so that another process can continue.
+// stored is a session as the host keeps it, so that another process knows what was said. It makes the text again.
 type stored struct {
-	Schema  int    `json:"schema"`
-	Options string `json:"options"` // hash of the settings that it was made under
-	Epoch   int    `json:"epoch"`
-	// Dir is the working directory of the block in force, and From the one whose files are in it, if that is another: a
-	// sub-task has its parent's.
-	Dir    string          `json:"dir"`
-	From   string          `json:"from,omitempty"`
-	Block  []byte          `json:"block,omitempty"` // its contribution, JSON, compressed; empty if it is too long
-	Chars  int             `json:"chars,omitempty"`
-	Said   int             `json:"said,omitempty"` // how many messages there were
-	Nested json.RawMessage `json:"nested"`         // a [lazy.State]
+	Schema  int             `json:"schema"`
+	Options string          `json:"options"` // hash of the settings that it was made under
+	Epoch   int             `json:"epoch"`
+	Said    int             `json:"said,omitempty"` // how many messages there were
+	Nested  json.RawMessage `json:"nested"`         // a [lazy.State]
 }
 
 // recall asks the host once for the state of a session.
@@ -85,10 +69,6 @@ func (d *docs) take(s *session, value json.RawMessage) {
 	}
 	s.renew(kept.Epoch)
 	s.nested = nested
-	if b, err := inflate(kept); err == nil && b != nil {
-		s.keep(kept.Dir, b)
-	}
-	s.dirty.Store(true) // it was not watched
 }
 
 func decodeStored(value json.RawMessage) (stored, *lazy.State, error) {
@@ -124,71 +104,13 @@ func (d *docs) persist(ctx context.Context, call *sdk.Call, s *session) {
 	}
 }
 
-// encode drops the text of the block if the state is too long: another process then looks again, and reports what
-// changed.
 func (d *docs) encode(s *session) json.RawMessage {
 	nested, err := lazy.Encode(*s.nested)
 	if err != nil {
 		return json.RawMessage("null") // of plain data
 	}
-	kept := stored{Schema: storedSchema, Options: d.sum, Epoch: s.epoch, Said: s.said, Nested: nested}
-	if b := s.latest(); b != nil {
-		kept.Dir, kept.Chars, kept.Block = s.dir(), b.chars, deflate(b)
-		if b.found.Dir != filepath.Clean(kept.Dir) {
-			kept.From = b.found.Dir
-		}
-	}
-	data, err := json.Marshal(kept)
-	if len(data) > maxStored {
-		s.remark(codeStateTooLong, phases.SeverityInfo, "the instruction text is too long to be kept by the host")
-		kept.Block = nil
-		data, err = json.Marshal(kept)
-	}
-	if err != nil {
-		return json.RawMessage("null") // of plain data
-	}
+	data, _ := json.Marshal(stored{Schema: storedSchema, Options: d.sum, Epoch: s.epoch, Said: s.said, Nested: nested}) //nolint:errchkjson // plain data
 	return data
-}
-
-func deflate(b *block) []byte {
-	list := phases.Contributions{}
-	if b.contribution != nil {
-		list = append(list, b.contribution)
-	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		return nil
-	}
-	var out bytes.Buffer
-	w, _ := flate.NewWriter(&out, flate.BestSpeed) // the level is valid
-	if _, err := w.Write(data); err != nil || w.Close() != nil {
-		return nil
-	}
-	return out.Bytes()
-}
-
-// inflate makes a block of what was stored; nil without a text.
-func inflate(kept stored) (*block, error) {
-	if len(kept.Block) == 0 {
-		return nil, nil
-	}
-	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(kept.Block)), maxText))
-	if err != nil {
-		return nil, err
-	}
-	var list phases.Contributions
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, err
-	}
-	b := &block{chars: kept.Chars, found: chain.Chain{Dir: cmp.Or(kept.From, kept.Dir)}}
-	if len(list) > 0 {
-		b.contribution = list[0]
-		rows := b.contribution.Head().Diagnostics
-		for i := range rows {
-			rows[i].SafeForUser = true // not in JSON; see diagnostics
-		}
-	}
-	return b, nil
 }
 
 // start is the handler of the hook "start": it forgets any earlier session of that name.
@@ -223,15 +145,10 @@ func (d *docs) again(ctx context.Context, call *sdk.Call) ([]phases.Contribution
 	return s.takeWaiting(), nil
 }
 
-// end is the handler of the hook "end". The host's state stays, without the text: a session may be resumed.
-func (d *docs) end(ctx context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
+// end is the handler of the hook "end". The host's state stays: a session may be resumed.
+func (d *docs) end(_ context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
 	d.sessions.forgetTasks(&call.Context)
 	if key, ok := keyOf(&call.Context); ok {
-		if s := d.sessions.known(key.text()); s != nil && s.nested != nil && d.keeps && s.enter(ctx) == nil {
-			s.forgetBlocks()
-			d.persist(ctx, call, s)
-			s.leave()
-		}
 		d.sessions.forget(func(k sessionKey) bool { return k == key })
 	}
 	return nil, nil
@@ -258,8 +175,8 @@ func (d *docs) resume(ctx context.Context, call *sdk.Call, in *phases.SessionRes
 		return s.takeWaiting(), nil // nothing to compare with
 	}
 	dir := where.Dir
-	if b := s.blocks[dir]; b != nil {
-		dir = b.found.Dir // in a sub-task, its parent's
+	if isSubtask(where) {
+		dir = s.nested.Dir // its parent's
 	}
 	now, _ := look(d.view, dir, d.rules(where))
 	diff := s.nested.Resume(now)

@@ -12,7 +12,7 @@ import (
 
 // TestDocumentsOfAProcess: as a process of its own the plugin has the text that was
 // saved last, in each turn, also in one that was started anew; files stay as they
-// were within the session.
+// were until then.
 func TestDocumentsOfAProcess(t *testing.T) {
 	t.Parallel()
 	var saved atomic.Int64
@@ -21,21 +21,21 @@ func TestDocumentsOfAProcess(t *testing.T) {
 	}))
 	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "of the files"})
 	h := session(t, eng.Engine, "s", base+"/r")
-	turn := func(name string) {
+	turn := func(name, want string) {
 		t.Helper()
 		saved.Add(1)
 		text := section(h.compile())
-		files := strings.Index(text, "\nof the files\n")
+		files := strings.Index(text, "\n"+want+"\n")
 		if doc := strings.Index(text, fmt.Sprintf("\ntext %d\n", saved.Load())); files < 0 || doc < files {
 			t.Errorf("%s: the text is\n%s", name, text)
 		}
 	}
-	turn("first")
+	turn("first", "of the files")
 	write(t, base+"/r/AGENTS.md", "edited")
-	turn("next")
+	turn("next", "of the files")
 	eng.kill(t)
 	if got := state(h.compile(), "agentsdoc.thread_prompt"); got != phases.StateSucceeded {
 		t.Errorf("after the end of its process the hook %s", got)
 	}
-	turn("of another process")
+	turn("of another process", "edited")
 }

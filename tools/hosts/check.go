@@ -27,7 +27,7 @@ type check struct {
 	// answers of the model, which make calls, and those to a subagent. At the end it says "done".
 	answers, subanswers [][]call
 	// kill are the answers before which the gateway is killed with -9, if one runs. One more than there are is the last.
-	kill        []int
+	kill []int
 	// again are further runs, each of which goes on with the session, with files that have another text then.
 	again       []map[string]string
 	uninstalled bool // grapnel uninstall has taken the hooks out again
