@@ -68,7 +68,7 @@ var table = []Row{
 	{ID: "task_orchestration", Title: "Task Orchestration", Stability: dynamic, Profile: minimal, Pace: "session", Absent: "the host has no tools for tasks (TaskTools)"},
 	{ID: "memory_recall", Title: "Memory Recall", Stability: dynamic, Profile: full, Pace: "turn", Hooks: true, Writer: "memory", Absent: "it recalled no memory for this turn"},
 	{ID: HiddenToolDomains, Title: "Hidden Tool Domains", Stability: dynamic, Profile: full, Pace: "session", Absent: "no tool is hidden"},
-	{ID: "agents_md", Title: "AGENTS.md", Stability: dynamic, Profile: minimal, Pace: "session", Hooks: true, Writer: "agentsdoc", Absent: "it found no AGENTS.md for the folder of the turn (grapnel agents chain shows where it looks)"},
+	{ID: "agents_md", Title: "AGENTS.md", Stability: dynamic, Profile: minimal, Pace: "session", Hooks: true, Writer: "agentsdoc", Absent: "it found no AGENTS.md for the folder of the turn that the agent does not read by itself (grapnel agents chain shows where it looks)"},
 	{ID: GroupDynamic, Stability: dynamic, Profile: minimal, Pace: "turn", Hooks: true},
 	{ID: "recovery_continuation", Title: "Recovery Continuation", Stability: dynamic, Profile: minimal, Pace: "call", Absent: "no answer broke off: the host brought no text"},
 	{ID: "skills_runtime", Title: "Skills Runtime", Stability: dynamic, Profile: full, Pace: "turn", Hooks: true, Writer: "skills", Absent: "it found no skill"},
