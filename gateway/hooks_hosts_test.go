@@ -172,12 +172,29 @@ func TestGoingOnIsOneTurn(t *testing.T) {
 			t.Errorf("%d: %s: status %d: %s", i, step.payload, status, got)
 		}
 	}
-	turns := map[string]bool{}
-	for _, m := range records(t, log, "s") {
+	turns, held, all := map[string]bool{}, 0, records(t, log, "s")
+	for _, m := range all {
 		turns[m.TurnID] = true
+		for _, r := range m.Requests {
+			held += len(slices.DeleteFunc(r.Changes, func(c manifest.RequestChange) bool {
+				return c != manifest.RequestChange{Kind: manifest.RequestHeld, ID: all[0].Sections[0].SectionID, Manifest: all[0].ManifestID}
+			}))
+		}
 	}
-	if len(turns) != 3 {
-		t.Errorf("there were %d turns, want 3", len(turns))
+	if len(turns) != 3 || held != 1 {
+		t.Errorf("there were %d turns, want 3, and %d of those that ended say that the model has the text of the first, want 1", len(turns), held)
+	}
+}
+
+// TestSystemPromptOfHost: opencode puts the text of a prompt into its system prompt, in the place of the one before.
+func TestSystemPromptOfHost(t *testing.T) {
+	t.Parallel()
+
+	p := coached(t, &coach{text: "Be brief."}, logStore(t))
+	for range 2 {
+		if _, got := p.hook(t, "opencode", `{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"hi"}`); !strings.Contains(got, "Be brief.") {
+			t.Errorf("a prompt has %q", got)
+		}
 	}
 }
 

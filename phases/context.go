@@ -76,8 +76,8 @@ type Context struct {
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
-// AgentFlag, with the name of a bridge behind it, is the flag of turns behind that agent's hooks: "agent/codex". The model
-// keeps in its conversation what such a turn is given.
+// AgentFlag with the name of a bridge behind it, as in "agent/codex", is the flag of turns behind that agent's hooks. The
+// model keeps in its conversation what such a turn is given.
 const AgentFlag = "agent/"
 
 // Agent returns the agent behind whose hooks a turn runs; empty for none.

@@ -154,7 +154,7 @@ plugins:
 	h.wake(t, "--config", filepath.Join(h.dir, "c.yaml"))
 	steps := []string{"edit", "compact", "end and resume", "restart", "kill", "compact in a turn", "edit"}
 	for n := range 10 {
-		random := rand.New(rand.NewPCG(uint64(n), 36)) //nolint:gosec // the same each time
+		random := rand.New(rand.NewPCG(uint64(n), 36))
 		order := slices.Clone(steps)
 		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i := range order { // prompts between some of them

@@ -87,7 +87,7 @@ func (d *docs) open(ctx context.Context, call *sdk.Call) (*session, error) {
 func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, budget phases.AnswerBudget) (*block, error) {
 	dir := call.Context.Dir
 	b := s.blocks[dir]
-	known := b != nil && b.fits(budget) && !(s.follows && d.stale(s))
+	known := b != nil && b.fits(budget) && (!s.follows || !d.stale(s))
 	if known && dir == s.dir() {
 		return b, nil
 	}
