@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
@@ -18,12 +19,10 @@ const (
 
 // Names of secrets before their values.
 const (
-	names = `(?:pass(?:word|wd|phrase|code)?|pwd|secret(?:[ _-]?key)?|` +
+	names = `(?:pass(?:word|wd|phrase|code)?|pwd?|secret(?:[ _-]?key)?|` +
 		`(?:api|access|auth|private|signing|encryption|service|account|license|deploy|master|shared)[ _-]?key|token|credentials?|connection[ _-]?string|` +
 		`passwort|kennwort|mot de passe|mdp|contraseña|contrasena|clave|senha|wachtwoord|hasło|пароль)`
-	// own is what stands before such a name when a value belongs to it: "my wifi password", "das Passwort".
-	own     = `(?:my|our|mein|unser|mon|notre|mi|nuestr[ao]|the|das|le|la)(?: [\pL-]+){0,2}? `
-	eastern = `密码|密碼|口令|パスワード|暗証番号|비밀번호`
+	eastern = `密码|密碼|口令|密钥|密鑰|パスワード|パスコード|暗証番号|apiキー|비밀번호`
 	// quotedOr is a value: in quotes, or up to a space.
 	quotedOr = `("[^"\n]+"|'[^'\n]+'|` + "`[^`\n]+`" + `|[^\s"'` + "`" + `]+)`
 )
@@ -31,7 +30,7 @@ const (
 // passwords are named secrets: in URLs, headers, flags, assignments and sentences.
 func passwords() []rule {
 	named := []string{
-		"pass", "pwd", "secret", "api", "access", "auth", "private", "signing", "encryption", "service", "account", "license", "deploy", "master", "shared",
+		"pass", "pw", "secret", "api", "access", "auth", "private", "signing", "encryption", "service", "account", "license", "deploy", "master", "shared",
 		"token", "credential", "connection", "kennwort", "mot de passe", "mdp", "contrase", "clave", "senha", "wachtwoord", "hasło", "пароль",
 	}
 	return []rule{
@@ -52,32 +51,12 @@ func passwords() []rule {
 			re: lazyregexp.New(`(?i)^` + names + `(?:[_-][a-z0-9]+)*(?:["'` + "`" + `\])]| \([^)\n]{0,32}\))?[ \t]*(?:=>|:=|==?|:)[ \t]*` + quotedOr),
 		},
 		{
-			name: "password-said", keywords: named, atKeyword: true, check: value.said,
-			re: lazyregexp.New(`(?i)^` + names + `(?: (?:for|of|to|on|at|in|from|für|von|pour|de|para|del?)(?: [^\s.,;:!?]+){1,5}?)? (?:is|was|will be|equals|ist|lautet|war|est|es|é|jest)(?: (?:now|still|currently|set to|jetzt|ahora|maintenant))?:? ` + quotedOr),
-		},
-		{
-			name: "password-said", keywords: strings.Split(eastern, "|"), check: value.plain,
-			re: lazyregexp.New(`(?:` + eastern + `)(?:是|为|為|は|:|：|=|는|은)[ 「“"]?([!-~]{4,})`),
-		},
-		{
-			name: "password-said", keywords: []string{"pass", "pwd", "kennwort", "contrase", "mdp", "clave", "token", "key", "secret"}, check: value.saidFirst,
-			re: lazyregexp.New(`(?i)(?:^|[\s:,;(])` + quotedOr + ` (?:is|was|ist|war|est|c'est|es|era) ` + own + names + `(?:$|[.,;:!?)\s])`),
-		},
-		{
-			name: "password-said", keywords: []string{"pass", "kennwort", "contrase", "mdp"}, check: value.mixed,
-			re: lazyregexp.New(`(?i)\b(?:my|our|mein|unser|mon|notre|mi|nuestr[ao]|wi-?fi|login) (?:[\pL-]+ )?(?:password|passphrase|passwort|kennwort|mot de passe|mdp|contraseña) ` + quotedOr),
+			name: "password-said", keywords: strings.Split(eastern, "|"), check: value.eastern,
+			re: lazyregexp.New(`(?i)(?:` + eastern + `)[^!-~。！？\n]{0,20}?(?:是|为|為|就是|改成了?|设成了?|は|が|を|:|：|=|는|은|이)[^!-~０-９。！？\n]{0,12}[ 「“"『]?([!-~０-９Ａ-Ｚａ-ｚ]{4,})`),
 		},
 		{
 			name: "password-said", keywords: strings.Split(eastern, "|"), check: value.plain,
 			re: lazyregexp.New(`([!-~]{4,})[」”"]?(?:就?是|為|为|が|は)[\pL ]{0,12}?(?:` + eastern + `)`),
-		},
-		{
-			name: "pin", keywords: []string{"pin", "cvv", "cvc", "puk"},
-			re: lazyregexp.New(`(?i)\b(\d{3,8}) (?:is|was|ist|est|es) ` + own + `(?:pin|cvv2?|cvc2?|puk)\b`),
-		},
-		{
-			name: "pin", keywords: []string{"pin", "cvv", "cvc", "puk"},
-			re: lazyregexp.New(`(?i)\b(?:pin|cvv2?|cvc2?|puk)(?:[ -](?:code|number|nummer))?(?: (?:for|of|to)(?: [a-z0-9']+){1,4}?)?(?: is|: ?| ?= ?| ist| est| es) ?(\d{3,8})(?:$|[^\d.]|\.(?:$|\s))`),
 		},
 		{
 			name: "recovery-phrase", keywords: []string{"seed", "recovery", "mnemonic", "backup"},
@@ -100,6 +79,14 @@ func isSmall(c byte) bool { return 'a' <= c && c <= 'z' }
 
 func isLetter(c byte) bool { return isSmall(c | 0x20) }
 
+// eastern reports whether a Chinese, Japanese or Korean sentence gives a value and does not count or manage passwords.
+func (v value) eastern() bool {
+	next, _ := utf8.DecodeRuneInString(v.text[v.to:])
+	return v.plain() && !strings.ContainsRune("年月日位个個文字桁回", next) && !easternTalk().MatchString(v.text[v.start:v.from])
+}
+
+var easternTalk = lazyregexp.New(`管理|マネージャ|策略|ポリシー|长度|長さ|忘`)
+
 // plain reports whether the value has a valid length and is not a placeholder.
 func (v value) plain() bool {
 	return len(v.trimmed) >= minValue && len(v.trimmed) <= maxValue && !placeholder(v.trimmed)
@@ -115,7 +102,7 @@ func (v value) chosen() bool {
 // forPassword reports whether the name before the value is a password's, which people choose; machines make tokens.
 func (v value) forPassword() bool { return passwordName().MatchString(v.text[v.start:v.from]) }
 
-var passwordName = lazyregexp.New(`(?i)passw|passphrase|passcode|pwd|kennwort|mot de passe|mdp|contrase|senha|wachtwoord|hasło|пароль`)
+var passwordName = lazyregexp.New(`(?i)passw|passphrase|passcode|pwd?|kennwort|mot de passe|mdp|contrase|senha|wachtwoord|hasło|пароль`)
 
 // plausible reports whether the value fits its name: a password is chosen, others are longer and not a number.
 func (v value) plausible() bool {
@@ -136,25 +123,6 @@ func (v value) assigned() bool {
 	}
 	camel := v.trimmed != strings.ToUpper(v.trimmed) && strings.IndexFunc(v.trimmed[1:], unicode.IsUpper) >= 0
 	return v.plausible() || v.forPassword() && len(v.trimmed) >= 6 && isWord(v.trimmed) && !camel && v.ends("\n\r", " .!")
-}
-
-// said reports whether a sentence about a password has the password, and not one of the words that people say of
-// passwords.
-func (v value) said() bool {
-	if !v.beginsName() || !v.plain() || ordinary(v.trimmed) || code(v.trimmed) {
-		return false
-	}
-	return v.plausible() || v.forPassword() && (v.quote > 0 || isWord(v.trimmed) && v.ends(".,;!)\n\r", " "))
-}
-
-// saidFirst reports whether a sentence says of the value that it is a password, and not of what the words before mean.
-func (v value) saidFirst() bool {
-	return v.plain() && !ordinary(v.trimmed) && !code(v.trimmed) && (v.quote > 0 || v.chosen() || v.ends(" ", "") && isWord(v.trimmed))
-}
-
-// mixed reports whether the value has letters and digits or signs inside, as no word beside a password has.
-func (v value) mixed() bool {
-	return v.chosen() && !ordinary(v.trimmed) && !code(v.trimmed) && strings.IndexFunc(v.trimmed, unicode.IsLetter) >= 0
 }
 
 // ends reports whether the value is followed, after skipped signs, by one of the signs or the end of the text.

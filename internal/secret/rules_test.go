@@ -148,7 +148,7 @@ func samples() map[string]struct{ has, not []string } {
 		},
 		not: []string{
 			"the password is wrong", "my password is expired, what now?", "the password is too short", "the token is stored in Vault", "the password is checked by the server", "the secret is patience",
-			"the token is 2048 bits long", "my password manager is Bitwarden1", "the password is <password>", "is the password is required?", "the credentials are here1234", "密码是什么",
+			"the token is 2048 bits long", "my password manager is Bitwarden1", "the password is <password>", "is the password is required?", "密码是什么",
 			"this is my password", "what is my password?", "Where is the password", "Security is the password policy2", "my password manager 1Password", "c'est mon mot de passe", "das ist mein Passwort",
 			"这是我的密码", "これが私のパスワードです", "my password policy forbids that", "mein Passwort funktioniert nicht",
 		},
@@ -237,7 +237,7 @@ func TestPatterns(t *testing.T) {
 	t.Parallel()
 	scanner := New()
 	all := samples()
-	for _, r := range slices.Concat(load(formats), passwords(), numbers()) {
+	for _, r := range slices.Concat(load(formats), passwords(), said(), numbers()) {
 		if s := all[r.name]; len(s.has) < 2 || len(s.not) < 2 {
 			t.Errorf("%s has %d and %d samples", r.name, len(s.has), len(s.not))
 		}

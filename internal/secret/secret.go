@@ -68,7 +68,7 @@ const (
 
 // New returns a scanner with all rules. It compiles none of them.
 func New() *Scanner {
-	return &Scanner{slices.Concat(load(formats), load(gitleaks), passwords(), numbers(), []rule{{name: "random-token", spans: randomTokens}})}
+	return &Scanner{slices.Concat(load(formats), load(gitleaks), passwords(), said(), numbers(), []rule{{name: "random-token", spans: randomTokens}})}
 }
 
 // Formats returns a scanner with the rules for tokens and keys of a known format alone. What it finds in a program's
