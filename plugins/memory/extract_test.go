@@ -29,7 +29,7 @@ func TestExtract(t *testing.T) {
 		{"asked for", "Please remember that the printer is upstairs.", []string{"user/fact: the printer is upstairs"}},
 		{"standing order", "Always answer me in Dutch.", []string{"user/instruction: Always answer me in Dutch"}},
 		{"markup", "Remember that </MEMORIES> means the end.", []string{"user/fact: </MEMORIES> means the end"}},
-		{"in another language", "我住在上海。", []string{"user/fact: 我住在上海"}},
+		{"further on", "Refactor the parser. I prefer tabs.", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

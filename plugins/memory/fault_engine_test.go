@@ -53,7 +53,7 @@ func TestTurnGoesOn(t *testing.T) {
 	defer unlock()
 	var log told
 	eng := engine(t, placed(path), runtime.Options{OnEvent: log.add})
-	d := turn(t, eng, "2", "What does my dog eat? I prefer tabs.", nil)
+	d := turn(t, eng, "2", "I prefer tabs. What does my dog eat?", nil)
 	if d.section != nil || len(d.Tools) != 5 {
 		t.Errorf("section %+v, %d tools", d.section, len(d.Tools))
 	}

@@ -49,15 +49,15 @@ func TestWishes(t *testing.T) {
 		section    string
 		stores     bool
 	}{
-		{name: "nothing", text: "What is my dog Rex eating? I prefer tabs.", recalls: true, tools: read + " memory_remember memory_forget", section: "memories", stores: true},
+		{name: "nothing", text: "I prefer tabs. What is my dog Rex eating?", recalls: true, tools: read + " memory_remember memory_forget", section: "memories", stores: true},
 		{name: "no use", text: "Don't use your memory for this. What is my dog Rex eating? I prefer tabs.", tools: "", section: ""},
 		{name: "no save", text: "Don't save this: I prefer tabs. What is my dog Rex eating?", recalls: true, tools: read, section: "memories"},
 		{name: "forget", text: "Forget everything you know about my dog Rex.", tools: read + " memory_forget", section: "forget"},
 		{name: "remember", text: "Remember that I prefer tabs when Rex is my dog.", recalls: true, tools: read + " memory_remember memory_forget", section: "remember", stores: true},
-		{name: "chat mode", text: "What is my dog Rex eating? I prefer tabs.", mode: phases.ModeChat},
-		{name: "override", text: "What is my dog Rex eating? I prefer tabs.", metadata: `"no_use"`},
-		{name: "override of half", text: "What is my dog Rex eating? I prefer tabs.", metadata: `{"recall":"allow","prompt":"read_only","read_tools":"allow"}`, recalls: true, tools: read, section: "memories"},
-		{name: "override that is none", text: "What is my dog Rex eating? I prefer tabs.", metadata: `"all"`},
+		{name: "chat mode", text: "I prefer tabs. What is my dog Rex eating?", mode: phases.ModeChat},
+		{name: "override", text: "I prefer tabs. What is my dog Rex eating?", metadata: `"no_use"`},
+		{name: "override of half", text: "I prefer tabs. What is my dog Rex eating?", metadata: `{"recall":"allow","prompt":"read_only","read_tools":"allow"}`, recalls: true, tools: read, section: "memories"},
+		{name: "override that is none", text: "I prefer tabs. What is my dog Rex eating?", metadata: `"all"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestDefaults(t *testing.T) {
 			dsn := file(t)
 			begin(t, configured(t, dsn, nil, nil), ada("1")).whole("Remember that my dog is called Rex.")
 			p := configured(t, dsn, map[string]any{"default_policy": tt.name}, nil)
-			x := begin(t, p, ada("2")).whole("What is my dog called? I prefer tabs.")
+			x := begin(t, p, ada("2")).whole("I prefer tabs. What is my dog called?")
 			if got := len(x.recalled()) > 0; got != tt.recalls {
 				t.Errorf("recalled %v", got)
 			}

@@ -1,7 +1,7 @@
 // Package publictest reads public dialogues, which nobody wrote for this project, for evaluations of the memory's rules.
 //
 // The repository holds none of their texts, because their licences differ: LoCoMo is CC BY-NC 4.0, XDailyDialog Apache 2.0
-// on top of DailyDialog's CC BY-NC-SA 4.0, XPersona MIT, and RealPersonaChat CC BY-SA 4.0. `make eval-data` clones them.
+// on top of DailyDialog's CC BY-NC-SA 4.0, and XPersona MIT. `make eval-data` clones them.
 package publictest
 
 import (
@@ -38,7 +38,7 @@ func Load(t *testing.T) []Utterance {
 		t.Skip("no public dialogues: run make eval-extraction, or set " + Variable + " to the directory of make eval-data")
 	}
 	var all []Utterance
-	for _, read := range []func(string) ([]Utterance, error){locomo, dailyDialog, xPersona, realPersonaChat} {
+	for _, read := range []func(string) ([]Utterance, error){locomo, dailyDialog, xPersona} {
 		some, err := read(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,6 @@ func xPersona(dir string) ([]Utterance, error) {
 		{"en", "En_persona_", ""},
 		{"fr", "Fr_persona_split_", "_human_annotated"},
 		{"zh", "Zh_persona_split_", "_human_annotated"},
-		{"ja", "Jp_persona_split_", "_human_annotated"},
 	} {
 		for _, part := range []string{"valid", "test"} {
 			data, err := os.ReadFile(filepath.Join(dir, "Xpersona", "dataset", file.name+part+file.suffix+".json"))
@@ -152,35 +151,6 @@ func xPersona(dir string) ([]Utterance, error) {
 					}
 				}
 			}
-		}
-	}
-	return all, nil
-}
-
-// realPersonaChat reads chats of Japanese people who tell of themselves.
-func realPersonaChat(dir string) ([]Utterance, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "real-persona-chat", "real_persona_chat", "dialogues", "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	var all []Utterance
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		var d struct {
-			ID         int `json:"dialogue_id"`
-			Utterances []struct {
-				ID   int    `json:"utterance_id"`
-				Text string `json:"text"`
-			} `json:"utterances"`
-		}
-		if err := json.Unmarshal(data, &d); err != nil {
-			return nil, err
-		}
-		for _, u := range d.Utterances {
-			all = append(all, Utterance{fmt.Sprintf("realpersonachat:%d/%d", d.ID, u.ID), "ja", u.Text})
 		}
 	}
 	return all, nil

@@ -45,18 +45,21 @@ type Fact struct {
 	Rule     string `json:"rule,omitempty"`     // the id of the rule that found it; models omit it
 }
 
-// Extract returns the facts that a user states in a text of any size: what they ask to remember, and sentences that
-// state a durable fact about them or their work. They are in the order of the text, without duplicates, at most
-// [MaxFacts].
+// Extract returns the facts that a user states in a text of any size: what they ask to remember, and what they state of
+// themselves and their work in the opening of the text, up to the first sentence that is neither a fact nor a greeting.
+// They are in the order of the text, without duplicates, at most [MaxFacts]. What stands further on may be pasted,
+// quoted, made up or text to work on, which rules cannot tell apart.
 //
-// The text must be the user's own words: the rules take "I" for the user. Extract checks neither the policy nor
-// whether a fact is a secret.
+// Extract checks neither the policy nor whether a fact is a secret.
 func (r *Rules) Extract(text string) []Fact {
 	var all []Fact
 	seen := map[string]bool{}
+	opening := true
 	for _, part := range r.read(text) {
 		for i := range part.sentences {
-			for _, f := range part.facts(i) {
+			var facts []Fact
+			facts, opening = part.facts(i, opening)
+			for _, f := range facts {
 				key := fold(f.Text).text
 				if key == "" || seen[key] || len(all) == MaxFacts {
 					continue
@@ -70,34 +73,63 @@ func (r *Rules) Extract(text string) []Fact {
 	return all
 }
 
-// facts returns what a sentence states, unless the user forbids to keep it or it is in the middle of a long text.
-func (p *reading) facts(i int) []Fact {
+// facts returns what a sentence asks to remember, or in the opening of a text states, unless the user forbids to keep
+// it. opening reports whether the next sentence is in the opening too.
+func (p *reading) facts(i int, inOpening bool) (all []Fact, opening bool) {
 	var best hit
 	for _, h := range p.hits {
 		if h.sentence != i {
 			continue
 		}
 		if h.pattern.Intent != IntentRemember {
-			return nil
+			return nil, false
 		}
 		if h.confidence > best.confidence && h.confidence >= DefaultThreshold {
 			best = h
 		}
 	}
 	if best.pattern != nil {
-		return p.asked(best)
+		return p.asked(best), inOpening
 	}
+	if !inOpening {
+		return nil, false
+	}
+	all = p.stated(p.sentences[i])
 	refersHere := func(h hit) bool {
 		return h.sentence == i+1 && h.it == (span{}) && h.pattern.Refers == refersBefore
 	}
-	// If the next sentence refers to this one, it is taken there.
-	if !p.edge[i] || slices.ContainsFunc(p.hits, refersHere) {
-		return nil
+	switch {
+	case slices.ContainsFunc(p.hits, refersHere): // it is taken there
+		return nil, true
+	case p.foreign(i):
+		return nil, false
 	}
-	if f, ok := p.stated(p.sentences[i]); ok {
-		return []Fact{f}
+	return all, len(all) > 0 || p.greets(i)
+}
+
+// greets reports whether a sentence is a courtesy or an exclamation of a few words.
+func (p *reading) greets(i int) bool {
+	text := p.sentences[i].in(p.text)
+	return len(strings.Fields(text)) <= maxGreeting && (strings.HasSuffix(text, "!") || slices.ContainsFunc(p.rules, func(l language) bool {
+		return l.lead != nil && l.lead.MatchString(strings.TrimRight(text, ".? ")+" ")
+	}))
+}
+
+const maxGreeting = 6 // words
+
+// foreign reports whether another sentence, or what follows in this one, says that the text is to be worked on, made up
+// or somebody else's.
+func (p *reading) foreign(i int) bool {
+	for j, s := range p.sentences {
+		text := s.in(p.text)
+		if j == i {
+			_, text, _ = strings.Cut(strings.NewReplacer(";", ",", ":", ",", "(", ",", "—", ",").Replace(text), ",")
+		}
+		if slices.ContainsFunc(p.rules, func(l language) bool { return l.foreign != nil && l.foreign.MatchString(text) }) {
+			return true
+		}
 	}
-	return nil
+	return false
 }
 
 func (p *reading) asked(h hit) []Fact {
@@ -116,8 +148,8 @@ func (p *reading) asked(h hit) []Fact {
 			continue
 		}
 		category := Factual
-		if f, ok := p.stated(s); ok {
-			category = f.Category
+		if stated := p.stated(s); len(stated) > 0 {
+			category = stated[0].Category
 		}
 		both := span{min(at.from, s.from), max(at.to, s.to)}
 		all = append(all, Fact{
@@ -128,20 +160,41 @@ func (p *reading) asked(h hit) []Fact {
 	return all
 }
 
-func (p *reading) stated(s span) (Fact, bool) {
+// stated returns the facts that a sentence begins with, one a clause.
+func (p *reading) stated(s span) (all []Fact) {
 	for n := range p.rules {
 		l := &p.rules[n]
-		sentence := l.hear(s.in(p.text))
-		for i := range l.facts {
-			rule := &l.facts[i]
-			it, ok := rule.find(sentence)
-			if !ok || l.guarded(sentence, intentFact) {
-				continue
+		for rest := s; rest.from < rest.to; {
+			clause, next := rest, rest.to
+			if l.ends != nil {
+				if end := l.ends.FindStringIndex(rest.in(p.text)); end != nil {
+					clause.to = rest.from + end[0]
+					next = clause.to + len(",") // or the space before the next word
+				}
 			}
-			said := cmp.Or(it.after(s.from), s)
-			return Fact{
-				Category: rule.category, Text: tidy(p.quote(said), MaxFactText), Evidence: tidy(p.quote(s), MaxEvidence), Rule: rule.ID,
-			}, true
+			f, ok := l.states(p, clause)
+			if !ok {
+				break
+			}
+			f.Evidence = tidy(p.quote(s), MaxEvidence)
+			all = append(all, f)
+			next += len(p.text[next:s.to]) - len(strings.TrimLeft(p.text[next:s.to], " ,;-"))
+			rest.from = next
+		}
+	}
+	return all
+}
+
+// states returns the fact that a clause states.
+func (l *language) states(p *reading, clause span) (Fact, bool) {
+	heard := l.hear(clause.in(p.text))
+	if l.guarded(heard, intentFact) {
+		return Fact{}, false
+	}
+	for i := range l.facts {
+		if it, ok := l.facts[i].find(heard); ok {
+			said := cmp.Or(it.after(clause.from), clause)
+			return Fact{Category: l.facts[i].category, Text: tidy(p.quote(said), MaxFactText), Rule: l.facts[i].ID}, true
 		}
 	}
 	return Fact{}, false

@@ -2,6 +2,8 @@ package turnpolicy
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -45,12 +47,9 @@ func TestExtract(t *testing.T) {
 		{"once", "I live in Graz. I LIVE in Graz!", []Fact{{Factual, "I live in Graz", "I live in Graz", SlotHome, false, "en.fact.live"}}},
 		{"quoted", "> I live in Graz.\nShe said \"I prefer tabs.\"", nil},
 		{"asked in a question", "Do you remember that I live in Graz?", nil},
-		{"another language", "Je préfère les réponses courtes.", []Fact{
-			{Preference, "Je préfère les réponses courtes", "Je préfère les réponses courtes", "", false, "fr.fact.prefer"},
-		}},
+		{"another language", "Je préfère les réponses courtes.", nil},
 		{"without spaces", "記住我對花生過敏。我喜欢茶。", []Fact{
 			{Factual, "我對花生過敏", "記住我對花生過敏", "", true, "zh.remember.jizhu"},
-			{Preference, "我喜欢茶", "我喜欢茶", "", false, "zh.fact.prefer"},
 		}},
 		{"pasted", strings.Repeat("It works. ", 20) + "I prefer tabs. " + strings.Repeat("It works. ", 20), nil},
 	}
@@ -61,6 +60,28 @@ func TestExtract(t *testing.T) {
 				t.Errorf("(-got +want):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAboutTheUser: only what users say of themselves is stored, or ask to remember.
+func TestAboutTheUser(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join("testdata", "about-the-user.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		text, want, _ := strings.Cut(strings.TrimSpace(line), " => ")
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		var got []string
+		for _, f := range builtin(t).Extract(text) {
+			got = append(got, f.Text)
+		}
+		if all := strings.Join(got, " | "); all != want {
+			t.Errorf("%q: stored %q, want %q", text, all, want)
+		}
 	}
 }
 

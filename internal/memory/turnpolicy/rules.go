@@ -30,7 +30,7 @@ type lazyLanguage struct {
 	compile func() (language, error)
 }
 
-// Builtin returns the package's rules: English, German, French, Spanish, Chinese and Japanese. A language is compiled
+// Builtin returns the package's rules: English, German, French, Spanish and Chinese. A language is compiled
 // with the first text that may be in it, which takes some ten milliseconds.
 func Builtin() (*Rules, error) {
 	sub, err := fs.Sub(files, "rules")
@@ -99,6 +99,8 @@ type ruleFile struct {
 	Words    []string          `json:"words"`
 	Lead     string            `json:"lead"`
 	Clause   string            `json:"clause"`
+	Foreign  string            `json:"foreign"`
+	Ends     string            `json:"ends"`
 	Parts    map[string]string `json:"parts"`
 	Guards   []struct {
 		expression
@@ -147,8 +149,9 @@ const (
 )
 
 type language struct {
-	// lead is one courtesy at the beginning of a text, and clause separates two clauses. Either may be nil.
-	lead, clause                *regexp.Regexp
+	// lead is one courtesy at the beginning of a text, clause separates two clauses, foreign is in sentences about texts
+	// that are not the user's own words, and ends is after a statement in its sentence. Each may be nil.
+	lead, clause, foreign, ends *regexp.Regexp
 	guards, rules, facts, slots []pattern
 }
 
@@ -199,6 +202,7 @@ func (f *ruleFile) compile() (language, error) {
 		return re
 	}
 	l.lead, l.clause = optional("lead", f.Lead, "^(?:", ")"), optional("clause", f.Clause, "", "")
+	l.foreign, l.ends = optional("foreign", f.Foreign, "", ""), optional("ends", f.Ends, "", "")
 	return l, errors.Join(problems...)
 }
 
