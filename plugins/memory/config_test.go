@@ -17,7 +17,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	home := map[string]string{"HOME": "/repo/home"}
 	standard := settings{
-		DSN: "sqlite:/repo/home/.local/share/grapnel/plugins/memory/memory.db", DefaultPolicy: turnpolicy.DefaultAllow, Classifier: readerAuto, Extraction: readerAuto,
+		DSN: "sqlite:/repo/home/.local/share/grapnel/plugins/memory/memory.db", DefaultPolicy: turnpolicy.DefaultAllow, Extraction: readerAuto,
 	}
 	with := func(change func(s *settings)) settings {
 		s := standard
@@ -41,9 +41,9 @@ func TestSettings(t *testing.T) {
 		{"below home", `{"dsn":"sqlite:~/m.db"}`, home, with(func(s *settings) { s.DSN = "sqlite:/repo/home/m.db" })},
 		{"server", `{"dsn":"postgres://h/m"}`, nil, with(func(s *settings) { s.DSN = "postgres://h/m" })},
 		{
-			"all", `{"default_policy":"read_only","classifier":"rules","extraction":"model","user_scope_everywhere":true}`, home,
+			"all", `{"default_policy":"read_only","extraction":"model","user_scope_everywhere":true}`, home,
 			with(func(s *settings) {
-				s.DefaultPolicy, s.Classifier, s.Extraction, s.UserScopeEverywhere = turnpolicy.ReadOnly, readerRules, readerModel, true
+				s.DefaultPolicy, s.Extraction, s.UserScopeEverywhere = turnpolicy.ReadOnly, readerModel, true
 			}),
 		},
 	}
@@ -74,7 +74,6 @@ func TestMistakesOfConfig(t *testing.T) {
 		{"relative file", `{"dsn":"sqlite:m.db"}`, "/dsn", "neither absolute nor below", nil},
 		{"NUL", `{"dsn":"sqlite:/m\u0000.db"}`, "/dsn", "NUL", nil},
 		{"default", `{"default_policy":"deny"}`, "/default_policy", `"deny" is not one of`, nil},
-		{"classifier", `{"classifier":"oracle"}`, "/classifier", `"oracle" is not one of`, nil},
 		{"extraction", `{"extraction":"oracle"}`, "/extraction", `"oracle" is not one of`, nil},
 		{"no home", `{}`, "/dsn", "pass HOME on", nil},
 		{"no home for a path below it", `{"dsn":"sqlite:~/m.db"}`, "/dsn", "pass HOME on", map[string]string{"XDG_DATA_HOME": "/data"}},
@@ -104,7 +103,7 @@ func TestSchemaOfConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, config := range []string{
-		`{}`, `{"dsn":"sqlite:/m.db"}`, `{"dsn":7}`, `{"classifier":"auto"}`, `{"classifier":"oracle"}`, `{"extraction":"rules"}`, `{"extraction":1}`,
+		`{}`, `{"dsn":"sqlite:/m.db"}`, `{"dsn":7}`, `{"extraction":"rules"}`, `{"extraction":1}`,
 		`{"default_policy":"strict_deny"}`, `{"default_policy":"x"}`, `{"user_scope_everywhere":true}`, `{"user_scope_everywhere":"yes"}`, `{"other":1}`,
 	} {
 		var v any
@@ -120,7 +119,7 @@ func TestSchemaOfConfig(t *testing.T) {
 
 // FuzzConfig: what is taken has a place and known words.
 func FuzzConfig(f *testing.F) {
-	f.Add([]byte(`{"dsn":"sqlite:~/m.db","classifier":"model"}`))
+	f.Add([]byte(`{"dsn":"sqlite:~/m.db","extraction":"model"}`))
 	f.Add([]byte(`{"dsn":"postgres://h/m"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := parseSettings(data, environment(map[string]string{"HOME": "/repo/home"}))
@@ -130,7 +129,7 @@ func FuzzConfig(f *testing.F) {
 			}
 			return
 		}
-		if s.DSN == "" || s.DefaultPolicy == "" || s.Classifier == "" || s.Extraction == "" {
+		if s.DSN == "" || s.DefaultPolicy == "" || s.Extraction == "" {
 			t.Errorf("%+v", s)
 		}
 	})

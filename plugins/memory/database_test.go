@@ -309,7 +309,7 @@ func TestBadReconfigure(t *testing.T) {
 	t.Parallel()
 	p := configured(t, file(t), nil, nil)
 	begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
-	for _, bad := range []string{`{"dsn":"mysql://x/y"}`, `{"classifier":"oracle"}`, `{}`} {
+	for _, bad := range []string{`{"dsn":"mysql://x/y"}`, `{"extraction":"oracle"}`, `{}`} {
 		if _, err := p.Configure(t.Context(), &phases.Configuration{Config: jsonRaw(bad)}); err == nil {
 			t.Errorf("%s is taken", bad)
 		}

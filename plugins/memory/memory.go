@@ -64,7 +64,7 @@ const (
 	// The timeouts that the hooks propose.
 	quickTime  = 250 * time.Millisecond
 	recallTime = 500 * time.Millisecond
-	modelTime  = 3 * time.Second
+	activeTime = 3 * time.Second
 
 	openTime = 2 * time.Second // to open a database while the plugin is configured; later the first call opens it
 )
@@ -169,14 +169,10 @@ type memory struct {
 
 // hooks are the subscriptions. None fails a phase: a turn without memory is better than no turn.
 func (m *memory) hooks() []sdk.Hook {
-	policyTime := quickTime
-	if m.model && m.settings.Classifier != readerRules {
-		policyTime = modelTime
-	}
 	hooks := []sdk.Hook{
 		{
 			Name: "policy", Doc: "says what memory may do in the turn",
-			Kinds: []phases.Kind{phases.KindPolicy}, Priority: priority, Timeout: policyTime, Needs: []string{"user_text"}, PrePolicy: m.policy,
+			Kinds: []phases.Kind{phases.KindPolicy}, Priority: priority, Timeout: quickTime, Needs: []string{"user_text"}, PrePolicy: m.policy,
 		},
 		{
 			Name: "recall", Doc: "recalls what is remembered about what the user says",
@@ -184,7 +180,7 @@ func (m *memory) hooks() []sdk.Hook {
 		},
 		{
 			Name: "active_recall", Doc: "recalls by the host's plan, or by several queries",
-			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: modelTime, Needs: []string{"user_text", "recall_plan", "policy"}, PostPreflight: m.activeRecall,
+			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: activeTime, Needs: []string{"user_text", "recall_plan", "policy"}, PostPreflight: m.activeRecall,
 		},
 		{
 			Name: "tools", Doc: "offers the memory tools that the turn's policy allows",
@@ -224,15 +220,13 @@ func (m *memory) tools() []sdk.Tool {
 
 const sqlitePrefix = "sqlite:"
 
-// reader says who reads the user's words.
+// reader says who finds facts in the user's words.
 type reader string
 
 const (
 	readerRules reader = "rules" // the rules of package turnpolicy alone
 	readerModel reader = "model" // a model, with the rules as its fallback
-	// readerAuto asks a model for facts, and for wishes of which the rules are unsure; it is the rules alone if the
-	// host grants no model.
-	readerAuto reader = "auto"
+	readerAuto  reader = "auto"  // a model, and the rules alone if the host grants none
 )
 
 // settings are the operator's configuration with its defaults.
@@ -241,7 +235,6 @@ type settings struct {
 	// the plugin's data directory.
 	DSN                 string             `json:"dsn"`
 	DefaultPolicy       turnpolicy.Default `json:"default_policy"`        // for turns without a wish of the user
-	Classifier          reader             `json:"classifier"`            // of the user's wishes
 	Extraction          reader             `json:"extraction"`            // of facts
 	UserScopeEverywhere bool               `json:"user_scope_everywhere"` // recalls a user's own memories in all workspaces
 }
@@ -254,18 +247,15 @@ func DSN(configuration json.RawMessage, getenv func(string) string) (string, err
 }
 
 func parseSettings(data json.RawMessage, getenv func(string) string) (settings, error) {
-	c := settings{DefaultPolicy: turnpolicy.DefaultAllow, Classifier: readerAuto, Extraction: readerAuto}
+	c := settings{DefaultPolicy: turnpolicy.DefaultAllow, Extraction: readerAuto}
 	if err := sdk.DecodeConfig(data, &c); err != nil {
 		return settings{}, err
 	}
 	if !slices.Contains(turnpolicy.Defaults(), c.DefaultPolicy) {
 		return settings{}, sdk.ConfigErrorf("/default_policy", "%q is not one of %q", c.DefaultPolicy, turnpolicy.Defaults())
 	}
-	readers := []reader{readerRules, readerModel, readerAuto}
-	for i, r := range []reader{c.Classifier, c.Extraction} {
-		if !slices.Contains(readers, r) {
-			return settings{}, sdk.ConfigErrorf([]string{"/classifier", "/extraction"}[i], "%q is not one of %q", r, readers)
-		}
+	if readers := []reader{readerRules, readerModel, readerAuto}; !slices.Contains(readers, c.Extraction) {
+		return settings{}, sdk.ConfigErrorf("/extraction", "%q is not one of %q", c.Extraction, readers)
 	}
 	var err error
 	c.DSN, err = completeDSN(c.DSN, getenv)

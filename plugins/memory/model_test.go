@@ -16,6 +16,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/plugintest"
 )
 
@@ -32,65 +33,9 @@ func serving(service plugintest.Service) *plugintest.Host {
 }
 
 const (
-	modelsNo   = `{"wishes":[{"intent":"no_save","confidence":0.9,"target":"","language":"en"}]}`
 	modelsFact = `{"facts":[{"category":"fact","text":"The user is moving to Graz","evidence":"off to Graz for good","slot":"home","explicit":false}]}`
 	hidden     = "Next month I'm off to Graz for good. What do I pack?"
 )
-
-// TestModelClassifies: the model decides where the configuration wants it, and says so.
-func TestModelClassifies(t *testing.T) {
-	t.Parallel()
-	sure := "Don't use your memory for this."
-	tests := []struct {
-		name   string
-		reader reader
-		text   string
-		asked  bool
-		reason string
-	}{
-		{"model", readerModel, "Hello there.", true, "model.no_save"},
-		{"model instead of sure rules", readerModel, sure, true, "model.no_save"},
-		{"auto without a wish", readerAuto, "Hello there.", false, "default.default_allow"},
-		{"auto and sure", readerAuto, sure, false, ""},
-		{"rules", readerRules, "Hello there.", false, "default.default_allow"},
-		{"no text", readerModel, "", false, "default.default_allow"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			host := answering(modelsNo)
-			p := configured(t, file(t), map[string]any{"classifier": tt.reader}, host)
-			x := begin(t, p, ada("1")).says(tt.text)
-			x.fine()
-			if got := len(host.Calls()) > 0; got != tt.asked {
-				t.Errorf("asked: %v", got)
-			}
-			if got := x.policy().ReasonCode; tt.reason != "" && got != tt.reason {
-				t.Errorf("reason %q, want %q", got, tt.reason)
-			}
-			if len(x.notes) > 0 {
-				t.Errorf("remarks %+v", x.notes)
-			}
-		})
-	}
-}
-
-// TestUnsure: with auto, a model is asked about what the rules only guess at.
-func TestUnsure(t *testing.T) {
-	t.Parallel()
-	weak := turnpolicy.Answer{Wishes: []turnpolicy.Wish{{Intent: turnpolicy.IntentNoSave, Confidence: 0.4}}}
-	strong := turnpolicy.Answer{Wishes: []turnpolicy.Wish{{Intent: turnpolicy.IntentNoSave, Confidence: 0.4}, {Intent: turnpolicy.IntentForget, Confidence: 0.9}}}
-	if !unsure(weak) || unsure(strong) || unsure(turnpolicy.Answer{}) {
-		t.Error("who is unsure")
-	}
-	// A wish in the middle of a long text is one that the rules are unsure of.
-	text := strings.Repeat("It works. ", 20) + "Please don't save this. " + strings.Repeat("It works. ", 20)
-	host := answering(modelsNo)
-	x := begin(t, configured(t, file(t), nil, host), ada("1")).says(text)
-	if got := x.policy(); got.Source != turnpolicy.SourceModel || len(host.Calls()) != 1 {
-		t.Errorf("policy %+v after %d questions", got, len(host.Calls()))
-	}
-}
 
 // TestModelExtracts: the model finds what the rules do not.
 func TestModelExtracts(t *testing.T) {
@@ -120,7 +65,7 @@ func TestModelExtracts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := configured(t, file(t), map[string]any{"extraction": tt.reader, "classifier": "rules"}, answering(tt.answer))
+			p := configured(t, file(t), map[string]any{"extraction": tt.reader}, answering(tt.answer))
 			x := begin(t, p, ada("1")).whole(hidden)
 			if diff := cmp.Diff(memories(t, p), tt.want); diff != "" {
 				t.Errorf("(-got +want):\n%s", diff)
@@ -140,12 +85,12 @@ func TestModelFails(t *testing.T) {
 		"other shape":   answering(`{"result":"none"}`),
 		"half":          answering(`{"facts":[{"category":"fact","te`),
 		"ten megabytes": answering(`{"facts":[` + strings.Repeat(" ", 10<<20) + `]}`),
-		"too many":      answering(`{"facts":[` + strings.Repeat(`{"category":"fact","text":"x","evidence":"x"},`, 20) + `{}],"wishes":[]}`),
+		"too many":      answering(`{"facts":[` + strings.Repeat(`{"category":"fact","text":"x","evidence":"x"},`, 20) + `{}]}`),
 		"refusal": serving(func(context.Context, json.RawMessage) (json.RawMessage, error) {
 			return json.Marshal(phases.CompletionResponse{Text: "{}", Stopped: phases.StoppedRefusal})
 		}),
 		"cut off": serving(func(context.Context, json.RawMessage) (json.RawMessage, error) {
-			return json.Marshal(phases.CompletionResponse{Text: `{"facts":[],"wishes":[]}`, Stopped: phases.StoppedLength})
+			return json.Marshal(phases.CompletionResponse{Text: `{"facts":[]}`, Stopped: phases.StoppedLength})
 		}),
 		"no completion": serving(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`[1,2]`), nil }),
 		"no budget": serving(func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -156,15 +101,12 @@ func TestModelFails(t *testing.T) {
 	for name, host := range hosts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := configured(t, file(t), map[string]any{"classifier": "model", "extraction": "model"}, host)
+			p := configured(t, file(t), map[string]any{"extraction": "model"}, host)
 			x := begin(t, p, ada("1")).whole("Remember that I live in Graz.")
-			if got := x.policy(); got.Source != turnpolicy.SourceRules || !got.ExplicitRemember {
-				t.Errorf("policy %+v", got)
-			}
 			if got := memories(t, p); !slices.Equal(got, []string{"user/fact: I live in Graz"}) {
 				t.Errorf("memories %q", got)
 			}
-			if diff := cmp.Diff(x.codes(), []string{"model_failed", "model_failed"}); diff != "" {
+			if diff := cmp.Diff(x.codes(), []string{"model_failed"}); diff != "" {
 				t.Errorf("remarks (-got +want):\n%s", diff)
 			}
 			for _, d := range x.notes {
@@ -180,8 +122,8 @@ func TestModelFails(t *testing.T) {
 // so, and auto is not.
 func TestNoModel(t *testing.T) {
 	t.Parallel()
-	for reader, want := range map[reader][]string{readerModel: {"model_failed", "model_failed"}, readerAuto: nil, readerRules: nil} {
-		p := configured(t, file(t), map[string]any{"classifier": reader, "extraction": reader}, nil)
+	for reader, want := range map[reader][]string{readerModel: {"model_failed"}, readerAuto: nil, readerRules: nil} {
+		p := configured(t, file(t), map[string]any{"extraction": reader}, nil)
 		x := begin(t, p, ada("1")).whole("Remember that I live in Graz.")
 		if diff := cmp.Diff(x.codes(), want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", reader, diff)
@@ -201,7 +143,7 @@ func TestLateModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules.Classify("Remember.")
-		m := &memory{settings: settings{Classifier: readerModel}, rules: rules, model: true, now: clock}
+		m := &memory{settings: settings{Extraction: readerModel}, rules: rules, model: true, now: clock}
 		host := serving(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -209,12 +151,13 @@ func TestLateModel(t *testing.T) {
 		begin := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 		defer cancel()
-		answer, notes := m.classify(ctx, host, "Don't save this.")
+		call := &sdk.Call{Host: host, Dispatch: &phases.Dispatch{}}
+		facts, notes := m.facts(ctx, call, &phases.PostTurnInput{UserText: phases.Preview{Text: "I prefer tabs."}})
 		if took := time.Since(begin); took != 400*time.Millisecond-reserve {
 			t.Errorf("it took %v", took)
 		}
-		if len(answer.Wishes) != 1 || len(notes) != 1 || !strings.Contains(notes[0].Message, "did not answer in time") {
-			t.Errorf("%+v, %+v", answer, notes)
+		if len(facts) != 1 || len(notes) != 1 || !strings.Contains(notes[0].Message, "did not answer in time") {
+			t.Errorf("%+v, %+v", facts, notes)
 		}
 	})
 }
@@ -223,8 +166,8 @@ func TestLateModel(t *testing.T) {
 // is remembered.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
-	host := answering(`{"facts":[],"wishes":[]}`)
-	p := configured(t, file(t), map[string]any{"classifier": "model"}, host)
+	host := answering(`{"facts":[]}`)
+	p := configured(t, file(t), nil, host)
 	begin(t, p, ada("1")).says("Remember that my dog is called Rex.").ends("Remember that my dog is called Rex.")
 	begin(t, p, ada("2")).says("What does my dog eat?").ends("What does my dog eat?")
 	var purposes []string
@@ -239,47 +182,9 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	slices.Sort(purposes)
-	want := []string{"memory classify: Rex false", "memory classify: Rex true", "memory extract: Rex false", "memory extract: Rex true"}
+	want := []string{"memory extract: Rex false", "memory extract: Rex true"}
 	if diff := cmp.Diff(purposes, want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
-	}
-}
-
-func TestWishesByModel(t *testing.T) {
-	t.Parallel()
-	ended := func(text string) phases.CompletionResponse {
-		return phases.CompletionResponse{Text: text, Stopped: phases.StoppedEnd}
-	}
-	tests := []struct {
-		name   string
-		answer phases.CompletionResponse
-		want   []turnpolicy.Wish
-		err    string
-	}{
-		{"none", ended(`{"wishes":[]}`), []turnpolicy.Wish{}, ""},
-		{
-			"one", ended(`{"wishes":[{"intent":"forget","confidence":0.9,"target":"my job","language":"en"}]}`),
-			[]turnpolicy.Wish{{Intent: turnpolicy.IntentForget, Confidence: 0.9, Target: "my job", Language: "en"}},
-			"",
-		},
-		{"nonsense", ended(`As a large language model`), nil, "invalid character"},
-		{"other shape", ended(`{"answer":"none"}`), nil, "answer"},
-		{"cut off", phases.CompletionResponse{Text: `{"wishes":[]}`, Stopped: phases.StoppedLength}, nil, `ended with "length"`},
-		{"refusal", phases.CompletionResponse{Text: `{"wishes":[]}`, Stopped: phases.StoppedRefusal}, nil, `ended with "refusal"`},
-		{"other end", phases.CompletionResponse{Text: `{"wishes":[]}`, Stopped: phases.StoppedOther}, nil, `ended with "other"`},
-		{"ten megabytes", ended(`{"wishes":[` + strings.Repeat(" ", 10<<20) + `]}`), nil, "more than 65536 bytes"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			m := &memory{model: true}
-			host := serving(func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.Marshal(tt.answer) })
-			got, err := m.wishesByModel(t.Context(), host, "Forget my job.")
-			wantError(t, err, tt.err)
-			if diff := cmp.Diff(got.Wishes, tt.want); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -345,31 +250,21 @@ func TestModelRequests(t *testing.T) {
 	for name, text := range texts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, r := range []phases.CompletionRequest{classification(text), extraction(text, text)} {
-				if n := len(r.System) + len(r.Input) + len(r.Schema); n > phases.MaxCompletionInput {
-					t.Errorf("%s has %d bytes", r.Purpose, n)
-				}
-				var quoted map[string]string
-				if err := json.Unmarshal([]byte(r.Input), &quoted); err != nil {
-					t.Errorf("%s: %v", r.Purpose, err)
-				}
-				if len(text) < 100 && quoted["user"] != strings.ToValidUTF8(text, "\ufffd") {
-					t.Errorf("%s quotes %q", r.Purpose, quoted["user"])
-				}
-				if r.MaxOutputTokens == 0 || r.SchemaName == "" || !utf8.ValidString(r.Input) {
-					t.Errorf("%+v", r)
-				}
+			r := extraction(text, text)
+			if n := len(r.System) + len(r.Input) + len(r.Schema); n > phases.MaxCompletionInput {
+				t.Errorf("%d bytes", n)
+			}
+			var quoted map[string]string
+			if err := json.Unmarshal([]byte(r.Input), &quoted); err != nil {
+				t.Error(err)
+			}
+			if len(text) < 100 && quoted["user"] != strings.ToValidUTF8(text, "\ufffd") {
+				t.Errorf("quotes %q", quoted["user"])
+			}
+			if r.MaxOutputTokens == 0 || r.SchemaName == "" || !utf8.ValidString(r.Input) {
+				t.Errorf("%+v", r)
 			}
 		})
-	}
-}
-
-// TestModelSeesBothEnds: of a long text both ends are asked about.
-func TestModelSeesBothEnds(t *testing.T) {
-	t.Parallel()
-	r := classification("Beginning. " + strings.Repeat("x", 1<<20) + " Don't save this.")
-	if !strings.Contains(r.Input, "Beginning.") || !strings.Contains(r.Input, "Don't save this.") || len(r.Input) > 10_000 {
-		t.Errorf("%d bytes", len(r.Input))
 	}
 }
 
@@ -380,19 +275,15 @@ func TestModelSchemas(t *testing.T) {
 	for _, s := range turnpolicy.Slots() {
 		slots = append(slots, string(s))
 	}
-	var categories, intents []any
+	var categories []any
 	for _, c := range turnpolicy.Categories() {
 		categories = append(categories, string(c))
-	}
-	for _, i := range []turnpolicy.Intent{turnpolicy.IntentRemember, turnpolicy.IntentForget, turnpolicy.IntentNoUse, turnpolicy.IntentNoSave} {
-		intents = append(intents, string(i))
 	}
 	tests := []struct {
 		schema          []byte
 		list, key, none string
 		words           []any
 	}{
-		{wishesSchema, "wishes", "intent", `{"wishes":[]}`, intents},
 		{factsSchema, "facts", "category", `{"facts":[]}`, categories},
 		{factsSchema, "facts", "slot", `{"facts":[]}`, slots},
 	}

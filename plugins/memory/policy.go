@@ -19,7 +19,7 @@ const (
 	overrideKey = "memory.policy_override" // the host's metadata that overrides the user's words
 )
 
-func (m *memory) policy(ctx context.Context, call *sdk.Call, in *phases.PrePolicyInput) ([]phases.Contribution, error) {
+func (m *memory) policy(_ context.Context, call *sdk.Call, in *phases.PrePolicyInput) ([]phases.Contribution, error) {
 	var notes []phases.Diagnostic
 	if in.UserText.Withheld {
 		notes = append(notes, remark("user_text_withheld", phases.SeverityWarning,
@@ -35,11 +35,7 @@ func (m *memory) policy(ctx context.Context, call *sdk.Call, in *phases.PrePolic
 	}
 	p := turnpolicy.Decide(
 		turnpolicy.Input{Mode: call.Context.Mode, Override: call.Context.Metadata[overrideKey], Text: text},
-		turnpolicy.Options{Default: m.settings.DefaultPolicy, Classify: func(text string) turnpolicy.Answer {
-			answer, more := m.classify(ctx, call.Host, text)
-			notes = append(notes, more...)
-			return answer
-		}},
+		turnpolicy.Options{Default: m.settings.DefaultPolicy, Classify: m.rules.Classify},
 	)
 	value, err := json.Marshal(p)
 	if err != nil {
@@ -48,31 +44,6 @@ func (m *memory) policy(ctx context.Context, call *sdk.Call, in *phases.PrePolic
 	return sdk.Reply(&phases.Policy{
 		Common: phases.Common{ContributionID: policyKey, Domain: domain, Diagnostics: notes}, Key: policyKey, Value: value,
 	})
-}
-
-// classify reads the wishes of a text by the rules, and by a model if configured.
-func (m *memory) classify(ctx context.Context, host phases.Host, text string) (turnpolicy.Answer, []phases.Diagnostic) {
-	byRules := m.rules.Classify(text)
-	if text == "" || m.settings.Classifier == readerRules || m.settings.Classifier == readerAuto && (!m.model || !unsure(byRules)) {
-		return byRules, nil
-	}
-	byModel, err := m.wishesByModel(ctx, host, text)
-	if err != nil {
-		return byRules, []phases.Diagnostic{modelFailed("the user's wishes were read by the rules alone", err)}
-	}
-	return byModel, nil
-}
-
-func (m *memory) wishesByModel(ctx context.Context, host phases.Host, text string) (turnpolicy.Answer, error) {
-	answer, err := m.ask(ctx, host, classification(text))
-	if err != nil {
-		return turnpolicy.Answer{}, err
-	}
-	return turnpolicy.ParseAnswer([]byte(answer))
-}
-
-func unsure(a turnpolicy.Answer) bool {
-	return len(a.Wishes) > 0 && !slices.ContainsFunc(a.Wishes, func(w turnpolicy.Wish) bool { return w.Confidence >= turnpolicy.DefaultThreshold })
 }
 
 // turnPolicy returns the turn's policy. Without a valid entry it allows nothing.

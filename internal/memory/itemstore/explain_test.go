@@ -35,7 +35,7 @@ func TestPostgresUsesItsIndexes(t *testing.T) {
 	storetest.Exec(t, dsn, itemstore.FoldDeltas)
 	remembered(4)
 	_, hits, counts := itemstore.Phrases(sqldb.Postgres)
-	candidates, neighbours, vocabulary := itemstore.Candidates(sqldb.Postgres)
+	candidates, vocabulary := itemstore.Candidates(sqldb.Postgres)
 	for _, state := range []string{"", "ANALYZE"} {
 		if state != "" {
 			storetest.Exec(t, dsn, state)
@@ -58,10 +58,6 @@ func TestPostgresUsesItsIndexes(t *testing.T) {
 			if !strings.Contains(plan, "Index Scan using memory_items_pkey") || !strings.Contains(plan, "Index Cond: (no = i.scope_no)") {
 				t.Errorf("candidates, %s:\n%s", about, plan)
 			}
-			plan = planOf(t, dsn, mode, "look(bigint[]) AS "+neighbours, "look('{1,2,3}')")
-			if strings.Count(plan, "using memory_items_order") != 4 || strings.Count(plan, "Index Cond: ((scope_no = a.scope_no) AND (id") != 4 || strings.Contains(plan, "Filter") {
-				t.Errorf("neighbours, %s:\n%s", about, plan)
-			}
 			plan = planOf(t, dsn, mode, "look AS "+itemstore.FoldDeltas, "look")
 			if strings.Contains(plan, "Seq Scan on memory_counts") || strings.Count(plan, "memory_counts_pkey") < 2 {
 				t.Errorf("fold, %s:\n%s", about, plan)
@@ -77,7 +73,7 @@ func TestSQLiteUsesItsIndexes(t *testing.T) {
 	dsn := storetest.SQLite(t)
 	open(t, dsn, itemstore.Options{})
 	_, _, counts := itemstore.Phrases(sqldb.SQLite)
-	candidates, neighbours, vocabulary := itemstore.Candidates(sqldb.SQLite)
+	candidates, vocabulary := itemstore.Candidates(sqldb.SQLite)
 	for _, c := range []struct {
 		text string
 		args []any
@@ -87,11 +83,6 @@ func TestSQLiteUsesItsIndexes(t *testing.T) {
 		{vocabulary, []any{"[1]", `["abc"]`}, []string{"SEARCH c USING PRIMARY KEY (shelf=? AND name>? AND name<?)"}},
 		{itemstore.DropNothing, []any{1, `["a"]`}, []string{"SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)"}},
 		{candidates, []any{"[1]"}, []string{"SEARCH i USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH s USING INTEGER PRIMARY KEY (rowid=?)"}},
-		{neighbours, []any{"[1]"}, []string{
-			"SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
-			"SEARCH n USING COVERING INDEX memory_items_order (scope_no=? AND id<?)",
-			"SEARCH n USING COVERING INDEX memory_items_order (scope_no=? AND id>?)",
-		}},
 	} {
 		plan := sqlitePlan(t, dsn, c.text, c.args...)
 		for _, want := range c.want {

@@ -14,10 +14,10 @@ func Phrases(k sqldb.Kind) (plan, hits, counts string) {
 	return p.plan, p.hits, p.counts
 }
 
-// Candidates are a database's queries for candidates, for their neighbours, and for terms by their first letters.
-func Candidates(k sqldb.Kind) (candidates, neighbours, vocabulary string) {
+// Candidates are a database's queries for candidates and for terms by their first letters.
+func Candidates(k sqldb.Kind) (candidates, vocabulary string) {
 	p := phrasesOf(k)
-	return p.readCandidates(), p.readNeighbours(), p.vocabulary
+	return p.readCandidates(), p.vocabulary
 }
 
 // The statements that change statistics, for the same tests.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,17 +15,14 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
-// Bounds of a recall: ranked items besides pinned ones, pinned items, the newest first, and items whose neighbours are
-// ranked with them.
+// Bounds of a recall: ranked items besides pinned ones, and pinned items, the newest first.
 const (
 	maxCandidates = 120
 	maxPinned     = 50
-	maxAnchors    = 16
 )
 
 // Recall finds what may matter for a query: at most 120 items that have any of its terms, the rarest terms first and
-// of each term the newest items, the neighbours of the best 16 in their scopes, and the 50 newest pinned items. It
-// reads one snapshot of the store.
+// of each term the newest items, and the 50 newest pinned items. It reads one snapshot of the store.
 func (s *Store) Recall(ctx context.Context, v View, q recall.Query, now time.Time) (Found, error) {
 	if err := v.check(); err != nil {
 		return Found{}, err
@@ -40,9 +36,9 @@ func (s *Store) Recall(ctx context.Context, v View, q recall.Query, now time.Tim
 }
 
 // Search returns the items that fit a text best, whole. omitted counts the ones beyond the limit. Unlike a recall, it
-// accepts any evidence that is the item's own: the caller has asked for it.
+// accepts any evidence: the caller has asked for it.
 func (s *Store) Search(ctx context.Context, v View, text string, limit int, now time.Time) (hits []Hit, omitted int, err error) {
-	return s.search(ctx, v, recall.Read(text), limit, now, func(r, _ *recall.Scored) bool { return r.Own || r.Strong() })
+	return s.search(ctx, v, recall.Read(text), limit, now, func(r, _ *recall.Scored) bool { return r.Evidence > 0 })
 }
 
 // Bounds of [Store.Matches].
@@ -54,7 +50,7 @@ const (
 // Matches returns the items to forget by a text: those that have words of it themselves, as they are spelt, and a quarter of the best
 // score, at most 20. omitted counts more of them.
 func (s *Store) Matches(ctx context.Context, v View, text string, now time.Time) (hits []Hit, omitted int, err error) {
-	return s.search(ctx, v, recall.Read(text).Exact(), maxMatches, now, func(r, best *recall.Scored) bool { return r.Own && r.Score >= minShare*best.Score })
+	return s.search(ctx, v, recall.Read(text).Exact(), maxMatches, now, func(r, best *recall.Scored) bool { return r.Evidence > 0 && r.Score >= minShare*best.Score })
 }
 
 func (s *Store) search(
@@ -101,109 +97,44 @@ func (tx txn) find(ctx context.Context, v View, q recall.Query, now time.Time) (
 	if err != nil {
 		return Found{}, err
 	}
-	list := shortlist{candidates: make([]recall.Candidate, 0, maxCandidates+maxPinned+2*recall.Reach*maxAnchors), ids: map[int64]string{}}
-	if err := tx.candidates(ctx, &list, seqs, terms); err != nil {
+	list, err := tx.candidates(ctx, seqs, terms)
+	if err != nil {
 		return Found{}, err
 	}
-	for n := range list.candidates {
-		list.candidates[n].Pinned = list.candidates[n].Category == string(turnpolicy.Instruction)
-	}
-	if err := tx.neighbours(ctx, &list, recall.Rank(terms, stats, list.candidates, now), terms); err != nil {
-		return Found{}, err
-	}
-	return Found{Ranked: recall.Rank(terms, stats, list.candidates, now), Terms: terms, Candidates: len(list.candidates)}, nil
-}
-
-// shortlist is what a recall ranks, and the ids by seq.
-type shortlist struct {
-	candidates []recall.Candidate
-	ids        map[int64]string
+	return Found{Ranked: recall.Rank(terms, stats, list, now), Terms: terms, Candidates: len(list)}, nil
 }
 
 // readCandidates reads only the columns that ranking needs. For a join, PostgreSQL would read all scopes.
 func (p *phrases) readCandidates() string {
-	return `SELECT i.seq, i.id, (SELECT s.scope FROM memory_scopes s WHERE s.no = i.scope_no), i.category, i.text, i.length, i.terms,
-		i.created_at, i.updated_at, i.last_used_at, i.uses FROM memory_items i WHERE ` + p.inNumbers("i.seq", "$1")
+	return `SELECT i.id, (SELECT s.scope FROM memory_scopes s WHERE s.no = i.scope_no), i.category, i.text, i.length, i.terms,
+		i.updated_at, i.last_used_at, i.uses FROM memory_items i WHERE ` + p.inNumbers("i.seq", "$1")
 }
 
-// readNeighbours returns for items, by seq, the seqs of the two items in effect before each in its scope, its own, and
-// those of the two after it; 0 where there is none. Ids grow with time. Each is found in the index memory_items_order.
-func (p *phrases) readNeighbours() string {
-	const one = `coalesce((SELECT n.seq FROM memory_items n WHERE n.scope_no = a.scope_no AND n.superseded_by IS NULL AND n.id %s ORDER BY n.id %s LIMIT 1 OFFSET %d), 0)`
-	before, after := "< a.id", "> a.id"
-	list := []string{fmt.Sprintf(one, before, "DESC", 1), fmt.Sprintf(one, before, "DESC", 0), "a.seq", fmt.Sprintf(one, after, "ASC", 0), fmt.Sprintf(one, after, "ASC", 1)}
-	return "SELECT " + strings.Join(list, ", ") + " FROM memory_items a WHERE " + p.inNumbers("a.seq", "$1")
-}
-
-// neighbours adds the neighbours of the best items to the candidates, and says which follows which.
-func (tx txn) neighbours(ctx context.Context, list *shortlist, ranked []recall.Scored, terms []recall.Term) error {
-	best := map[string]bool{}
-	for _, r := range ranked {
-		if r.Score > 0 && len(best) < maxAnchors {
-			best[r.ID] = true
-		}
-	}
-	var anchors []int64
-	for seq, id := range list.ids {
-		if best[id] {
-			anchors = append(anchors, seq)
-		}
-	}
-	if len(anchors) == 0 {
-		return nil
-	}
-	previous := map[int64]int64{}
-	var missing []int64
-	var window [2*recall.Reach + 1]int64
-	into := make([]any, len(window))
-	for n := range window {
-		into[n] = &window[n]
-	}
-	err := tx.scan(ctx, tx.phrase.readNeighbours(), []any{listOf(tx.phrase, anchors)}, into, func() {
-		for n, seq := range window {
-			if seq != 0 && n > 0 && window[n-1] != 0 {
-				previous[seq] = window[n-1]
-			}
-			if _, known := list.ids[seq]; !known && seq != 0 {
-				list.ids[seq], missing = "", append(missing, seq)
-			}
-		}
-	})
-	if err == nil {
-		err = tx.candidates(ctx, list, missing, terms)
-	}
-	before := make(map[string]string, len(previous))
-	for seq, earlier := range previous {
-		before[list.ids[seq]] = list.ids[earlier]
-	}
-	for n := range list.candidates {
-		list.candidates[n].Previous = before[list.candidates[n].ID]
-	}
-	return err
-}
-
-// candidates reads items and adds them to the list.
-func (tx txn) candidates(ctx context.Context, list *shortlist, seqs []int64, ranked []recall.Term) error {
+// candidates reads items to rank.
+func (tx txn) candidates(ctx context.Context, seqs []int64, ranked []recall.Term) ([]recall.Candidate, error) {
 	if len(seqs) == 0 {
-		return nil
+		return nil, nil
 	}
 	asked := make(map[string]bool, len(ranked))
 	for _, t := range ranked {
 		asked[t.Text] = true
 	}
+	list := make([]recall.Candidate, 0, len(seqs))
 	var c recall.Candidate
-	var seq, created, updated, used int64
+	var updated, used int64
 	var words terms
-	into := []any{&seq, &c.ID, &c.Scope, &c.Category, &c.Text, &c.Length, &words, &created, &updated, &used, &c.Uses}
-	return tx.scan(ctx, tx.phrase.readCandidates(), []any{listOf(tx.phrase, seqs)}, into, func() {
-		c.Counts, c.CreatedAt, c.UpdatedAt, c.LastUsedAt = map[string]int{}, fromNanos(created), fromNanos(updated), fromNanos(used)
+	into := []any{&c.ID, &c.Scope, &c.Category, &c.Text, &c.Length, &words, &updated, &used, &c.Uses}
+	err := tx.scan(ctx, tx.phrase.readCandidates(), []any{listOf(tx.phrase, seqs)}, into, func() {
+		c.Counts, c.UpdatedAt, c.LastUsedAt = map[string]int{}, fromNanos(updated), fromNanos(used)
+		c.Pinned = c.Category == string(turnpolicy.Instruction)
 		words.each(func(term string, n int) {
 			if asked[term] {
 				c.Counts[term] = n
 			}
 		})
-		list.ids[seq], list.candidates = c.ID, append(list.candidates, c)
+		list = append(list, c)
 	})
+	return list, err
 }
 
 // stats sums the statistics that a query needs over shelves that share no items. having are the shelves that have a

@@ -297,47 +297,14 @@ func calculated(t *testing.T, s *itemstore.Store, v itemstore.View, question str
 		}
 		length += n
 		candidates = append(candidates, recall.Candidate{
-			ID: i.ID, Text: i.Text, Counts: counts, Length: n, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt, LastUsedAt: i.LastUsedAt, Uses: i.Uses, Pinned: i.Category == turnpolicy.Instruction,
+			ID: i.ID, Text: i.Text, Counts: counts, Length: n, UpdatedAt: i.UpdatedAt, LastUsedAt: i.LastUsedAt, Uses: i.Uses, Pinned: i.Category == turnpolicy.Instruction,
 		})
 	}
 	if stats.Docs = len(candidates); stats.Docs > 0 {
 		stats.AvgLen = float64(length) / float64(stats.Docs)
 	}
 	terms := recall.Terms(recall.Read(question), stats)
-	previous := neighboursOfBest(list(t, s, v), recall.Rank(terms, stats, candidates, now))
-	for n := range candidates {
-		candidates[n].Previous = previous[candidates[n].ID]
-	}
 	return terms, scores(recall.Rank(terms, stats, candidates, now))
-}
-
-// neighboursOfBest returns which item follows which in the windows of two items around each of the best 16.
-func neighboursOfBest(items []itemstore.Item, ranked []recall.Scored) map[string]string {
-	ranked = slices.DeleteFunc(ranked, func(r recall.Scored) bool { return r.Score == 0 })
-	best := map[string]bool{}
-	for _, r := range ranked[:min(len(ranked), 16)] {
-		best[r.ID] = true
-	}
-	scopes := map[string][]string{}
-	for _, i := range items {
-		if i.SupersededBy == "" {
-			scopes[spotOfScope(i)] = append(scopes[spotOfScope(i)], i.ID)
-		}
-	}
-	previous := map[string]string{}
-	for _, ids := range scopes {
-		slices.Sort(ids)
-		for at, id := range ids {
-			for n := max(1, at-1); best[id] && n <= min(at+2, len(ids)-1); n++ {
-				previous[ids[n]] = ids[n-1]
-			}
-		}
-	}
-	return previous
-}
-
-func spotOfScope(i itemstore.Item) string {
-	return fmt.Sprint(i.WorkspaceID, " ", i.Scope, " ", i.ScopeID)
 }
 
 // scores are those of ranked items.

@@ -23,7 +23,6 @@ type tuning struct {
 	stems        bool    // words are indexed by their stems
 	prior        float64 // how many more items a store counts as having
 	talk         float64 // expected share of texts with a given word of talk
-	near         float64 // weight of the words of an item's neighbours
 	guess        float64 // weight of a term that a misspelt word may stand for
 	lead         float64 // what is added to the factor of an item that begins with a term
 	recency, use float64 // the most that each adds to that factor
@@ -33,7 +32,7 @@ type tuning struct {
 
 func tuned() tuning {
 	return tuning{
-		k1: 0.9, b: 0.4, stems: true, prior: 50, talk: 0.6, near: 0.3, guess: 0.65, lead: 0.2,
+		k1: 0.9, b: 0.4, stems: true, prior: 50, talk: 0.6, guess: 0.65, lead: 0.2,
 		recency: 0.2, use: 0.1, evidence: 0.7, tail: 0.25,
 	}
 }

@@ -31,10 +31,9 @@
 //
 //	1 + 0.2·2^(−age/90 days) + 0.1·min(1, ln(1+uses)/ln 21)·2^(−idle/90 days)
 //
-// and 0.2 more in the sum if the item begins with a term. The words of its [Reach] neighbours on each side count 0.3 as
-// often as its own, as in BM25F: an answer often lacks the words of its question. Here age is the time since the item changed and idle the time since it was last used (exponential recency: Park et
-// al., Generative Agents, 2023; logarithmic use: Anderson and Schooler, Reflections of the Environment in Memory,
-// 1991).
+// and 0.2 more in the sum if the item begins with a term. Here age is the time since the item changed and idle the time
+// since it was last used (exponential recency: Park et al., Generative Agents, 2023; logarithmic use: Anderson and
+// Schooler, Reflections of the Environment in Memory, 1991).
 //
 // Most turns need no memory. An item is picked if its matching terms, without words of talk, weigh at least 0.7
 // together, which one rare word does, and if it scores at least a quarter of the best. Pinned items always come.
@@ -59,12 +58,9 @@ type Candidate struct {
 	// Counts says how often the terms of the query occur, and Length how many terms the item has, as [Index] gave them.
 	Counts                map[string]int
 	Length                int
-	CreatedAt             time.Time // when it was first said
 	UpdatedAt, LastUsedAt time.Time // when it was last changed and recalled; zero is never
 	Uses                  int       // how often it was recalled
 	Pinned                bool      // an instruction that always comes
-	// Previous is the ID of the item that was stored before it in its scope; empty if that is unknown.
-	Previous string
 }
 
 // Scored is a ranked candidate.
@@ -74,22 +70,14 @@ type Scored struct {
 	// Score is larger for better items. It is a multiple of a millionth, so that machines that calculate differently in
 	// the last digit give one order.
 	Score float64
-	// Evidence is the weight of the item's terms and, in part, of its neighbours', without talk. Own says that one of
-	// these terms is its own.
+	// Evidence is the weight of the item's terms, without talk.
 	Evidence float64
-	Own      bool
 }
 
 // Strong reports whether the evidence suffices for a recall by itself: see the package comment.
 func (s *Scored) Strong() bool { return s.Evidence >= tuned().evidence }
 
-// Reach is how many items before it and after it are the neighbours of an item, if they were said within an hour of
-// one another.
-const Reach = 2
-
-const together = time.Hour
-
-// Rank returns the candidates that have any of the terms, or a neighbour with one, and all pinned ones: pinned ones
+// Rank returns the candidates that have any of the terms, and all pinned ones: pinned ones
 // first, then by falling score, then by id. Of candidates with one id it keeps the best. The order of the candidates
 // does not matter; they are not changed. Weak items are left to [Pick] to drop.
 func Rank(terms []Term, s Stats, candidates []Candidate, now time.Time) []Scored {
@@ -97,10 +85,9 @@ func Rank(terms []Term, s Stats, candidates []Candidate, now time.Time) []Scored
 }
 
 func rank(terms []Term, s Stats, candidates []Candidate, now time.Time, with tuning) []Scored {
-	near := neighbours(candidates)
 	ranked := make([]Scored, 0, len(candidates))
 	for i := range candidates {
-		if r := with.score(terms, s.AvgLen, &candidates[i], near[candidates[i].ID], now); r.Score > 0 || r.Pinned {
+		if r := with.score(terms, s.AvgLen, &candidates[i], now); r.Score > 0 || r.Pinned {
 			ranked = append(ranked, r)
 		}
 	}
@@ -121,48 +108,22 @@ func rank(terms []Term, s Stats, candidates []Candidate, now time.Time, with tun
 	})
 }
 
-// neighbours returns those of each candidate that are candidates themselves.
-func neighbours(candidates []Candidate) map[string][]*Candidate {
-	byID := make(map[string]*Candidate, len(candidates))
-	for i := range candidates {
-		byID[candidates[i].ID] = &candidates[i]
-	}
-	near := map[string][]*Candidate{}
-	for i := range candidates {
-		c := &candidates[i]
-		for n, earlier := 0, byID[c.Previous]; n < Reach && earlier != nil && c.CreatedAt.Sub(earlier.CreatedAt).Abs() <= together; n++ {
-			near[c.ID], near[earlier.ID] = append(near[c.ID], earlier), append(near[earlier.ID], c)
-			earlier = byID[earlier.Previous]
-		}
-	}
-	return near
-}
-
-func (t tuning) score(terms []Term, avgLen float64, c *Candidate, near []*Candidate, now time.Time) Scored {
+func (t tuning) score(terms []Term, avgLen float64, c *Candidate, now time.Time) Scored {
 	s := Scored{Candidate: *c}
-	around := 0
-	for _, other := range near {
-		around += other.Length
-	}
 	relative := 1.0
-	if length := float64(c.Length) + t.near*float64(around); avgLen > 0 && length > 0 {
-		relative = length / (1 + t.near*float64(len(near))) / avgLen
+	if avgLen > 0 && c.Length > 0 {
+		relative = float64(c.Length) / avgLen
 	}
 	half := t.k1 * (1 - t.b + t.b*relative)
 	var sum float64
 	for _, term := range terms {
-		around := 0
-		for _, other := range near {
-			around += other.Counts[term.Text]
-		}
-		n := float64(c.Counts[term.Text]) + t.near*float64(around)
+		n := float64(c.Counts[term.Text])
 		if n <= 0 {
 			continue
 		}
 		sum += term.Weight * n * (t.k1 + 1) / (n + half)
 		if !term.Talk {
-			s.Evidence += term.Weight * min(1, n)
-			s.Own = s.Own || c.Counts[term.Text] > 0
+			s.Evidence += term.Weight
 		}
 	}
 	used := min(1, math.Log1p(float64(max(c.Uses, 0)))/math.Log1p(manyUses))

@@ -106,33 +106,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestNeighbours: an item is found by the words of those that were said just before and after it, in whatever order
 // the candidates come; those said long before, and an item that is not there, change nothing.
-func TestNeighbours(t *testing.T) {
-	t.Parallel()
-	at := judgedNow()
-	said := func(id, previous string, ago time.Duration, terms ...string) Candidate {
-		c := item(id, terms...)
-		c.Previous, c.CreatedAt = previous, at.Add(-ago)
-		return c
-	}
-	conversation := []Candidate{
-		said("a1", "a0", 5*time.Minute), said("a2", "a1", 4*time.Minute, "x", "y"), said("a3", "a2", 3*time.Minute, "x"),
-		said("a4", "a3", 2*time.Minute), said("a5", "a4", time.Minute), said("b1", "", time.Minute, "x"),
-		said("c1", "", 3*time.Hour, "y"), said("c2", "c1", time.Hour),
-	}
-	want := Rank(weighted("x", "y"), Stats{AvgLen: 4}, conversation, at)
-	if diff := gocmp.Diff([]string{"a2", "a3", "a1", "a4", "b1", "c1", "a5"}, ids(want)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if own, near := want[0].Evidence, want[2].Evidence; own != 2 || math.Abs(near-0.9) > 1e-9 {
-		t.Errorf("evidence of its own words %v, of its neighbours' %v", own, near)
-	}
-	slices.Reverse(conversation)
-	if diff := gocmp.Diff(want, Rank(weighted("x", "y"), Stats{AvgLen: 4}, conversation, at)); diff != "" {
-		t.Errorf("another order gives (-want +got):\n%s", diff)
-	}
-}
 
 // TestLead: of two items the one that begins with a term is better, unless the term is talk.
 func TestLead(t *testing.T) {
@@ -157,7 +131,7 @@ func TestMonotone(t *testing.T) {
 		}
 		return now.Add(time.Duration(random.Int64N(int64(4*365*24*time.Hour))) - 3*365*24*time.Hour)
 	}
-	score := func(c Candidate) float64 { return tuned().score(weighted("x"), 4, &c, nil, now).Score }
+	score := func(c Candidate) float64 { return tuned().score(weighted("x"), 4, &c, now).Score }
 	for range 5000 {
 		c := item("a", "x")
 		c.UpdatedAt, c.LastUsedAt, c.Uses, c.Length = when(), when(), random.IntN(40), 1+random.IntN(30)

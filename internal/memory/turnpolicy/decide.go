@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -59,8 +57,8 @@ type Input struct {
 // Options say how to decide. The zero value applies [DefaultAllow] to every turn.
 type Options struct {
 	Default Default // for turns without a wish, or with an unclear one
-	// Classify reads the user's words: [Rules.Classify], or a model with that as its fallback. It is called at most
-	// once, and not when the mode or the override decides. It may be nil.
+	// Classify reads the user's words, as [Rules.Classify] does. It is called at most once, and not when the mode or the
+	// override decides. It may be nil.
 	Classify func(text string) Answer
 }
 
@@ -95,11 +93,7 @@ func Decide(in Input, o Options) Policy {
 	if len(sure) == 0 {
 		return because(o.Default.Preset().Policy(), SourceDefault, reason+"."+string(cmp.Or(o.Default, DefaultAllow)), most)
 	}
-	source := SourceModel
-	if len(answer.Rules) > 0 {
-		source = SourceRules
-	}
-	p := because(granted(o.Default.Preset(), sure), source, cmp.Or(sure[0].Rule, "model."+string(sure[0].Intent)), sure[0].Confidence)
+	p := because(granted(o.Default.Preset(), sure), SourceRules, sure[0].Rule, sure[0].Confidence)
 	p.Language = sure[0].Language
 	return p
 }
@@ -154,65 +148,19 @@ func Intents() []Intent {
 
 // Wish is one thing that the user wishes.
 type Wish struct {
-	Intent     Intent  `json:"intent"`
-	Confidence float64 `json:"confidence"`
-	Target     string  `json:"target,omitempty"`   // see [Policy.ForgetTarget]
-	Rule       string  `json:"rule,omitempty"`     // the id of the rule that found the wish; models omit it
-	Language   string  `json:"language,omitempty"` // of the words
+	Intent     Intent
+	Confidence float64
+	Target     string // see [Policy.ForgetTarget]
+	Rule       string // the id of the rule that found the wish
+	Language   string // of the words
 }
 
 // Answer is the result of a classifier. The zero value has no wish.
 type Answer struct {
 	// Wishes has at most one wish of each intent, in the order of [Intents].
-	Wishes []Wish `json:"wishes"`
-	// Rules are the ids of all rules that matched, in the order of the text. A model's answer has none.
-	Rules []string `json:"rules,omitempty"`
-}
-
-// ParseAnswer reads a model's answer, such as {"wishes": [{"intent": "forget", "confidence": 0.9, "target": "my
-// address"}]}. It rejects anything else, also two wishes with one intent, and a target with another intent than
-// forget.
-func ParseAnswer(data []byte) (Answer, error) {
-	var a Answer
-	err := decode(data, &a)
-	if err == nil {
-		err = a.validate()
-	}
-	if err != nil {
-		return Answer{}, fmt.Errorf("answer: %w", err)
-	}
-	a.sort()
-	return a, nil
-}
-
-func (a Answer) validate() error {
-	var problems []error
-	seen := map[Intent]bool{}
-	for i, w := range a.Wishes {
-		err := errors.Join(
-			known("intent", w.Intent, Intents()),
-			validConfidence(w.Confidence),
-			validText("target", w.Target, MaxTarget),
-			validText("language", w.Language, maxReason),
-		)
-		switch {
-		case err != nil:
-		case seen[w.Intent]:
-			err = fmt.Errorf("%s is there twice", w.Intent)
-		case w.Target != "" && w.Intent != IntentForget:
-			err = fmt.Errorf("%s has no target", w.Intent)
-		case w.Rule != "":
-			err = errors.New("rule: only rules have one")
-		}
-		if err != nil {
-			problems = append(problems, fmt.Errorf("wish %d: %w", i, err))
-		}
-		seen[w.Intent] = true
-	}
-	if len(a.Rules) > 0 {
-		problems = append(problems, errors.New("rules: only rules have some"))
-	}
-	return errors.Join(problems...)
+	Wishes []Wish
+	// Rules are the ids of all rules that matched, in the order of the text.
+	Rules []string
 }
 
 func (a Answer) sort() {

@@ -105,7 +105,6 @@ const (
 	SourceMode     Source = "mode"
 	SourceOverride Source = "override"
 	SourceRules    Source = "rules"
-	SourceModel    Source = "model"
 	SourceDefault  Source = "default"
 )
 
@@ -180,7 +179,7 @@ func (p Policy) Validate() error {
 		known("active_recall", p.ActiveRecall, switches),
 		known("read_tools", p.ReadTools, []ReadTools{ReadDisabled, ReadForgetOnly, ReadAllow}),
 		known("prompt", p.Prompt, []Prompt{PromptDisabled, PromptForgetOnly, PromptReadOnly, PromptFull}),
-		known("source", p.Source, []Source{SourceMode, SourceOverride, SourceRules, SourceModel, SourceDefault}),
+		known("source", p.Source, []Source{SourceMode, SourceOverride, SourceRules, SourceDefault}),
 		validConfidence(p.Confidence),
 		validText("forget_target", p.ForgetTarget, MaxTarget),
 		validText("reason_code", p.ReasonCode, maxReason),
