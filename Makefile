@@ -29,13 +29,13 @@ SOAK ?= 1000000
 # How many calls `agents-soak` sends.
 SOAK_CALLS ?= 200
 
-# Where the public dialogues for `eval-extraction` are, and where they come from.
+# Where the public data of `eval` is, and where it comes from.
 EVAL_DATA ?= $(CURDIR)/.cache/eval
 EVAL_FROM ?= https://github.com
 DIALOGUES := snap-research/locomo@e76cdff4a04fce19090596d49862fe87a5c15aaa \
              liuzeming01/XDailyDialog@6e7ecf54c9f169215b4b8c18995c7aac74117127 \
              HLTCHKUST/Xpersona@1da049a1bbf3b01548f98cc23ba75ef871416e50 \
-             nu-dialogue/real-persona-chat@28d0b6b3865b29cabc26c230a2db37cdf315e937
+             google-deepmind/xquad@7d30520c717524000f0d9d2f9c10a069acd9d285
 
 # Systems that Grapnel is built for besides the one at hand.
 CROSS := darwin/arm64 windows/amd64
@@ -45,7 +45,7 @@ VERSION  ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty))
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval-extraction eval agents agents-soak contracts hosts mcp-conformance
+.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval agents agents-soak contracts hosts mcp-conformance
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -122,18 +122,15 @@ verify: ## check that generated code and documents are fresh and go.mod tidy
 bench: ## run benchmarks (BENCH=Dispatch COUNT=10 PKGS=./runtime)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PKGS)
 
-eval-data: ## clone the public dialogues of eval-extraction into EVAL_DATA (.cache/eval)
+eval-data: ## clone the public data of eval into EVAL_DATA (.cache/eval)
 	@for source in $(DIALOGUES); do \
 		repo="$${source%@*}" dir='$(EVAL_DATA)'/"$$(basename "$${source%@*}")"; \
 		[ -d "$$dir" ] || git clone --quiet '$(EVAL_FROM)'/"$$repo" "$$dir"; \
 		git -C "$$dir" checkout --quiet "$${source#*@}"; \
 	done
 
-eval-extraction: eval-data ## measure facts, wishes and secrets on public dialogues
-	GRAPNEL_EVAL_DATA='$(EVAL_DATA)' go test ./internal/memory/turnpolicy ./internal/secret -run '^TestPublic' -v -count 1
-
-eval: ## compare the memory's search with others on public data (EVAL_DATA=directory; downloads what is missing there)
-	go -C internal/recalleval run . -data '$(EVAL_DATA)'
+eval: eval-data ## measure the memory on public data: facts, wishes, secrets, retrieval
+	GRAPNEL_EVAL_DATA='$(EVAL_DATA)' go test ./internal/memory/publictest -v -count 1 -timeout 30m
 
 # Minimizing what is merely new is bounded: by default it takes a minute each, in
 # which nothing else is tried.

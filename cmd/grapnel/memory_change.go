@@ -13,6 +13,7 @@ import (
 	"iter"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
 )
@@ -44,13 +46,14 @@ type forgetFlags struct {
 
 	ids      []string
 	query    string
+	person   string
 	all      bool
 	yes, dry bool
 }
 
 func (a *app) memoryForgetCommand() *cobra.Command {
 	var f forgetFlags
-	c := newCommand("forget ID... | forget --query TEXT | forget --all", "Remove memories for good", nil,
+	c := newCommand("forget ID... | forget --query TEXT | forget --person WHO | forget --all", "Remove memories for good", nil,
 		func(c *cobra.Command, args []string) error {
 			f.ids = slices.Compact(slices.Sorted(slices.Values(args)))
 			return a.memoryForget(c.Context(), &f)
@@ -59,6 +62,7 @@ func (a *app) memoryForgetCommand() *cobra.Command {
 	f.narrowed.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.query, "query", "", "forget what fits the `TEXT`")
+	flags.StringVar(&f.person, "person", "", "forget all memories of one person in all workspaces, and those that say the name: `WHO` is the actor's id or the name")
 	flags.BoolVar(&f.all, "all", false, "forget all memories of the workspace; with --scope and --category those")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
 	flags.BoolVar(&f.dry, "dry-run", false, "show what would be forgotten, and forget nothing")
@@ -76,17 +80,17 @@ func (r *memoryForgotten) add(i itemstore.Item) {
 
 // memoryForget finds what is meant, asks, and only then opens the store for writing.
 func (a *app) memoryForget(ctx context.Context, f *forgetFlags) error {
-	f.query = strings.TrimSpace(f.query)
+	f.query, f.person = strings.TrimSpace(f.query), strings.TrimSpace(f.person)
 	filter, err := f.filter()
 	ways := 0
-	for _, given := range []bool{len(f.ids) > 0, f.query != "", f.all} {
+	for _, given := range []bool{len(f.ids) > 0, f.query != "", f.person != "", f.all} {
 		if given {
 			ways++
 		}
 	}
 	switch {
 	case ways != 1:
-		return usagef("say what to forget: an ID (see: grapnel memory list), --query TEXT, or --all")
+		return usagef("say what to forget: an ID (see: grapnel memory list), --query TEXT, --person WHO, or --all")
 	case f.narrowed != (narrowed{}) && !f.all:
 		return usagef("--scope and --category go with --all")
 	case err != nil:
@@ -122,6 +126,8 @@ func (f *forgetFlags) find(ctx context.Context, m *memories, filter itemstore.Fi
 	switch {
 	case len(f.ids) > 0 || len(m.workspaces) == 0:
 		return nil
+	case f.person != "":
+		return m.ofPerson(ctx, f.person, r.add)
 	case len(m.workspaces) > 1:
 		some := m.workspaces[:min(len(m.workspaces), 10)]
 		return usagef("there are memories of %d workspaces; choose one with --workspace: %s", len(m.workspaces), clean(strings.Join(some, ", ")))
@@ -134,6 +140,38 @@ func (f *forgetFlags) find(ctx context.Context, m *memories, filter itemstore.Fi
 	}
 	r.More = omitted > 0
 	return err
+}
+
+// ofPerson does something with the memories of the actor with an id, or of those who said that this is their name and
+// with those of anybody that say the name.
+func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.Item)) error {
+	actors, isActor := map[string]bool{}, false
+	names := regexp.MustCompile(`(?:^|[^\pL\pN])` + regexp.QuoteMeta(who) + `(?:$|[^\pL\pN])`)
+	each := func(workspaces []string, do func(itemstore.Item)) error {
+		for _, workspace := range workspaces {
+			if err := m.each(ctx, workspace, itemstore.Filter{}, do); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := each(m.all, func(i itemstore.Item) {
+		isActor = isActor || i.Scope == itemstore.ScopeUser && i.ScopeID == who
+		if i.Slot == string(turnpolicy.SlotName) && i.Scope == itemstore.ScopeUser && names.MatchString(i.Text) {
+			actors[i.ScopeID] = true
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if isActor {
+		actors = map[string]bool{who: true}
+	}
+	return each(m.workspaces, func(i itemstore.Item) {
+		if i.Scope == itemstore.ScopeUser && actors[i.ScopeID] || !isActor && names.MatchString(i.Text) {
+			do(i)
+		}
+	})
 }
 
 func (m *memories) each(ctx context.Context, workspace string, filter itemstore.Filter, do func(itemstore.Item)) error {

@@ -185,7 +185,7 @@ const layers = `
 	# and the command know the sdk, the cores below them are values in, values out.
 	phases, golang.org/x/text < internal/memory/turnpolicy;
 	github.com/blevesearch/snowballstem, golang.org/x/text < internal/memory/recall;
-	std < internal/secret, internal/memory/publictest;
+	std < internal/secret;
 	internal/secret < plugins/memory;
 	github.com/BurntSushi/toml < tools/gitleaks;
 	internal/memory/recall, internal/memory/turnpolicy, internal/sqldb, github.com/oklog/ulid/v2 < internal/memory/itemstore;
@@ -213,7 +213,6 @@ const layers = `
 	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/badplugin;
 	any < cmd/..., internal/docgen, internal/kitgen;
 	public, third-party < examples/..., adapters/..., gateway/web/build, tools/hosts;
-	public, third-party, internal/memory/... < internal/recalleval;
 `
 
 // edgeRule is one line of the text: packages that match pkg may import what

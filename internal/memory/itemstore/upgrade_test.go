@@ -21,7 +21,7 @@ func down(t *testing.T, dsn string) {
 	if isPostgres(dsn) {
 		folder = "postgres"
 	}
-	for _, name := range []string{folder + "/00003_order.sql", folder + "/00002_counts.sql"} {
+	for _, name := range []string{folder + "/00004_no_order.sql", folder + "/00003_order.sql", folder + "/00002_counts.sql"} {
 		data, err := os.ReadFile(filepath.Join("migrations", filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
