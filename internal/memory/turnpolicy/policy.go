@@ -24,6 +24,9 @@
 //     matches must have one.
 //   - lead: one courtesy, as in "hey" or "could you". Several may begin a sentence.
 //   - clause: what separates two clauses.
+//   - ends: what is after the statement of a fact in its sentence; another one may follow.
+//   - foreign: what is in sentences about a text to work on, a story or somebody else's words. Messages with one state
+//     no facts.
 //   - parts: named pieces of patterns. {name} in a pattern stands for the piece; pieces may use pieces.
 //   - guards: patterns of sentences without a wish, whatever else is in them. With intents, a guard applies to rules
 //     of these only; the intent "fact" stands for facts.
@@ -32,7 +35,7 @@
 //     "clause" also at the beginning of a clause, and without at anywhere. Patterns in with must match as well, and
 //     patterns in unless must not. The group (?P<it>…) is what to remember or forget; target replaces the group;
 //     refers says that it is in the sentence before or in those after.
-//   - facts: sentences that state a durable fact. Each has an id, a category and a match, and may have at, with,
+//   - facts: clauses that state a durable fact, in the opening of a message. Each has an id, a category and a match, and may have at, with,
 //     unless and the group "it".
 //   - slots: facts that alone answer a question, such as where the user lives, so that a newer one replaces the
 //     older. Each has an id, a slot and a match, and may have at, with and unless. They are tried on the text of any
