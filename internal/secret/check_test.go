@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -52,65 +51,6 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
-func TestCode(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		value string
-		want  bool
-	}{
-		{"getPassword()", true},
-		{"form.password", true},
-		{"self.api_key", true},
-		{"a.b.c", true},
-		{"/run/secrets/db", true},
-		{"./file", true},
-		{"&cfg", true},
-		{"*secret", true},
-		{"https://example.org", true},
-		{"hunter2", false},
-		{"s3cr3t.v2!", false},
-		{"a.1", false},
-		{"correct-horse", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.value, func(t *testing.T) {
-			t.Parallel()
-			if got := code(tt.value); got != tt.want {
-				t.Errorf("%t, want %t", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestPlaceholder(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		value string
-		want  bool
-	}{
-		{"hunter2", true},
-		{"$PASSWORD", false},
-		{"{{ password }}", false},
-		{"[password]", false},
-		{"<password>", false},
-		{"changeme", false},
-		{"YOUR_KEY", false},
-		{"xxxxxxxx", false},
-		{"********", false},
-		{"--------", false},
-		{"%s", false},
-		{"", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.value, func(t *testing.T) {
-			t.Parallel()
-			if got := placeholder(tt.value); got == tt.want {
-				t.Errorf("placeholder: %t", got)
-			}
-		})
-	}
-}
-
 // TestCards pins which numbers have an issuer; all have the right last digit.
 func TestCards(t *testing.T) {
 	t.Parallel()
@@ -151,27 +91,5 @@ func TestInFile(t *testing.T) {
 				t.Errorf("%t, want %t", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestEntropy(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]float64{"": 0, "aaaa": 0, "abab": 1, "abcd": 2, "0123456789abcdef": 4, "aaab": 0.8113} {
-		if got := entropy(text); math.Abs(got-want) > 1e-4 {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	}
-}
-
-// TestBeginsName: names in programs have parts.
-func TestBeginsName(t *testing.T) {
-	t.Parallel()
-	for marked, want := range map[string]bool{
-		"|token": true, "a |token": true, "db_|token": true, "db-|token": true, "client|Token": true, "9|token": true, "be|token": false, "DB|TOKEN": false,
-	} {
-		before, after, _ := strings.Cut(marked, "|")
-		if got := (value{text: before + after, start: len(before)}).beginsName(); got != want {
-			t.Errorf("%q: %t, want %t", marked, got, want)
-		}
 	}
 }

@@ -352,37 +352,3 @@ func TestRetrievalByKind(t *testing.T) {
 	}
 	t.Log(table.String())
 }
-
-// TestRetrievalSet holds the set to what is said of it.
-func TestRetrievalSet(t *testing.T) {
-	t.Parallel()
-	items := readLines[judgedItem](t, "items.jsonl")
-	ids, texts := map[string]bool{}, map[string]string{}
-	for _, it := range items {
-		if ids[it.ID] {
-			t.Errorf("item %s stands there twice", it.ID)
-		}
-		if other, ok := texts[Key(it.Text)]; ok {
-			t.Errorf("items %s and %s have one text", it.ID, other)
-		}
-		ids[it.ID], texts[Key(it.Text)] = true, it.ID
-	}
-	queries := slices.Concat(readLines[judgedQuery](t, "development.jsonl"), readLines[judgedQuery](t, "held_out.jsonl"))
-	nothing := 0
-	for _, q := range queries {
-		if len(q.Relevant) == 0 {
-			nothing++
-		}
-		if (len(q.Relevant) == 0) != (q.Kind == "nothing") {
-			t.Errorf("query %s is of the kind %s and has %d relevant items", q.ID, q.Kind, len(q.Relevant))
-		}
-		for id, grade := range q.Relevant {
-			if !ids[id] || grade < 1 || grade > 2 {
-				t.Errorf("query %s: no item %s, or no grade %d", q.ID, id, grade)
-			}
-		}
-	}
-	if len(items) < 220 || len(queries) < 70 || nothing < 10 {
-		t.Errorf("%d items, %d queries, %d of them for nothing", len(items), len(queries), nothing)
-	}
-}

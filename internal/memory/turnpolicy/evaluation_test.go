@@ -3,13 +3,11 @@ package turnpolicy
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -290,52 +288,5 @@ func checkTable(t *testing.T, want string) {
 		}
 	default:
 		t.Errorf("%s has another table: run the test with -turnpolicy.update", *evaluationDoc)
-	}
-}
-
-// TestEvaluationSet holds the set to what it promises: enough of each kind, labels
-// that exist, and no utterance twice.
-func TestEvaluationSet(t *testing.T) {
-	t.Parallel()
-	count, hard, seen := map[string]int{}, map[string]int{}, map[string]string{}
-	for _, name := range partNames() {
-		part := readPart(t, name)
-		if !strings.Contains(part.Provenance, "Written for this project") {
-			t.Errorf("%s does not say where it comes from", name)
-		}
-		for _, u := range part.utterances {
-			count[u.Lang]++
-			if u.Hard {
-				hard[u.Lang]++
-			}
-			for _, key := range []string{u.ID, fold(u.Text).text} {
-				if seen[key] != "" {
-					t.Errorf("%s: %q is also %s", u.ID, key, seen[key])
-				}
-				seen[key] = u.ID
-			}
-			for _, intent := range u.Intents {
-				if !slices.Contains(Intents(), intent) {
-					t.Errorf("%s: no intent %q", u.ID, intent)
-				}
-			}
-			if hasTarget := u.Target != ""; hasTarget != slices.Contains(u.Intents, IntentForget) || u.Hard && len(u.Intents) > 0 {
-				t.Errorf("%s: its labels contradict each other", u.ID)
-			}
-		}
-	}
-	for lang, least := range map[string]int{"en": 200, "de": 25, "fr": 25, "es": 25, "zh": 25} {
-		if count[lang] < least {
-			t.Errorf("%d utterances in %s, want %d", count[lang], lang, least)
-		}
-	}
-	if hard["en"] < 80 {
-		t.Errorf("%d hard negatives in English, want 80", hard["en"])
-	}
-	langs := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
-		return cmp.Compare(slices.Index(languageOrder(), a), slices.Index(languageOrder(), b))
-	})
-	if !slices.Equal(langs, languageOrder()[:len(languageOrder())-1]) {
-		t.Errorf("languages are %v", langs)
 	}
 }

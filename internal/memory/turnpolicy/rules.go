@@ -4,7 +4,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -33,28 +32,19 @@ type lazyLanguage struct {
 // Builtin returns the package's rules: English, German, French, Spanish and Chinese. A language is compiled
 // with the first text that may be in it, which takes some ten milliseconds.
 func Builtin() (*Rules, error) {
-	sub, err := fs.Sub(files, "rules")
-	if err != nil {
-		return nil, err
-	}
-	return load(sub)
-}
-
-// load reads all files *.json of a directory and compiles none.
-func load(fsys fs.FS) (*Rules, error) {
-	names, err := fs.Glob(fsys, "*.json")
+	names, err := files.ReadDir("rules")
 	if err != nil {
 		return nil, err
 	}
 	r := &Rules{}
 	for _, name := range names {
-		data, err := fs.ReadFile(fsys, name)
+		data, err := files.ReadFile("rules/" + name.Name())
 		if err != nil {
 			return nil, err
 		}
 		file := &ruleFile{}
 		if err := jsonscan.Decode(data, file); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name.Name(), err)
 		}
 		r.languages = append(r.languages, lazyLanguage{file, sync.OnceValues(file.compile)})
 	}

@@ -3,7 +3,6 @@ package turnpolicy
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"slices"
 	"strings"
@@ -49,15 +48,6 @@ func TestBuiltinIsValid(t *testing.T) {
 	if err := check(builtin(t)); err != nil {
 		t.Error(err)
 	}
-}
-
-// newRules loads rule files and checks them.
-func newRules(fsys fs.FS) (*Rules, error) {
-	r, err := load(fsys)
-	if err != nil {
-		return nil, err
-	}
-	return r, check(r)
 }
 
 // check compiles everything and reports what is wrong, by rule.

@@ -42,29 +42,6 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-func TestFenced(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, text string
-		want       bool
-	}{
-		{"none", "a\nb", false},
-		{"open", "a\n```go\nb", true},
-		{"closed", "```\na\n```\n", false},
-		{"indented", "  ```\na", true},
-		{"the other mark is code", "~~~\n```\n", true},
-		{"in a line", "a ``` b", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if got := fenced(tt.text); got != tt.want {
-				t.Errorf("%q: %t, want %t", tt.text, got, tt.want)
-			}
-		})
-	}
-}
-
 // FuzzWindows: what is looked at has a bound, whole characters, and is the beginning
 // and the end.
 func FuzzWindows(f *testing.F) {
