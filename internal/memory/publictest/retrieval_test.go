@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -185,16 +186,17 @@ func TestRetrievalByLanguage(t *testing.T) {
 			t.Fatal(err)
 		}
 		items, questions := readQuAD(t, text)
-		line := fmt.Sprintf("| %s | %d ", lang, len(items))
+		var line strings.Builder
+		fmt.Fprintf(&line, "| %s | %d ", lang, len(items))
 		for _, open := range []system{fts5, grapnel} {
 			var f figures
 			search := open(t, items, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC))
 			for _, q := range questions {
 				f.add(q.evidence, search(q.text))
 			}
-			line += fmt.Sprintf("| %.3f | %.3f ", f.r5/f.n, f.mrr/f.n)
+			fmt.Fprintf(&line, "| %.3f | %.3f ", f.r5/f.n, f.mrr/f.n)
 		}
-		t.Log(line + "|")
+		t.Log(line.String() + "|")
 	}
 }
 
@@ -224,7 +226,7 @@ func readQuAD(t *testing.T, text []byte) (items []item, questions []question) {
 				if end < len(context) && !strings.ContainsRune(".!?।。！？\n", context[end]) {
 					continue
 				}
-				id, sentence := fmt.Sprint(len(items)), strings.TrimSpace(string(context[begin:min(end+1, len(context))]))
+				id, sentence := strconv.Itoa(len(items)), strings.TrimSpace(string(context[begin:min(end+1, len(context))]))
 				if sentence != "" {
 					items = append(items, item{id: id, memory: sentence, at: time.Date(2024, 1, 1, len(items), 0, 0, 0, time.UTC)})
 				}
