@@ -86,7 +86,7 @@ func conversations(t *testing.T, dir string) (all []conversation) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer archive.Close() //nolint:errcheck // it was only read
+	defer archive.Close()
 	for _, f := range archive.File {
 		if !strings.HasSuffix(f.Name, ".json") {
 			continue
