@@ -53,7 +53,7 @@ func openDocsDir(name string, create, dry bool) (*docsDir, error) {
 		}
 	}
 	if err == nil {
-		d.root, err = os.OpenRoot(at)
+		d.root, err = os.OpenRoot(at + "/.") // a pipe would be waited for
 	}
 	if err != nil {
 		return nil, usagef("%s: %w", name, unwrapPath(err))

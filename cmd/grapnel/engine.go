@@ -219,7 +219,13 @@ func shownDSN(dsn string) string {
 // openTime bounds opening: a server that takes a connection and stays silent is out of reach too.
 const openTime = 10 * time.Second
 
-var errNoAnswer = fmt.Errorf("no answer within %s; check that the server runs, and the address", openTime)
+// noAnswer is the cause of an opening that took longer.
+func noAnswer(dsn string) error {
+	if strings.HasPrefix(dsn, sqliteScheme) {
+		return fmt.Errorf("not open within %s; see which other program keeps the file busy (fuser FILE), and whether its disk answers", openTime)
+	}
+	return fmt.Errorf("no answer within %s; check that the server runs, and the address", openTime)
+}
 
 // openStore uses the configuration's keys, unless o has others.
 func openStore(ctx context.Context, ref storeRef, cfg *config.Config, o store.Options) (*store.Store, error) {
@@ -227,7 +233,7 @@ func openStore(ctx context.Context, ref storeRef, cfg *config.Config, o store.Op
 		o.Key = []byte(cfg.Manifest.ChainKey.Value)
 	}
 	o.FingerprintKey = []byte(cfg.Manifest.FingerprintKey.Value)
-	ctx, cancel := context.WithTimeoutCause(ctx, openTime, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, openTime, noAnswer(ref.dsn))
 	defer cancel()
 	return store.Open(ctx, ref.dsn, o)
 }

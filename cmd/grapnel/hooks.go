@@ -48,9 +48,9 @@ func (a *app) hooksImport(name, host string) error {
 	if err != nil {
 		return unable(err)
 	}
-	data, err := os.ReadFile(path)
+	data, err := a.readInput("", path)
 	if err != nil {
-		return usagef("%w", err)
+		return err
 	}
 	format := commandhook.Format(host)
 	if host == "" {

@@ -36,9 +36,9 @@ func (a *app) readInput(flag, path string) ([]byte, error) {
 	}
 	in := a.in
 	if path != "-" {
-		f, err := os.Open(path)
+		f, err := openNamed(path)
 		if err != nil {
-			return nil, usagef("%s: %w", inputName(flag, path), unwrapPath(err))
+			return nil, usagef("%s: %w", inputName(flag, path), err)
 		}
 		defer f.Close() //nolint:errcheck // only read
 		in = f
@@ -51,6 +51,22 @@ func (a *app) readInput(flag, path string) ([]byte, error) {
 		return nil, usagef("%s: is larger than %d MiB", inputName(flag, path), maxInput>>20)
 	}
 	return data, nil
+}
+
+// openNamed opens a file that the user names. It refuses what could be waited for or read for ever, and what is no
+// file, except a descriptor that the shell has opened, as for <(COMMAND).
+func openNamed(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, unwrapPath(err)
+	case info.IsDir():
+		return nil, errors.New("is a directory")
+	case info.Mode().IsRegular(), path == os.DevNull, strings.HasPrefix(path, "/dev/fd/"), strings.HasPrefix(path, "/proc/self/fd/"):
+		f, err := os.Open(path)
+		return f, unwrapPath(err)
+	}
+	return nil, errors.New("is a pipe, a device or a socket; give a regular file")
 }
 
 // readSecret is readInput for a private key or a token: nobody else may read its file.
@@ -103,7 +119,7 @@ type contextFlags struct {
 	dir                              string
 	mode, profile                    string
 	workspace, thread, turn, session string
-	now                              string
+	actor, now                       string
 }
 
 func (f *contextFlags) register(flags *pflag.FlagSet) {
@@ -114,6 +130,7 @@ func (f *contextFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.thread, "thread", "", "thread `ID` (default local)")
 	flags.StringVar(&f.turn, "turn", "", "turn `ID` (default local)")
 	flags.StringVar(&f.session, "session", "", "session `ID` (default none)")
+	flags.StringVar(&f.actor, "actor", "", "whom the turn is for: `KIND:ID`, such as user:ada (default a user without an id)")
 	flags.StringVar(&f.now, "now", "", "the turn's clock, as `RFC3339` (default the real one)")
 }
 
@@ -125,6 +142,12 @@ func (f *contextFlags) fill(c phases.Context) (phases.Context, error) {
 	c.Mode = cmp.Or(phases.Mode(f.mode), c.Mode)
 	c.Profile = cmp.Or(phases.Profile(f.profile), c.Profile)
 	c.Dir = cmp.Or(f.dir, c.Dir)
+	if f.actor != "" {
+		kind, id, named := strings.Cut(f.actor, ":")
+		if c.Actor = (phases.Actor{Kind: kind, ID: id}); !named || c.Actor.Name() != f.actor {
+			return c, usagef("--actor %q: write KIND:ID, such as user:ada", f.actor)
+		}
+	}
 	c, err := api.Complete(c)
 	if err != nil {
 		return c, usagef("%w", err)

@@ -134,7 +134,7 @@ func (m *memories) getenv(name string) string {
 func (m *memories) open(ctx context.Context, a *app, o itemstore.Options, work func() error) (err error) {
 	opening, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(openTime, func() { cancel(errNoAnswer) })
+	silence := time.AfterFunc(openTime, func() { cancel(noAnswer(m.dsn)) })
 	defer silence.Stop()
 	indexed := a.startCount("indexing: %s memories")
 	o.Progress = func(done, _ int) {

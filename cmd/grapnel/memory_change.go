@@ -425,16 +425,11 @@ func (a *app) importInto(ctx context.Context, m *memories, file *os.File, r *mem
 func (a *app) importFile(name string) (file *os.File, done func() error, err error) {
 	in := a.in
 	if name != "-" {
-		if file, err = os.Open(name); err != nil {
-			return nil, nil, usagef("%s: %w", name, unwrapPath(err))
+		if file, err = openNamed(name); err != nil {
+			return nil, nil, usagef("%s: %w", name, err)
 		}
-		info, err := file.Stat()
-		switch {
-		case err == nil && info.Mode().IsRegular():
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			return file, file.Close, nil
-		case err == nil && info.IsDir():
-			_ = file.Close() // only looked at
-			return nil, nil, usagef("%s: is a directory", name)
 		}
 		defer func() { _ = file.Close() }() // it is copied
 		in = file

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,7 +83,7 @@ func (a *app) pluginCallCommand() *cobra.Command {
 func callTarget(args []string, dash int) (target []string, tool string, program bool, err error) {
 	switch {
 	case dash < 0 && len(args) == 2:
-		return args[:1], args[1], false, nil
+		return args[:1], args[1], isProgram(args, dash), nil
 	case dash == 1 && len(args) > 1:
 		return args[1:], args[0], true, nil
 	}
@@ -93,7 +94,7 @@ func (a *app) pluginCall(ctx context.Context, cfg *config.Config, name, tool str
 	if f.args == "-" && f.context == "-" {
 		return usagef("--args and --context cannot both be read from standard input")
 	}
-	arguments, err := a.toolArguments(f.args)
+	arguments, err := a.jsonArgument("args", f.args)
 	if err != nil {
 		return err
 	}
@@ -101,6 +102,7 @@ func (a *app) pluginCall(ctx context.Context, cfg *config.Config, name, tool str
 	if err != nil {
 		return err
 	}
+	where.SessionID = cmp.Or(where.SessionID, "local")
 	var res *phases.ToolResult
 	err = a.withEngine(ctx, cfg, runtime.Options{}, func(ctx context.Context, eng *runtime.Engine) (err error) {
 		if err := started(eng, name); err != nil {
@@ -109,6 +111,11 @@ func (a *app) pluginCall(ctx context.Context, cfg *config.Config, name, tool str
 		if err := knownTool(name, tool, eng.Descriptions()[name]); err != nil {
 			return err
 		}
+		session, err := eng.StartSession(ctx, where, "startup") // a tool may keep state, which is kept by session
+		if err != nil {
+			return refused(fmt.Errorf("the session of the call does not begin: %w", err))
+		}
+		defer func() { _, ended := session.End(ctx, "done"); err = errors.Join(err, ended) }()
 		if res, err = eng.CallTool(ctx, name, phases.ToolCall{Tool: tool, Arguments: arguments, Context: where}); err != nil {
 			return refused(fmt.Errorf("the tool %s of the plugin %s failed: %w", tool, name, toolFailure(err)))
 		}
@@ -129,17 +136,17 @@ func (a *app) pluginCall(ctx context.Context, cfg *config.Config, name, tool str
 	return nil
 }
 
-// toolArguments reads --args.
-func (a *app) toolArguments(arg string) (json.RawMessage, error) {
+// jsonArgument reads a flag that is JSON or, behind "@", the name of a file with it; - is standard input.
+func (a *app) jsonArgument(flag, arg string) (json.RawMessage, error) {
 	if file, named := strings.CutPrefix(arg, "@"); named || arg == "-" {
 		if file == "" {
-			return nil, usagef("--args @: name a file behind @")
+			return nil, usagef("--%s @: name a file behind @", flag)
 		}
-		return a.readJSON("args", file)
+		return a.readJSON(flag, file)
 	}
 	if arg != "" && !json.Valid([]byte(arg)) {
 		var v any
-		return nil, usagef("--args %.80q is not JSON (%w); a file is @FILE", arg, json.Unmarshal([]byte(arg), &v))
+		return nil, usagef("--%s %.80q is not JSON (%w); a file is @FILE", flag, arg, json.Unmarshal([]byte(arg), &v))
 	}
 	return json.RawMessage(arg), nil
 }

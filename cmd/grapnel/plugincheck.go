@@ -25,10 +25,10 @@ const longCalls = 10_000
 
 func (a *app) pluginCheckCommand() *cobra.Command {
 	var f checkFlags
-	c := newCommand("check [flags] -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil,
+	c := newCommand("check COMMAND | check -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil,
 		func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || c.ArgsLenAtDash() != 0 {
-				return usagef("plugin check needs -- and the COMMAND of a plugin; see: grapnel plugin check --help")
+			if len(args) == 0 || c.ArgsLenAtDash() > 0 {
+				return usagef("plugin check needs the COMMAND of a plugin, with -- before it if it has arguments; see: grapnel plugin check --help")
 			}
 			return a.pluginCheck(c, args, &f)
 		})
@@ -46,7 +46,7 @@ func (a *app) pluginCheckCommand() *cobra.Command {
 }
 
 func (a *app) pluginCheck(c *cobra.Command, args []string, f *checkFlags) error {
-	o, err := f.options(args)
+	o, err := f.options(a, args)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (a *app) pluginCheck(c *cobra.Command, args []string, f *checkFlags) error 
 	return err
 }
 
-func (f *checkFlags) options(args []string) (conformance.Options, error) {
+func (f *checkFlags) options(a *app, args []string) (conformance.Options, error) {
 	cfg, _, err := programConfig(args)
 	if err != nil {
 		return conformance.Options{}, err
@@ -89,34 +89,22 @@ func (f *checkFlags) options(args []string) (conformance.Options, error) {
 	if f.long {
 		o.Calls = longCalls
 	}
-	if o.Config, err = jsonArgument(f.config); err != nil {
+	if o.Config, err = a.jsonArgument("config", f.config); err != nil {
 		return o, err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(o.Config, &object); len(o.Config) > 0 && err != nil {
+		return o, usagef("--config is not a JSON object: %s", phases.Whole(err))
 	}
 	if f.known == "" {
 		return o, nil
 	}
-	file, err := os.Open(f.known)
+	file, err := openNamed(f.known)
 	if err != nil {
-		return o, usagef("--known-failing %s: %w", f.known, unwrapPath(err))
+		return o, usagef("--known-failing %s: %w", f.known, err)
 	}
 	o.Known, err = conformance.ReadIDs(file)
 	return o, errors.Join(err, file.Close())
-}
-
-// jsonArgument reads a flag that is JSON or, behind "@", the name of a file with it.
-func jsonArgument(value string) (json.RawMessage, error) {
-	data := []byte(value)
-	if name, ok := strings.CutPrefix(value, "@"); ok {
-		var err error
-		if data, err = os.ReadFile(name); err != nil {
-			return nil, usagef("%s: %w", name, unwrapPath(err))
-		}
-	}
-	var object map[string]any
-	if len(data) > 0 && json.Unmarshal(data, &object) != nil {
-		return nil, usagef("--config is not a JSON object: %s", phases.Whole(json.Unmarshal(data, &object)))
-	}
-	return data, nil
 }
 
 func writeJUnit(name string, report *conformance.Report) error {

@@ -33,7 +33,7 @@ func (a *app) pluginRunCommand() *cobra.Command {
 	var f runFlags
 	c := newCommand("run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil,
 		func(c *cobra.Command, args []string) error {
-			program := c.ArgsLenAtDash() == 0
+			program := isProgram(args, c.ArgsLenAtDash())
 			cfg, name, err := a.runTarget(args, program)
 			if err != nil {
 				return err
@@ -50,6 +50,12 @@ func (a *app) pluginRunCommand() *cobra.Command {
 	a.record.register(c)
 	flags.StringVar(&f.phase, "phase", "", "the `PHASE` to dispatch (default: the one that the plugin has hooks in)")
 	return c
+}
+
+// isProgram reports whether the first argument is a program: it stands behind "--", or it is a path, which no name of a
+// plugin is.
+func isProgram(args []string, dash int) bool {
+	return dash == 0 || dash < 0 && len(args) > 0 && filepath.Base(args[0]) != args[0]
 }
 
 func (a *app) runTarget(args []string, program bool) (*config.Config, string, error) {
@@ -258,9 +264,9 @@ func (a *app) pluginReplay(ctx context.Context, file string, f *replayFlags) err
 }
 
 func readRecord(file string, f *replayFlags) (*replay.Recording, error) {
-	in, err := os.Open(file)
+	in, err := openNamed(file)
 	if err != nil {
-		return nil, usagef("%s: %w", file, unwrapPath(err))
+		return nil, usagef("%s: %w", file, err)
 	}
 	all, err := replay.Read(in, replay.Filter{Plugin: f.plugin, Subscription: f.only})
 	if err = errors.Join(err, in.Close()); err != nil {

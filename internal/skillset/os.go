@@ -19,8 +19,8 @@ func (OS) RealPath(path string) (string, error) { return filepath.EvalSymlinks(p
 // Stat implements [FS].
 func (OS) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
 
-// OpenRoot implements [FS].
-func (OS) OpenRoot(path string) (Root, error) { return opened(os.OpenRoot(path)) }
+// OpenRoot implements [FS]. It does not wait for a pipe, which has no "/.".
+func (OS) OpenRoot(path string) (Root, error) { return opened(os.OpenRoot(path + "/.")) }
 
 // osRoot is an os.Root that stats files before opening them.
 type osRoot struct{ *os.Root }
