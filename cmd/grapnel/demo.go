@@ -101,7 +101,7 @@ func demoDir(dir string) (string, error) {
 	if dir == "" {
 		made, err := os.MkdirTemp("", "grapnel-demo-")
 		if err != nil {
-			return "", unable(err)
+			return "", unable(noTemp(err))
 		}
 		dir = made
 	}

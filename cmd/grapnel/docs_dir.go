@@ -45,7 +45,9 @@ func openDocsDir(name string, create, dry bool) (*docsDir, error) {
 	at := d.name
 	if _, missing := os.Lstat(at); create && errors.Is(missing, fs.ErrNotExist) {
 		if dry {
-			at, err = os.MkdirTemp("", "grapnel-docs-")
+			if at, err = os.MkdirTemp("", "grapnel-docs-"); err != nil {
+				return nil, unable(noTemp(err))
+			}
 			d.empty = at
 		} else {
 			d.empty = at

@@ -22,6 +22,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -136,6 +137,11 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 	})
 	defer signalled()
 
+	if len(cfg.Plugins) > 0 {
+		if err := pool.CheckDirectory(ctx); err != nil {
+			return unable(err)
+		}
+	}
 	recorded, err := a.recordExchanges(&o)
 	if err != nil {
 		return err

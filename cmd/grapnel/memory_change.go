@@ -436,7 +436,7 @@ func (a *app) importFile(name string) (file *os.File, done func() error, err err
 	}
 	copied, err := os.CreateTemp("", "grapnel-import-")
 	if err != nil {
-		return nil, nil, unable(err)
+		return nil, nil, unable(noTemp(err))
 	}
 	done = func() error { return errors.Join(copied.Close(), os.Remove(copied.Name())) }
 	if _, err = io.Copy(copied, in); err == nil {

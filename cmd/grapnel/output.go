@@ -35,6 +35,11 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 }
 
 // unwrapPath drops the path of a path error, which the message already has.
+// noTemp says what to do where no temporary file can be made.
+func noTemp(err error) error {
+	return fmt.Errorf("%w; set TMPDIR to a directory that can be written to", err)
+}
+
 func unwrapPath(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err

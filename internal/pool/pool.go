@@ -119,6 +119,9 @@ func (p *Pool) Memory() map[string]int64 { return p.memory.held() }
 // MeasuresMemory reports whether this system can measure the memory of processes.
 func MeasuresMemory() bool { return proc.CanMeasure() }
 
+// CheckDirectory fails if no plugin can start, because nothing can be written where their sockets are made.
+func CheckDirectory(ctx context.Context) error { return proc.CheckDirectory(ctx) }
+
 // LogLine is a line that a plugin wrote to its standard error.
 type LogLine = proc.LogLine
 

@@ -37,14 +37,39 @@ type privateDir struct {
 
 // newPrivateDir makes a private directory below runtimeDir or the first usable standard place.
 func newPrivateDir(runtimeDir string) (*privateDir, error) {
-	base, err := chooseBase(runtimeDir)
-	if err != nil {
-		return nil, err
+	var problems []string
+	for _, base := range bases(runtimeDir) {
+		problem := unusable(base)
+		if problem == "" {
+			f, err := makePrivateDir(base)
+			if err == nil {
+				return f, nil
+			}
+			if IsResource(err) {
+				return nil, resourceOr(phases.CauseExecFailed, err, "no private directory: %w")
+			}
+			problem = err.Error()
+		}
+		problems = append(problems, problem)
 	}
+	return nil, phases.Errorf(phases.CauseExecFailed,
+		"no directory for the plugin's socket: %s; set XDG_RUNTIME_DIR or TMPDIR to a short private directory that can be written to", strings.Join(problems, "; "))
+}
+
+// CheckDirectory fails if no plugin can start because there is no place for its private directory.
+func CheckDirectory(ctx context.Context) error {
+	f, err := newPrivateDir("")
+	if err != nil {
+		return err
+	}
+	return f.remove(ctx)
+}
+
+func makePrivateDir(base string) (f *privateDir, err error) {
 	for range dirTries {
-		f := &privateDir{path: filepath.Join(base, dirName())}
+		f = &privateDir{path: filepath.Join(base, dirName())}
 		if err = os.Mkdir(f.path, 0o700); err != nil {
-			return nil, resourceOr(phases.CauseExecFailed, err, "no private directory: %w")
+			return nil, err
 		}
 		if f.lock, err = lockDir(f.path); err == nil {
 			return f, nil
@@ -54,7 +79,7 @@ func newPrivateDir(runtimeDir string) (*privateDir, error) {
 			break
 		}
 	}
-	return nil, resourceOr(phases.CauseExecFailed, err, "private directory cannot be locked: %w")
+	return nil, fmt.Errorf("%s cannot be locked: %w", f.path, err)
 }
 
 func dirName() string {
@@ -82,19 +107,6 @@ func bases(runtimeDir string) []string {
 		list = append(list, shortTemp)
 	}
 	return list
-}
-
-func chooseBase(runtimeDir string) (string, error) {
-	var problems []string
-	for _, base := range bases(runtimeDir) {
-		problem := unusable(base)
-		if problem == "" {
-			return base, nil
-		}
-		problems = append(problems, problem)
-	}
-	return "", phases.Errorf(phases.CauseExecFailed,
-		"no directory for the plugin's socket: %s; set XDG_RUNTIME_DIR or TMPDIR to a short private directory", strings.Join(problems, "; "))
 }
 
 // unusable says why private directories cannot be made in base, or "".

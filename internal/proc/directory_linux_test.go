@@ -110,8 +110,21 @@ func TestUnfitRuntimeDirectories(t *testing.T) {
 func TestStandardRuntimeDirectories(t *testing.T) {
 	good := runtimeDir(t)
 	t.Setenv("XDG_RUNTIME_DIR", good)
-	if got, err := chooseBase(""); err != nil || got != good {
-		t.Errorf("chooseBase = %q, %v, want %q", got, err, good)
+	chosen := func(want string) {
+		t.Helper()
+		f, err := newPrivateDir("")
+		if err != nil || filepath.Dir(f.path) != want {
+			t.Fatalf("newPrivateDir: %+v, %v, want one in %s", f, err, want)
+		}
+		if err := f.remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	chosen(good)
+	t.Setenv("XDG_RUNTIME_DIR", "/proc") // nobody can write there
+	chosen(os.TempDir())
+	if _, err := newPrivateDir("/proc"); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("newPrivateDir: %v, want the remedy", err)
 	}
 	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(good, "absent"))
 	long := filepath.Join(good, strings.Repeat("x", 80))
@@ -119,9 +132,7 @@ func TestStandardRuntimeDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", long)
-	if got, err := chooseBase(""); err != nil || got != "/tmp" {
-		t.Errorf("chooseBase = %q, %v, want the short one", got, err)
-	}
+	chosen("/tmp")
 }
 
 // TestSweepDirectories: neither the mode nor the time that a plugin gave its directory
