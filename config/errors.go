@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -198,17 +199,21 @@ func (c *Config) Errorf(path, format string, args ...any) error {
 
 // PlanError returns an [Error] for what the planner found: field is a path below the plugin,
 // "subscriptions.ID.FIELD", or below the whole file if plugin is "", as in "budgets.phases.PHASE.require". A value
-// that is not in the file, because a plugin proposed it, is reported at the nearest value above it.
-func (c *Config) PlanError(plugin, field, message string) error {
+// that is not in the file, because a plugin proposed it, is reported at the nearest value above it; that of a scripted
+// plugin is in its own configuration. cause may be nil. If it has a place within the value, the error has that place.
+func (c *Config) PlanError(plugin, field, message string, cause error) error {
 	if plugin == "" {
 		return c.Errorf(field, "%s", message)
 	}
 	n := findPlugin(c.origin().root, plugin)
 	at, rest := n.walkDotted(field)
-	if at == n {
-		return c.at(n.child("name"), fmt.Sprintf("plugin %q: %s", plugin, join(rest, message)), nil)
+	if own, below := n.scripted(field); rest != "" && own != nil {
+		at, rest = own, below
 	}
-	return c.at(at, join(rest, message), nil)
+	if at == n {
+		return c.at(n.child("name"), fmt.Sprintf("plugin %q: %s", plugin, join(rest, message)), cause)
+	}
+	return c.at(at, join(rest, message), cause)
 }
 
 // origin is the file that c was read from, empty for one that code made.
@@ -222,9 +227,43 @@ func (c *Config) at(n *node, message string, cause error) error {
 		return &Error{File: c.origin().file, Message: message, Err: cause}
 	}
 	line, column := n.place()
+	if within, ok := errors.AsType[placed](cause); ok && n.kind == textNode {
+		line, column = c.source.within(n, within)
+		message = strings.Replace(message, within.Error(), within.Plain(), 1)
+	}
 	e := c.source.at(line, column, message)
 	e.Err = cause
 	return e
+}
+
+// placed is an error about a text, such as a condition: where it is in the text, and what it says without that.
+type placed interface {
+	error
+	Place() (line, column int)
+	Plain() string
+}
+
+// within finds the place in the file of an error's place in the text of n, which may be folded, indented or in quotes:
+// it matches the characters that are not white space, and passes over those that the text does not have.
+func (r *report) within(n *node, e placed) (line, column int) {
+	line, column = e.Place()
+	lines := strings.Split(n.text, "\n")
+	last := []rune(lines[line-1])
+	want := []rune(strings.Join(strings.Fields(strings.Join(lines[:line-1], " ")+" "+string(last[:min(column, len(last))])), ""))
+	line, column = n.place()
+	for number, from := n.line, n.column; number <= len(r.lines) && len(want) > 0; number, from = number+1, 1 {
+		for i, c := range []rune(r.lines[number-1]) {
+			first := number == n.line && i+1 == n.column
+			switch {
+			case i+1 < from, first && (c == '\'' || c == '"'):
+			case first && (c == '|' || c == '>'):
+				from = len(r.lines[number-1]) + 1
+			case len(want) > 0 && c == want[0]:
+				line, column, want = number, i+1, want[1:]
+			}
+		}
+	}
+	return line, column
 }
 
 func join(path, message string) string {

@@ -57,7 +57,7 @@ plugins:
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(c.PlanError("rules", "subscriptions.rules.text.when", `unknown name turn.mod (did you mean "turn.mode"?)`))
+	fmt.Println(c.PlanError("rules", "subscriptions.rules.text.when", `unknown name turn.mod (did you mean "turn.mode"?)`, nil))
 	// Output:
 	// grapnel.yaml:6:26: unknown name turn.mod (did you mean "turn.mode"?)
 	//  |       rules.text: {when: 'turn.mod == "agent"'}

@@ -92,7 +92,7 @@ func TestPlanError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			if diff := cmp.Diff(c.PlanError(tt.plugin, tt.field, "bad").Error(), tt.want); diff != "" {
+			if diff := cmp.Diff(c.PlanError(tt.plugin, tt.field, "bad", nil).Error(), tt.want); diff != "" {
 				t.Errorf("error (-got +want):\n%s", diff)
 			}
 		})
@@ -110,8 +110,8 @@ func TestErrorsWithoutFile(t *testing.T) {
 		want string
 	}{
 		{"ErrorAt", c.ErrorAt("a", &phases.ConfigError{Pointer: "/x", Message: "bad"}), `plugin "a" refuses its configuration: /x: bad`},
-		{"PlanError", c.PlanError("a", "subscriptions.a.x", "bad"), `plugin "a": subscriptions.a.x: bad`},
-		{"PlanError of the file", c.PlanError("", "budgets", "bad"), "budgets: bad"},
+		{"PlanError", c.PlanError("a", "subscriptions.a.x", "bad", nil), `plugin "a": subscriptions.a.x: bad`},
+		{"PlanError of the file", c.PlanError("", "budgets", "bad", nil), "budgets: bad"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -111,6 +111,23 @@ func findPlugin(root *node, name string) *node {
 	return nil
 }
 
+// scripted finds a field of a subscription in the configuration of a scripted plugin: the field or the nearest value above
+// it, and the rest of the path. It is nil for a hook that is not there, and for other plugins.
+func (n *node) scripted(field string) (at *node, rest string) {
+	if builtin := n.child("builtin"); builtin == nil || builtin.text != "scripted" {
+		return nil, ""
+	}
+	hooks := n.child("config").child("hooks")
+	for i := 0; hooks.item(i) != nil; i++ {
+		if id := hooks.item(i).child("id"); id != nil {
+			if below, ok := strings.CutPrefix(field, "subscriptions."+n.child("name").text+"."+id.text+"."); ok {
+				return hooks.item(i).walkDotted(below)
+			}
+		}
+	}
+	return nil, ""
+}
+
 // place is where to point at for the value as a whole: for a block, its key.
 func (n *node) place() (line, column int) {
 	block := n.kind == listNode || n.kind == mappingNode

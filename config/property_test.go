@@ -130,7 +130,7 @@ func TestPositionsAgree(t *testing.T) {
 		}
 		count++
 		line, column := n.place()
-		e, isError := errors.AsType[*Error](c.PlanError("", strings.Join(path, "."), "bad"))
+		e, isError := errors.AsType[*Error](c.PlanError("", strings.Join(path, "."), "bad", nil))
 		if !isError || e.Message != "bad" || e.Line != line || e.Column != column {
 			t.Errorf("%v is at %d:%d, and PlanError says %v", path, line, column, e)
 		}

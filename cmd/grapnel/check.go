@@ -37,7 +37,7 @@ func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool
 		p := &cfg.Plugins[i]
 		plugins[i] = plan.Plugin{Name: p.Name, Grants: p.Grants, Overrides: p.Subscriptions, Command: p.Command != ""}
 		if _, known := launches[p.Builtin]; p.Builtin != "" && !known {
-			all = append(all, cfg.PlanError(p.Name, "builtin", fmt.Sprintf("unknown built-in plugin %q%s", p.Builtin, suggest.DidYouMean(p.Builtin, slices.Sorted(maps.Keys(launches))))))
+			all = append(all, cfg.PlanError(p.Name, "builtin", fmt.Sprintf("unknown built-in plugin %q%s", p.Builtin, suggest.DidYouMean(p.Builtin, slices.Sorted(maps.Keys(launches)))), nil))
 		}
 		if p.Builtin == "scripted" { // its configuration is all that it is
 			d, err := scripted.New().Configure(ctx, &phases.Configuration{Config: p.Config})
@@ -85,7 +85,7 @@ func checkConditions(cfg *config.Config, p *config.Plugin) (all []error) {
 			}
 		}
 		if first != nil {
-			all = append(all, cfg.PlanError(p.Name, "subscriptions."+id+".when", fmt.Sprintf("%s: when: %v", id, first)))
+			all = append(all, cfg.PlanError(p.Name, "subscriptions."+id+".when", fmt.Sprintf("%s: when: %v", id, first), first))
 		}
 	}
 	return all

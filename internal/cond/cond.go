@@ -68,10 +68,12 @@ func build(source string, w *walker) (*vm.Program, error) {
 	config.MaxNodes = MaxNodes
 	config.DisableIfOperator = true
 	config.Functions = conf.FunctionsTable{
-		loadName:  {Name: loadName, Func: inFrame((*frame).load)},
-		countName: {Name: countName, Func: inFrame((*frame).count)},
-		listName:  {Name: listName, Func: inFrame((*frame).list)},
-		rangeName: {Name: rangeName, Func: func(args ...any) (any, error) { return span(args[0], args[1]) }},
+		loadName:   {Name: loadName, Func: inFrame((*frame).load)},
+		countName:  {Name: countName, Func: inFrame((*frame).count)},
+		listName:   {Name: listName, Func: inFrame((*frame).list)},
+		toJSONName: {Name: toJSONName, Func: inFrame((*frame).json)},
+		textsName:  {Name: textsName, Func: inFrame((*frame).texts)},
+		rangeName:  {Name: rangeName, Func: func(args ...any) (any, error) { return span(args[0], args[1]) }},
 	}
 	tree, err := parser.ParseWithConfig(source, config)
 	if err != nil {
@@ -166,8 +168,13 @@ type Error struct {
 	Text         string
 }
 
-// Error returns place, message, and the part of the line around the mistake with a caret below it.
+// Place returns where in the condition the mistake is, and Plain the message alone, for whoever shows the place themselves.
+func (e *Error) Place() (line, column int) { return e.Line, e.Column }
 
+// Plain returns the message without its place.
+func (e *Error) Plain() string { return e.Message }
+
+// Error returns place, message, and the part of the line around the mistake with a caret below it.
 func (e *Error) Error() string {
 	head := fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
 	if e.Text == "" {

@@ -119,6 +119,11 @@ func TestEval(t *testing.T) {
 		{"map literal", `{"a": dir}.a == dir`, true},
 		{"not in", `tool.name not in ["net"]`, true},
 		{"short circuit hides errors", `false && input.arguments.missing.more.evenmore == 1`, false},
+		{"any argument", `any(texts(input.arguments), # contains "-rf")`, true},
+		{"a text below", `"b" in texts(input.arguments) and texts(nil) == [] and texts(dir) == [dir] and len(texts(input.touched_paths)) == 2`, true},
+		{"names are no texts", `"command" in texts(input.arguments)`, false},
+		{"as JSON", `toJSON(input.arguments) == '{"command":"rm -rf /","deep":{"list":[1,{"a":"b"}]},"n":3}'`, true},
+		{"JSON without escapes of HTML", `toJSON(["<a> & b"]) contains "<a> & b"`, true},
 		{"comment and lines", "turn.mode == 'agent' // why\n  && true", true},
 	}
 	for _, tt := range tests {
@@ -296,6 +301,7 @@ func TestEvalErrors(t *testing.T) {
 	}{
 		{"member of nil", `input.arguments.missing.more == 1`, fullEnv(), `1:25: input.arguments.missing.more has no member "more" on its way: there is nil`},
 		{"member of a text", `input.arguments.command.more == 1`, fullEnv(), `there is a text`},
+		{"a large value as JSON", `toJSON([input.arguments, dir]) == ""`, big(func(in *phases.ToolPreCallInput) { in.Arguments, _ = json.Marshal(long[1:]) }), "the argument weighs"},
 		{"index out of range", `input.touched_paths[7] == ""`, fullEnv(), "index out of range"},
 		{"no bool", `policy["limits/max"]`, fullEnv(), "bool(map[string]interface {})"},
 		{"negated nil", `!policy["memory/nothing"]`, fullEnv(), "not bool"},

@@ -3,8 +3,11 @@ package cond
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
@@ -103,6 +106,54 @@ func (f *frame) list(v any, steps int) (any, error) {
 		return nil, fmt.Errorf("wants a list and got %s", typeName(v))
 	}
 	return v, f.spend(r.Len() * steps * stepWork)
+}
+
+// json returns v as compact JSON in which no character of HTML is escaped.
+func (f *frame) json(v any, _ int) (any, error) {
+	if err := f.enter(v); err != nil {
+		return nil, err
+	}
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+func (f *frame) texts(v any, _ int) (any, error) {
+	all := []string{}
+	if err := f.enter(v); err != nil {
+		return nil, err
+	}
+	collect(v, &all)
+	return all, nil
+}
+
+// enter counts the work of a function that visits all of v, which is as large as a value that is read at most.
+func (f *frame) enter(v any) error {
+	weight, err := checkSize(v)
+	if err != nil {
+		return fmt.Errorf("the argument %w", err)
+	}
+	return f.spend(weight * functionWork)
+}
+
+// collect appends the texts in a value, those of an object by the names of its members.
+func collect(v any, all *[]string) {
+	switch v := v.(type) {
+	case string:
+		*all = append(*all, v)
+	case []string:
+		*all = append(*all, v...)
+	case []any:
+		for _, entry := range v {
+			collect(entry, all)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			collect(v[name], all)
+		}
+	}
 }
 
 func (f *frame) spend(work int) error {

@@ -233,7 +233,7 @@ func (s *scope) resolve(root *ast.IdentifierNode, steps []step) (found slot, ok 
 		grant = steps[0].name
 	}
 	if grant != "" && s.sees != nil && !s.sees(grant) {
-		return slot{}, false, mistakef(root, "%s may not be seen by the plugin that wrote this condition: grant see: [%s], or write the condition in the configuration", l.name, grant)
+		return slot{}, false, mistakef(root, "%s may not be seen by the plugin whose condition this is: grant see: [%s], or set \"when\" for it under subscriptions", l.name, grant)
 	}
 	found = slot{name: l.name, leaf: l, typ: l.typ}
 	for _, st := range steps {

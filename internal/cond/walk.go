@@ -6,6 +6,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
@@ -15,10 +16,12 @@ import (
 
 // The functions that are put into programs. They are not identifiers, so that a source cannot name them.
 const (
-	loadName  = "·load"
-	countName = "·count"
-	listName  = "·list"
-	rangeName = "·range"
+	loadName   = "·load"
+	countName  = "·count"
+	listName   = "·list"
+	rangeName  = "·range"
+	toJSONName = "·toJSON"
+	textsName  = "·texts"
 )
 
 // call returns a call of one of our functions in place of a node. A nil type is any.
@@ -31,18 +34,47 @@ func call(name string, at ast.Node, t reflect.Type, args ...ast.Node) ast.Node {
 	return n
 }
 
-// functions are the builtin functions of conditions, with their fewest and most arguments. Where expr has several
+// functions are the functions of conditions: how they are called, and what they give. Where expr has several
 // forms of a function only the first is allowed: its type checker visits the arguments once per form, which doubles
-// the work with each nesting. Clock, sorting, JSON, base64 and all that multiplies sizes are missing.
+// the work with each nesting. Clock, sorting, base64 and all that multiplies sizes are missing.
 //
 //nolint:gochecknoglobals // an immutable table
-var functions = map[string][2]int{
-	"len": {1, 1}, "lower": {1, 1}, "upper": {1, 1}, "trim": {1, 1}, "trimPrefix": {2, 2}, "trimSuffix": {2, 2},
-	"hasPrefix": {2, 2}, "hasSuffix": {2, 2}, "indexOf": {2, 2}, "lastIndexOf": {2, 2}, "split": {2, 2},
-	"string": {1, 1}, "type": {1, 1}, "int": {1, 1}, "float": {1, 1},
-	"abs": {1, 1}, "ceil": {1, 1}, "floor": {1, 1}, "round": {1, 1}, "min": {1, MaxNodes}, "max": {1, MaxNodes},
-	"first": {1, 1}, "last": {1, 1}, "get": {2, 2}, "keys": {1, 1}, "values": {1, 1},
+var functions = [][2]string{
+	{"all(list, p), any(list, p), none(list, p), one(list, p)", "whether all, some, none or exactly one of the entries hold: `any(input.touched_paths, # endsWith \".env\")`. In p, `#` is the entry and `#index` its number"},
+	{"count(list, p), sum(list, p)", "how many entries hold; the sum of p over them"},
+	{"find(list, p), findLast(list, p), findIndex(list, p), findLastIndex(list, p)", "the first or last entry that holds, or its number"},
+	{"filter(list, p), map(list, p)", "the entries that hold; p of each entry"},
+	{"texts(x)", "the list of all texts in x, at any depth: `any(texts(input.arguments), # contains \"rm -rf\")` looks at every argument"},
+	{"toJSON(x)", "x as JSON without white space, the names of members included: `toJSON(input.arguments) contains \"secret\"`. Quotes, backslashes and line ends within texts are escaped there, and not in `texts`"},
+	{"len(x)", "how many characters a text has, or entries a list or an object"},
+	{"lower(text), upper(text), trim(text)", "in lower case, in upper case, without white space around it"},
+	{"trimPrefix(text, start), trimSuffix(text, end)", "without that beginning or end, if it has it"},
+	{"hasPrefix(text, start), hasSuffix(text, end)", "whether it begins or ends so, as the operators `startsWith` and `endsWith`"},
+	{"indexOf(text, part), lastIndexOf(text, part)", "where the part begins, from 0; -1 if it is not there"},
+	{"split(text, separator)", "the list of its parts"},
+	{"first(list), last(list)", "its first or last entry; nil if it is empty"},
+	{"get(x, key), keys(object), values(object)", "a member or an entry, nil if it is missing; the lists of names and of values"},
+	{"string(x), int(x), float(x), type(x)", "x converted; the name of its type"},
+	{"abs(n), ceil(n), floor(n), round(n), min(n, …), max(n, …)", "numbers"},
 }
+
+// Functions returns the functions of conditions, each row with how they are called and what they give.
+func Functions() [][2]string { return functions }
+
+// arities are the fewest and most arguments of each function.
+var arities = sync.OnceValue(func() map[string][2]int { //nolint:gochecknoglobals // computed once
+	all := map[string][2]int{}
+	for _, row := range functions {
+		for usage := range strings.SplitSeq(row[0], "), ") {
+			name, arguments, _ := strings.Cut(usage, "(")
+			n := strings.Count(arguments, ",") + 1
+			if all[name] = [2]int{n, n}; strings.Contains(arguments, "…") {
+				all[name] = [2]int{1, MaxNodes}
+			}
+		}
+	}
+	return all
+})
 
 //nolint:gochecknoglobals // an immutable table
 var predicates = []string{"all", "any", "none", "one", "count", "findIndex", "findLastIndex", "sum", "find", "findLast", "filter", "map"}
@@ -91,6 +123,9 @@ func (w *walker) visit(node *ast.Node) (reflect.Type, error) {
 	case *ast.BinaryNode:
 		return nil, w.binary(node, n)
 	case *ast.BuiltinNode:
+		if n.Name == "toJSON" {
+			return nil, w.own(node, n.Name, n.Arguments)
+		}
 		return w.builtin(n)
 	case *ast.SliceNode:
 		if err := w.visitAll(&n.From, &n.To); err != nil {
@@ -108,6 +143,9 @@ func (w *walker) visit(node *ast.Node) (reflect.Type, error) {
 	case *ast.MapNode:
 		return nil, w.visitList(n.Pairs)
 	case *ast.CallNode:
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == "texts" {
+			return nil, w.own(node, callee.Value, n.Arguments)
+		}
 		return nil, unknownCall(n)
 	default:
 		return nil, mistakef(n, "a condition is one expression, without let, sequences and byte texts")
@@ -232,14 +270,28 @@ func (w *walker) builtin(n *ast.BuiltinNode) (reflect.Type, error) {
 	if slices.Contains(predicates, n.Name) {
 		return w.predicate(n)
 	}
-	arguments, ok := functions[n.Name]
+	return nil, w.arguments(n, n.Name, n.Arguments)
+}
+
+func (w *walker) arguments(n ast.Node, name string, arguments []ast.Node) error {
+	arity, ok := arities()[name]
 	if !ok {
-		return nil, mistakef(n, "the function %q is not available in conditions", n.Name)
+		return mistakef(n, "the function %q is not available in conditions", name)
 	}
-	if len(n.Arguments) < arguments[0] || len(n.Arguments) > arguments[1] {
-		return nil, mistakef(n, "%s takes %d arguments here, not %d", n.Name, arguments[0], len(n.Arguments))
+	if len(arguments) < arity[0] || len(arguments) > arity[1] {
+		return mistakef(n, "%s takes %d arguments here, not %d", name, arity[0], len(arguments))
 	}
-	return nil, w.visitList(n.Arguments)
+	return w.visitList(arguments)
+}
+
+// own replaces a call of a function that expr does not have, or has otherwise.
+func (w *walker) own(node *ast.Node, name string, arguments []ast.Node) error {
+	if err := w.arguments(*node, name, arguments); err != nil {
+		return err
+	}
+	typ := map[string]reflect.Type{"toJSON": reflect.TypeFor[string](), "texts": reflect.TypeFor[[]string]()}[name]
+	*node = call("·"+name, *node, typ, &ast.IdentifierNode{Value: "$env"}, arguments[0], &ast.IntegerNode{})
+	return nil
 }
 
 func (w *walker) predicate(n *ast.BuiltinNode) (reflect.Type, error) {
@@ -278,8 +330,7 @@ func unknownCall(n *ast.CallNode) error {
 	if _, ok := builtin.Index[callee.Value]; ok {
 		return mistakef(n, "the function %q is not available in conditions", callee.Value)
 	}
-	known := slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(predicates), maps.Keys(functions))))
-	return mistakef(n, "unknown function %q%s", callee.Value, suggest.DidYouMean(callee.Value, known))
+	return mistakef(n, "unknown function %q%s", callee.Value, suggest.DidYouMean(callee.Value, slices.Sorted(maps.Keys(arities()))))
 }
 
 // meter wraps operands whose bytes are looked at in calls that count them.

@@ -58,6 +58,7 @@ func TestWorkIsBounded(t *testing.T) {
 		{"lists of lists", `any(map(1..1000, [#, #, #, #]), 1001 in #)`},
 		{"joined in a chain", strings.Repeat("input.result + ", 20) + `"x" == dir`},
 		{"nested functions", strings.Repeat("trim(", 100) + "dir" + strings.Repeat(")", 100) + ` == ""`},
+		{"JSON of a large value", `all(1..10, toJSON(input.arguments) contains "x" or len(texts(input.arguments)) > 1)`},
 		{"nested brackets", strings.Repeat("(", 1500) + "true" + strings.Repeat(")", 1500)},
 		{"nested negations", strings.Repeat("!", 250) + "true"},
 		{"nested lists", strings.Repeat("[", 120) + "dir" + strings.Repeat("]", 120) + " == []"},
@@ -101,6 +102,8 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 		{"pieces searched per entry", `any(1..1000, "b" in split(input.result, ""))`},
 		{"doubled per level", strings.Repeat("map(", 40) + "input.touched_paths" + strings.Repeat(", # + #)", 40) + " == []"},
 		{"references doubled per level", strings.Repeat("map(", 40) + "input.touched_paths" + strings.Repeat(", [#, #])", 40) + " == []"},
+		{"JSON per entry", `all(1..1000, toJSON(input.arguments) != "")`},
+		{"texts per entry", `all(1..1000, len(texts(input.arguments)) > 1)`},
 		{"nested predicates", `any(1..1000, all(1..1000, # == 0))`},
 		{"chained comparisons", nest("1 < (", "1", ") < 1", 60)},
 		{"short conditionals", nest("(", "flags.a", " ?: flags.b)", 60)},
@@ -138,7 +141,7 @@ func (g grammar) list(depth int) string {
 		return g.pick(`input.touched_paths`, `policy["a/b"]`, `["a", dir]`, `input.arguments`)
 	}
 	return g.pick(
-		g.list(0), `filter(`+g.list(depth-1)+`, `+g.truth(depth-1, true)+`)`, `split(`+g.text(depth-1, false)+`, "/")`,
+		g.list(0), `filter(`+g.list(depth-1)+`, `+g.truth(depth-1, true)+`)`, `split(`+g.text(depth-1, false)+`, "/")`, `texts(`+g.list(depth-1)+`)`,
 		`map(`+g.list(depth-1)+`, `+g.text(depth-1, true)+`)`, g.list(depth-1)+`[1:]`,
 	)
 }
@@ -152,7 +155,7 @@ func (g grammar) text(depth int, inside bool) string {
 	}
 	return g.pick(
 		g.text(0, inside), `lower(`+g.text(depth-1, inside)+`)`, `upper(`+g.text(depth-1, inside)+`)`,
-		`(`+g.text(depth-1, inside)+` + `+g.text(depth-1, inside)+`)`, g.list(0)+`[0]`, `string(`+g.list(0)+`)`,
+		`(`+g.text(depth-1, inside)+` + `+g.text(depth-1, inside)+`)`, g.list(0)+`[0]`, `string(`+g.list(0)+`)`, `toJSON(`+g.list(0)+`)`,
 		`(`+g.truth(depth-1, inside)+` ? `+g.text(depth-1, inside)+` : "")`,
 	)
 }

@@ -37,6 +37,7 @@ func tables() map[string]table {
 		"errors":        errorTable,
 		"metrics":       metricTable,
 		"agent events":  eventTable,
+		"functions":     functionTable,
 	}
 	for _, group := range []string{
 		"head", "fingerprints", "sections", "section_ids", "omitted", "hook_sources", "runs", "audits", "plugins", "policies", "tools",

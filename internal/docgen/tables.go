@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/cond"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -102,6 +103,14 @@ func engineWords(root, what string, match func(dir, name string) bool) (string, 
 		rows = append(rows, []string{code(value), words[value].doc})
 	}
 	return grid([]string{what, "meaning"}, rows), nil
+}
+
+func functionTable(string) (string, error) {
+	var rows [][]string
+	for _, f := range cond.Functions() {
+		rows = append(rows, []string{codes(strings.Split(strings.ReplaceAll(f[0], "), ", ")\n"), "\n")), f[1]})
+	}
+	return grid([]string{"function", "result"}, rows), nil
 }
 
 func frameTable(root string) (string, error) {

@@ -282,15 +282,15 @@ func (b *builder) nearest(id string, phase phases.Phase) string {
 }
 
 func (b *builder) operatorf(p *Plugin, id, field, format string, args ...any) {
-	b.problem(p, id, field, true, fmt.Sprintf(format, args...))
+	b.problem(p, id, field, true, fmt.Sprintf(format, args...), nil)
 }
 
 func (b *builder) pluginf(p *Plugin, id, field, format string, args ...any) {
-	b.problem(p, id, field, false, fmt.Sprintf(format, args...))
+	b.problem(p, id, field, false, fmt.Sprintf(format, args...), nil)
 }
 
-func (b *builder) problem(p *Plugin, id, field string, operator bool, message string) {
-	one := Problem{Subscription: id, Field: field, Operator: operator, Message: message}
+func (b *builder) problem(p *Plugin, id, field string, operator bool, message string, cause error) {
+	one := Problem{Subscription: id, Field: field, Operator: operator, Message: message, Err: cause}
 	if p != nil {
 		one.Plugin = p.Name
 		if id != "" {

@@ -21,7 +21,7 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 	row, ok := b.table.Lookup(hook.Phase)
 	if !ok {
 		b.broken[id] = true
-		b.problem(p, id, "phase", o.Phase != nil, id+": unknown phase \""+string(hook.Phase)+"\""+suggest.DidYouMean(string(hook.Phase), b.table.Names()))
+		b.problem(p, id, "phase", o.Phase != nil, id+": unknown phase \""+string(hook.Phase)+"\""+suggest.DidYouMean(string(hook.Phase), b.table.Names()), nil)
 		return
 	}
 	n := &node{
@@ -234,7 +234,7 @@ func (b *builder) checkVary(p *Plugin, n *node, o phases.Override) {
 			continue
 		}
 		if missing := ungranted(p, []string{field}); len(missing) > 0 {
-			b.problem(p, n.ID, "cache", false, n.ID+": cache: vary \""+name+"\" may not be seen by the plugin: grant see: ["+field+"], or write the cache in the configuration")
+			b.problem(p, n.ID, "cache", false, n.ID+": cache: vary \""+name+"\" may not be seen by the plugin: grant see: ["+field+"], or set \"cache\" for it under subscriptions", nil)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 	}
 	c, err := cond.Compile(n.When, n.row, sees)
 	if err != nil {
-		b.problem(p, n.ID, "when", o.When != nil, n.ID+": when: "+err.Error())
+		b.problem(p, n.ID, "when", o.When != nil, n.ID+": when: "+err.Error(), err)
 		return
 	}
 	n.Condition = c
@@ -262,7 +262,7 @@ func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 func (b *builder) checkHook(p *Plugin, n *node, proposed phases.Hook, o phases.Override) {
 	for _, message := range b.mistakes(n.Hook, n.Undescribed) {
 		field, operator := b.blame(message, proposed, o, n.Undescribed)
-		b.problem(p, n.ID, field, operator, n.ID+": "+message)
+		b.problem(p, n.ID, field, operator, n.ID+": "+message, nil)
 	}
 }
 

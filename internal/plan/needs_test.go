@@ -138,6 +138,7 @@ func TestConditionsSeeWhatTheirAuthorMaySee(t *testing.T) {
 		{name: "granted", when: `input.arguments.path startsWith "/etc"`, see: []string{"arguments"}},
 		{name: "withheld policy", when: `policy["a/b"] == true`, problem: "grant see: [policy]"},
 		{name: "in a predicate", when: `any(input.touched_paths, # == "/etc")`, problem: "grant see: [touched_paths]"},
+		{name: "within a function", when: `toJSON(input.arguments) contains "x" or any(texts(input.arguments), # == "x")`, problem: "grant see: [arguments]"},
 		{name: "by another way of writing it", when: `input["arguments"] != nil`, problem: "grant see: [arguments]"},
 		{name: "always sent", when: `tool.name == "sh" && input.tool == "sh" && turn.mode == "chat" && flags.x && dir != "" && actor.id != ""`},
 		{name: "the operator's own", when: `input.arguments.path == "x" && policy["a/b"] == true`, operator: true},

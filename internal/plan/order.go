@@ -98,7 +98,7 @@ func (b *builder) resolve(n *node, id, field string, soft, operator bool) *node 
 		return other
 	}
 	if n.off == "" {
-		b.problem(b.byName[n.Plugin], n.ID, field, operator, n.ID+": stands "+field+" \""+id+"\", "+wrong)
+		b.problem(b.byName[n.Plugin], n.ID, field, operator, n.ID+": stands "+field+" \""+id+"\", "+wrong, nil)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (b *builder) cycles(stuck []*node) {
 			}
 		}
 		b.problem(b.byName[culprit.by.Plugin], culprit.by.ID, culprit.field, culprit.operator,
-			"dependencies go in a cycle: "+strings.Join(path, " -> "))
+			"dependencies go in a cycle: "+strings.Join(path, " -> "), nil)
 	}
 }
 

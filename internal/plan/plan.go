@@ -165,6 +165,8 @@ type Problem struct {
 	// Operator says that the mistake is the operator's: the file has the field.
 	Operator bool
 	Message  string
+	// Err is what the message repeats, if it has a place within the setting.
+	Err error
 }
 
 // Error gives the place and the message.
@@ -192,14 +194,14 @@ func (p *Problems) Error() string {
 }
 
 // Located returns what place makes of each problem, such as an error with its line in a file; another error as it is.
-func Located(err error, place func(plugin, field, message string) error) error {
+func Located(err error, place func(plugin, field, message string, cause error) error) error {
 	problems, ok := errors.AsType[*Problems](err)
 	if !ok {
 		return err
 	}
 	var all []error
 	for _, p := range problems.List {
-		all = append(all, place(p.Plugin, p.Field, p.Message))
+		all = append(all, place(p.Plugin, p.Field, p.Message, p.Err))
 	}
 	return errors.Join(all...)
 }

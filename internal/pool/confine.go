@@ -58,9 +58,9 @@ func (p *Pool) checkDeclared(cfg *config.Config, d *config.Plugin) error {
 	switch {
 	case d.Builtin != "" && !builtin:
 		known := slices.Sorted(maps.Keys(p.opts.Programs))
-		return cfg.PlanError(d.Name, "builtin", fmt.Sprintf("unknown built-in plugin %q%s", d.Builtin, suggest.DidYouMean(d.Builtin, known)))
+		return cfg.PlanError(d.Name, "builtin", fmt.Sprintf("unknown built-in plugin %q%s", d.Builtin, suggest.DidYouMean(d.Builtin, known)), nil)
 	case d.Builtin == "" && d.Command == "":
-		return cfg.PlanError(d.Name, "", "it has neither builtin nor command")
+		return cfg.PlanError(d.Name, "", "it has neither builtin nor command", nil)
 	}
 	return nil
 }
