@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -59,11 +61,65 @@ func (r *report) syntax(err error) {
 		GetMessage() string
 	}
 	if errors.As(err, &located) && located.GetToken() != nil {
-		at := located.GetToken().Position
-		r.addf(at.Line, at.Column, "%s", strings.ReplaceAll(located.GetMessage(), "\t", `\t`))
+		at, message := located.GetToken().Position, located.GetMessage()
+		switch {
+		case strings.Contains(message, "\t"):
+			message = "a tab: YAML is indented with spaces"
+		case !strings.Contains(message, "not allowed in this context") || r.indent(at.Line) || r.indent(at.Line+1):
+		case strings.HasPrefix(message, "mapping value"):
+			message = "a second key in this line; put a text with a colon in quotes"
+		}
+		if len(r.mistakes) == 0 {
+			r.addf(at.Line, at.Column, "%s", message)
+		}
 		return
 	}
 	r.addf(1, 1, "%s", strings.TrimSpace(err.Error()))
+}
+
+// indent reports a line that stands neither below a line that opens a block nor where one of the open blocks does.
+func (r *report) indent(number int) bool {
+	for number <= len(r.lines) && bare(r.lines[number-1]) == "" {
+		number++
+	}
+	if number > len(r.lines) {
+		return false
+	}
+	own := len(r.lines[number-1]) - len(bare(r.lines[number-1]))
+	var expected []string
+	least := math.MaxInt
+	for above := number - 1; above > 0 && least > 0; above-- {
+		line := bare(r.lines[above-1])
+		column := len(r.lines[above-1]) - len(line)
+		columns := []int{column}
+		for item, isItem := strings.CutPrefix(line, "- "); isItem; item, isItem = strings.CutPrefix(bare(item), "- ") {
+			columns = append(columns, len(r.lines[above-1])-len(bare(item)))
+		}
+		opens := expected == nil && (line == "-" || strings.HasSuffix(strings.TrimRight(line, " "), ":")) && own > column
+		if line == "" {
+			continue
+		}
+		if opens || slices.Contains(columns, own) && own < least {
+			return false
+		}
+		for _, column := range slices.Backward(columns) {
+			if column < least {
+				least, expected = column, append(expected, fmt.Sprintf("%d as in line %d", column, above))
+			}
+		}
+	}
+	if expected != nil {
+		r.addf(number, own+1, "an indent of %d; expected %s", own, strings.Join(expected, ", or "))
+	}
+	return expected != nil
+}
+
+// bare is a line without indentation; empty for a comment.
+func bare(line string) string {
+	if line = strings.TrimLeft(line, " "); strings.HasPrefix(line, "#") {
+		return ""
+	}
+	return line
 }
 
 func checkBlankLines(text string, r *report) bool {
