@@ -94,7 +94,7 @@ var reason = lazyregexp.New(`^(?:Uncaught |Caused by: |Exception in thread "[^"]
 	`|^\S+:\d+:.*\((?:\w+::)*[A-Z]\w*(?:Error|Exception)\)$` +
 	`|^(?:PHP )?Fatal error: |^error: |^thread '.*panicked at `)
 
-// lastWords quotes a Go program's panic or the line in which an interpreter gives the reason, with the lines that
+// lastWords repeats a Go program's panic or the line in which an interpreter gives the reason, with the lines that
 // explain it, or else the last three lines.
 func lastWords(lines []string) string {
 	if len(lines) == 0 {
@@ -114,7 +114,7 @@ func lastWords(lines []string) string {
 	for i := range quoted[:len(quoted)-to+at] { // whatever is long, the reason is in it
 		quoted[i] = cut(quoted[i], 120)
 	}
-	return fmt.Sprintf("stderr: %q", cut(strings.Join(quoted, " | "), 500))
+	return "stderr: " + cut(strings.Join(quoted, " | "), 500)
 }
 
 func exitOf(state *os.ProcessState, at time.Time) Exit {

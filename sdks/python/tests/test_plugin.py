@@ -2,6 +2,9 @@
 
 import contextlib
 import io
+import os
+import subprocess
+import sys
 import unittest
 from pathlib import Path
 
@@ -59,6 +62,12 @@ class Declaring(unittest.TestCase):
                 hook(**options)
             self.assertIn(want, str(caught.exception))
             self.assertIn("plugin 'p', hook ", str(caught.exception))
+
+    def test_declaration_ends_the_program_with_one_sentence(self):
+        source = "import grapnel\np = grapnel.Plugin('p', '1')\n@p.hook('g', phase='turn.pre_policy', kinds=['polcy'])\ndef g(): ..."
+        ended = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+        self.assertEqual(ended.stderr, "<string>:3: plugin 'p', hook 'g': unknown kind 'polcy', did you mean 'policy'?\n")
+        self.assertEqual(ended.returncode, 1)
 
     def test_annotation_of_another_phase(self):
         with self.assertRaisesRegex(ValueError, "takes ToolPostCall, but the input of tool.pre_call is ToolPreCall"):

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
 
 class PluginError(Exception):
     """PluginError is a failure with a code of the plugin's own, such as "upstream_down".
@@ -46,3 +53,23 @@ class HostError(Exception):
     def __init__(self, code: str, message: str, *, plugin_code: str = "", retryable: bool = False) -> None:
         super().__init__(f"{code}: {message}")
         self.code, self.message, self.plugin_code, self.retryable = code, message, plugin_code, retryable
+
+
+class DeclarationError(ValueError):
+    """DeclarationError is a mistake in a declaration. At import it ends the program with the place and the message alone."""
+
+
+def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None, otherwise: Any = sys.excepthook) -> None:
+    """Replaces sys.excepthook: shows a DeclarationError without its traceback."""
+    if not isinstance(error, DeclarationError):
+        otherwise(kind, error, trace)
+        return
+    place, kit = "", __file__.rpartition("_errors")[0]
+    while trace:
+        if not (name := trace.tb_frame.f_code.co_filename).startswith(kit):
+            place = f"{name}:{trace.tb_lineno}: "
+        trace = trace.tb_next
+    sys.stderr.write(f"{place}{error}\n")
+
+
+sys.excepthook = show

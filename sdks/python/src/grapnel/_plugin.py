@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._errors import ConfigError
+from ._errors import ConfigError, DeclarationError
 from ._types import ALWAYS_TAKEN, KINDS, NEVER_DECLARED, PHASES, ROLES, SEEN_SETS
 from ._types import Contribution, Custom, Decision, OnFailure, Tool, ToolResult
 
@@ -157,7 +157,7 @@ class Registry:
             at = phase or phase_of(where, function)
             check_hook(where, name, at, kinds, role, needs, function)
             if name in self._hooks:
-                raise ValueError(f"{where}: the name is taken; give each hook its own")
+                raise DeclarationError(f"{where}: the name is taken; give each hook its own")
             failure = OnFailure(default=on_failure) if isinstance(on_failure, str) else on_failure
             self._hooks[name] = HookHandler(name, function, {
                 "name": name, "doc": doc or first_line(function), "phase": at, "kinds": list(kinds), "role": role,
@@ -183,7 +183,7 @@ class Registry:
             where = f"plugin {self.name!r}, tool {name!r}"
             check_name(where, name, "_.:/-")
             if name in self._tools:
-                raise ValueError(f"{where}: the name is taken; give each tool its own")
+                raise DeclarationError(f"{where}: the name is taken; give each tool its own")
             wire = {"name": name, "description": description or first_line(function), "hidden_domain": hidden_domain}
             self._tools[name] = ToolHandler(name, function, {**wire, "input_schema_json": input and dict(input)})
             return function
@@ -291,28 +291,28 @@ def check_hook(
 ) -> None:
     check_name(where, name, "_.:/-")
     if isinstance(kinds, str) or isinstance(needs, str):
-        raise ValueError(f"{where}: kinds and needs are lists of words")
+        raise DeclarationError(f"{where}: kinds and needs are lists of words")
     if phase.startswith("x.") and all(phase.split(".")) and phase.count(".") >= 2:
         takes, roles, cls, fields = KINDS, ROLES, Custom, None
     elif phase in PHASES:
         _, cls, own, roles = PHASES[phase]
         takes, fields = own + ALWAYS_TAKEN, (*cls.__annotations__, *SEEN_SETS, "nothing")
     else:
-        raise ValueError(f"{where}: unknown phase {phase!r}{did_you_mean(phase, PHASES)}; a host's own phase is named x.HOST.NAME")
+        raise DeclarationError(f"{where}: unknown phase {phase!r}{did_you_mean(phase, PHASES)}; a host's own phase is named x.HOST.NAME")
     for kind in kinds:
         if kind not in KINDS:
-            raise ValueError(f"{where}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
+            raise DeclarationError(f"{where}: unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
         if kind not in takes:
-            raise ValueError(f"{where}: {phase} does not take {kind}; it takes {', '.join(takes)}")
+            raise DeclarationError(f"{where}: {phase} does not take {kind}; it takes {', '.join(takes)}")
     if role and role not in roles:
-        raise ValueError(f"{where}: {phase} does not take the role {role!r}; it takes {', '.join(roles)}")
+        raise DeclarationError(f"{where}: {phase} does not take the role {role!r}; it takes {', '.join(roles)}")
     for need in needs:
         if fields is not None and need not in fields:
-            raise ValueError(f"{where}: needs {need!r}, which {phase} does not have; it has {', '.join(fields)}")
+            raise DeclarationError(f"{where}: needs {need!r}, which {phase} does not have; it has {', '.join(fields)}")
     notes = [str(getattr(v, "__name__", v)) for k, v in getattr(function, "__annotations__", {}).items() if k != "return"]
     wanted = notes[0].strip("'\"").rpartition(".")[2] if notes else cls.__name__
     if wanted != cls.__name__ and (wanted == "Custom" or any(wanted == p[1].__name__ for p in PHASES.values())):
-        raise ValueError(f"{where}: the function takes {wanted}, but the input of {phase} is {cls.__name__}")
+        raise DeclarationError(f"{where}: the function takes {wanted}, but the input of {phase} is {cls.__name__}")
 
 
 def phase_of(where: str, function: Callable[..., Any]) -> str:
@@ -321,13 +321,13 @@ def phase_of(where: str, function: Callable[..., Any]) -> str:
     for phase, row in PHASES.items():
         if name in (phase.replace(".", "_"), phase.removeprefix("turn.").removeprefix("runtime."), row[0]):
             return phase
-    raise ValueError(f"{where}: no phase is called {name!r}; name the function after one (tool_pre_call), or give phase=")
+    raise DeclarationError(f"{where}: no phase is called {name!r}; name the function after one (tool_pre_call), or give phase=")
 
 
 def check_name(where: str, name: str, signs: str) -> None:
     letters = name.translate(str.maketrans("", "", signs))
     if not (letters.isascii() and letters.isalnum() and name[0].isalnum() and len(name) <= 128):
-        raise ValueError(f"{where}: {name!r} is not a name; use letters, digits and {' '.join(signs)}, at most 128")
+        raise DeclarationError(f"{where}: {name!r} is not a name; use letters, digits and {' '.join(signs)}, at most 128")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
