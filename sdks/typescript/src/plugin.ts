@@ -40,7 +40,11 @@ export interface Handlers extends Phases {
   any: { input: CustomInput; kinds: Kind };
 }
 
-export type Handler<P extends keyof Handlers, K> = (input: Handlers[P]["input"], call: Call) => Answer<Extract<K, Handlers[P]["kinds"]>>;
+/** Handler answers with the kinds that the hook lists. Where the list is wrong it takes any, so that only the list is reported. */
+export type Handler<P extends keyof Handlers, K> = (
+  input: Handlers[P]["input"],
+  call: Call,
+) => Answer<unknown extends K ? never : [K] extends [Handlers[P]["kinds"]] ? K : Kind>;
 
 /** Need is what a hook of a phase may need to see. */
 export type Need<P extends keyof Handlers> = P extends "any" ? string : keyof Handlers[P]["input"] | "policy" | "context" | "metadata" | "nothing";
@@ -53,7 +57,7 @@ export interface Settings extends Omit<Proposal, "name" | "phase" | "kinds" | "n
 
 type HookOf<P extends keyof Handlers, K> = Settings & {
   /** The kinds of contributions that the hook may answer with. */
-  kinds?: readonly (K & Handlers[P]["kinds"])[];
+  kinds?: readonly ((K & {}) | NoInfer<Handlers[P]["kinds"]>)[] & readonly Handlers[P]["kinds"][];
   /** What the hook must see to do its work. One that decides is not run by a host that does not grant it. */
   needs?: readonly Need<P>[];
   /** Used where on_failure says "fallback". */

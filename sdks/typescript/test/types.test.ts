@@ -1,6 +1,9 @@
 // What the compiler must refuse. tsc checks this file; each @ts-expect-error fails the build if there is no error.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { ask, audit, bundle, context, definePlugin, deny, type Hook, policy, reminder, rewrite, section, setup, type Tool } from "@grapnel/sdk";
@@ -120,4 +123,16 @@ test("types", () => {
       },
     },
   });
+});
+
+test("a wrong kind is named, once", () => {
+  const file = join("build", "wrong.ts");
+  writeFileSync(file, `import { definePlugin, section } from "@grapnel/sdk";
+definePlugin({ name: "a", version: "1", hooks: { rules: { kinds: ["prompt_sectoin"], prePromptCompile: () => section("a", "b") } } });
+definePlugin({ name: "a", version: "1", hooks: { rules: { kinds: ["prompt_section"], toolPreCall: () => section("a", "b") } } });
+`);
+  const said = spawnSync(process.execPath, ["node_modules/typescript/lib/tsc.js", "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2022", file], { encoding: "utf8" }).stdout;
+  assert.equal(said.match(/error TS/g)?.length, 2, said);
+  assert.match(said, /"prompt_sectoin"' is not assignable to type '"policy" .*Did you mean '"prompt_section"'/);
+  assert.match(said, /"prompt_section"' is not assignable to type '"decision" \| "rewrite" /);
 });
