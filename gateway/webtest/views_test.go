@@ -86,7 +86,7 @@ func views(t *testing.T, g *gateway, manifest string) []view {
 }
 
 // TestViews opens every view, dark and light, wide and narrow: it shows what it must, breaks no rule of accessibility,
-// and is as wide as the screen. With GRAPNEL_SHOTS its picture goes into that directory.
+// and is as wide as the screen. All links to views and all marks are within it. With GRAPNEL_SHOTS its picture goes into that directory.
 func TestViews(t *testing.T) {
 	t.Parallel()
 
@@ -105,7 +105,8 @@ func TestViews(t *testing.T) {
 				if wide := value[int](t, p, "document.documentElement.scrollWidth"); wide > int(width) {
 					t.Errorf("%s: the page is %d pixels wide", name, wide)
 				}
-				p.await(t, "(r => r.left >= 0 && r.right <= innerWidth)(document.querySelector('nav [aria-current]').getBoundingClientRect())")
+				p.await(t, "[...document.querySelectorAll('nav.side a, .long .tag')].map(e => e.getBoundingClientRect()).every(r => r.left >= 0 && r.right <= innerWidth)")
+				p.await(t, "[...document.querySelectorAll('.long .below')].every(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.parentElement.clientHeight)")
 				p.wantAccessible(t, name, rules)
 			}
 		}

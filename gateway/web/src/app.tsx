@@ -81,10 +81,8 @@ function Missing({ known }: { known: boolean }): JSX.Element {
 }
 
 function Navigation({ views, current }: { views: View[]; current: string }): JSX.Element {
-  const nav = useRef<HTMLElement>(null);
-  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current, views.length]); // a narrow window shows a part of the links
   return (
-    <nav class="side" aria-label="Views" ref={nav}>
+    <nav class="side" aria-label="Views">
       <a class="brand" href="/" aria-label="Grapnel, start"><Mark /><span>Grapnel</span></a>
       <ul>
         {views.map((v) => (

@@ -25,7 +25,11 @@ export function List(): JSX.Element {
         <Filter label="Workspace" value={workspace} set={(w) => narrow(w, thread)} known={[...new Set(threads?.map((t) => t.workspace_id))].map((id) => ({ id, words: "" }))} />
         <Filter label="Thread" value={thread} set={(t) => narrow(workspace, t)}
           known={(threads ?? []).map((t) => ({ id: t.thread_id, words: [t.title, count(t.manifests, "manifest", "manifests")].filter(Boolean).join(", ") }))} />
-        <a class="button" href="/manifests/search">Search</a>
+        <form class="filter" role="search" onSubmit={(e) => { e.preventDefault(); navigate(address(["manifests", "search"], { sentence: new FormData(e.currentTarget).get("sentence") as string, workspace, thread })); }}>
+          <input type="search" name="sentence" aria-label="Words of a prompt" placeholder="words of a prompt" size={18} />
+          <button type="submit">Search</button>
+        </form>
+        <a class="button" href="/manifests/search">More fields</a>
         {thread && <a class="button" href={address(["manifests", "blame"], { workspace, thread })}>Cache breaks</a>}
         <a class="button" href={address(["manifests", "verify"], { workspace, thread })}>Verify</a>
       </Head>
@@ -37,19 +41,19 @@ export function List(): JSX.Element {
         </Empty>
       )}
       {!!list.rows?.length && (
-        <LongTable label="Manifests, newest first" columns={columns} rows={list.rows} rowKey={(r) => r.manifest_id} rowHeight={38} near={list.older} />
+        <LongTable label="Manifests, newest first" columns={columns} rows={list.rows} rowKey={(r) => r.manifest_id} rowHeight={38} narrowHeight={84} near={list.older} />
       )}
     </>
   );
 }
 
 const columns: Column<Row>[] = [
-  { name: "Time", width: "minmax(4.8rem, 0.7fr)", cell: (r) => <Time at={r.created_at} /> },
+  { name: "Time", width: "9.5rem", cell: (r) => <Time at={r.created_at} /> },
   { name: "Turn", width: "minmax(5rem, 1.2fr)", cell: (r) => <a href={address(["manifests", r.manifest_id])}><Shown text={r.thread_id + " / " + r.turn_id} /></a> },
   { name: "Workspace", wide: true, width: "8rem", cell: (r) => <Shown text={r.workspace_id || "–"} /> },
   { name: "Tokens", right: true, width: "5rem", cell: (r) => (r.kind !== "prompt" ? <span class="quiet">–</span> : r.tokens == null ? <span class="quiet" title="characters">{number(r.chars)} ch</span> : number(r.tokens)) },
   { name: "Cached", right: true, wide: true, width: "8.5rem", cell: cached },
-  { name: "Marks", width: "minmax(5rem, 1.2fr)", cell: marks },
+  { name: "Marks", below: true, width: "minmax(5rem, 1.2fr)", cell: marks },
 ];
 
 function cached(r: Row): JSX.Element {
@@ -66,7 +70,6 @@ function marks(r: Row): JSX.Element {
       {r.failed_runs > 0 && <Tag tone="bad">{count(r.failed_runs, "failure", "failures")}</Tag>}
       {r.cut_sections > 0 && <Tag tone="warn">{number(r.cut_sections)} cut</Tag>}
       {r.omitted > 0 && <Tag tone="info">{number(r.omitted)} omitted</Tag>}
-      {r.diagnostics > 0 && <Tag tone="warn">{count(r.diagnostics, "remark", "remarks")}</Tag>}
     </>
   );
 }

@@ -28,13 +28,14 @@ export function bytes(n: number | null | undefined): string {
 export const percent = (part: number, all: number): string => (all > 0 ? Math.round((100 * part) / all) + " %" : "–");
 
 const clock = later(() => new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }));
-const day = later(() => new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" }));
+const day = later(() => new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" }));
+const date = later(() => new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" }));
 
-/** The time of day, with the date unless it is today. */
+/** The date, with the year unless it is this one, and the time of day. */
 export function moment(at: string | null | undefined): string {
   if (!at) return "–";
   const t = new Date(at);
-  return t.toDateString() === new Date().toDateString() ? clock().format(t) : day().format(t) + ", " + clock().format(t);
+  return (t.getFullYear() === new Date().getFullYear() ? day() : date()).format(t) + ", " + clock().format(t);
 }
 
 export function ago(at: string | null | undefined): string {

@@ -10,6 +10,8 @@ export interface Column<T> {
   width?: string;
   /** Columns that a narrow screen leaves out. */
   wide?: boolean;
+  /** A column that a narrow screen shows on a line of its own, below the others. */
+  below?: boolean;
   cell(row: T): ComponentChildren;
 }
 
@@ -37,7 +39,9 @@ export function Table<T>({ label, columns, rows, rowKey, rowClass }: TableProps<
   );
 }
 
-const cellClass = (c: { right?: boolean; wide?: boolean }): string => (c.right ? "right " : "") + (c.wide ? "wide" : "");
+const cellClass = (c: { right?: boolean; wide?: boolean; below?: boolean }): string => (c.right ? "right " : "") + (c.wide ? "wide" : c.below ? "below" : "");
+
+const narrow = matchMedia("(max-width: 820px)"); // as in the style sheets
 
 const spare = 8; // rows above and below those that are visible
 
@@ -79,14 +83,15 @@ export function useWindow(count: number, height: number): {
 }
 
 /** A table of any length. near is called when its end comes near. */
-export function LongTable<T>({ label, columns, rows, rowKey, rowClass, rowHeight, near }: TableProps<T> & { rowHeight: number; near?: () => void }): JSX.Element {
+export function LongTable<T>({ label, columns, rows, rowKey, rowClass, narrowHeight, near, ...rest }: TableProps<T> & { rowHeight: number; narrowHeight?: number; near?: () => void }): JSX.Element {
+  const rowHeight = narrowHeight && narrow.matches ? narrowHeight : rest.rowHeight;
   const w = useWindow(rows.length, rowHeight);
   useEffect(() => {
     if (rows.length > 0 && w.last >= rows.length) near?.();
   }, [w.last, rows.length]);
   const template = (list: Column<T>[]): string => list.map((c) => c.width ?? "minmax(0, 1fr)").join(" ");
   return (
-    <div class="long" role="table" aria-label={label} aria-rowcount={rows.length + 1} style={{ "--all": template(columns), "--narrow": template(columns.filter((c) => !c.wide)), "--row": rowHeight + "px" }}>
+    <div class="long" role="table" aria-label={label} aria-rowcount={rows.length + 1} style={{ "--all": template(columns), "--narrow": template(columns.filter((c) => !c.wide && !c.below)), "--row": rowHeight + "px" }}>
       <div role="rowgroup">
         <div role="row" aria-rowindex={1} class="row names">{columns.map((c) => <span key={c.name} role="columnheader" class={cellClass(c)}>{c.name}</span>)}</div>
       </div>
