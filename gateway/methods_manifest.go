@@ -63,6 +63,7 @@ type (
 		manifestFilter
 
 		Sentence string          `json:"sentence,omitempty" jsonschema:"a piece of a kept text: blanks and line ends count as one blank, and case counts"`
+		AnyOrder bool            `json:"any_order,omitempty" jsonschema:"finds texts with all words of the sentence, in any order and case"`
 		Text     string          `json:"text,omitempty"     jsonschema:"a whole section with its heading, or a whole prompt: it is found by its hash, kept or not"`
 		Terms    []manifest.Term `json:"terms,omitempty"    jsonschema:"what a manifest must have, all of them: the kinds are the flags of \"grapnel manifest find\""`
 		Since    time.Time       `json:"since,omitzero"     jsonschema:"only manifests from this time on"`
@@ -148,7 +149,7 @@ func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (api.Ma
 
 func (g *Gateway) searchManifests(ctx context.Context, c call[findParams]) (store.SearchResult, error) {
 	p := &c.params
-	q := store.Query{Filter: p.filter(), Terms: p.Terms, Sentence: p.Sentence, Text: p.Text, Since: p.Since, Until: p.Until}
+	q := store.Query{Filter: p.filter(), Terms: p.Terms, Sentence: p.Sentence, AnyOrder: p.AnyOrder, Text: p.Text, Since: p.Since, Until: p.Until}
 	q.Limit = cmp.Or(p.Limit, api.ListLimit)
 	switch {
 	case q.Limit < 1 || q.Limit > maxList:

@@ -23,6 +23,8 @@ type Query struct {
 	Terms []manifest.Term
 	// Sentence is a piece of a kept text. Blanks and line ends count as one blank, and case counts.
 	Sentence string
+	// AnyOrder also finds texts that have all words of the sentence, in any order and case.
+	AnyOrder bool
 	// Text is the text of a section with its heading, or of a whole prompt. It need not be kept: its hash is looked
 	// for, plain and with the store's FingerprintKey.
 	Text string
@@ -424,12 +426,20 @@ func (r *search) rows(ids []int64) ([]manifest.Index, error) {
 	return list, nil
 }
 
+// haveAll reports whether all words are among those of a text; of the last one its beginning.
+func haveAll(text, wanted []string) bool {
+	last := len(wanted) - 1
+	return !slices.ContainsFunc(wanted[:last], func(w string) bool { return !slices.Contains(text, w) }) &&
+		slices.ContainsFunc(text, func(w string) bool { return strings.HasPrefix(w, wanted[last]) })
+}
+
 // findTexts finds the kept texts that hold the sentence.
 func (r *search) findTexts() error {
 	sentence := oneBlank(r.query.Sentence)
 	r.texts, r.places = map[string]string{}, map[string]int64{}
+	words := wordsOf(sentence)
 	look := func(hash, text string) {
-		if strings.Contains(oneBlank(text), sentence) && r.texts[hash] == "" && fits(hash, text, r.store.opts.FingerprintKey) {
+		if (strings.Contains(oneBlank(text), sentence) || r.query.AnyOrder && haveAll(wordsOf(text), words)) && r.texts[hash] == "" && fits(hash, text, r.store.opts.FingerprintKey) {
 			r.texts[hash] = text
 			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: hash})
 		}
@@ -487,7 +497,11 @@ func (r *search) writers(ids []int64, to *SearchResult) error {
 		}
 		for i := range m.Sections {
 			if s := &m.Sections[i]; slices.Contains(newest[id], s.Hash) {
-				to.addText(s, s.Writers(r.texts[s.Hash], r.query.Sentence), m.ManifestID)
+				writers := s.Writers(r.texts[s.Hash], r.query.Sentence)
+				if r.query.AnyOrder && len(writers) == 0 {
+					writers = []string{s.Owner}
+				}
+				to.addText(s, writers, m.ManifestID)
 			}
 		}
 	}

@@ -288,6 +288,11 @@ func (x suite) testSentence(t *testing.T) {
 				t.Errorf("%q: %+v, %v, want it from %v", tt.sentence, r.Texts, err, tt.owners)
 			}
 		}
+		for words, want := range map[string][]int{"discount offer no": {0, 2}, "POLITE never, offer": {0, 2}, "never disc": {0, 2}, "disc never": {}, "Offer no discount, never.": {0, 2}} {
+			if diff := cmp.Diff(found(t, s, store.Query{Sentence: words, AnyOrder: true}), want); diff != "" {
+				t.Errorf("%q in any order (-got +want):\n%s", words, diff)
+			}
+		}
 		if err := s.Settle(t.Context()); err != nil {
 			t.Fatal(err)
 		}

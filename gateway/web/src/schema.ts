@@ -1620,6 +1620,8 @@ export interface Methods {
   "manifest/find": {
     params: {
       actor?: string;
+      /** finds texts with all words of the sentence, in any order and case */
+      any_order?: boolean;
       /** the newest so many: 50 if absent, 1000 at most */
       limit?: number;
       /** a piece of a kept text: blanks and line ends count as one blank, and case counts */

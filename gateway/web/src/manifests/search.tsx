@@ -31,7 +31,7 @@ export function Search(): JSX.Element {
     <>
       <Head title="Search manifests" />
       <form class="card search" onSubmit={submit}>
-        <label class="whole">A sentence of a prompt <input name="sentence" defaultValue={query.get("sentence") ?? ""} placeholder="a piece of a text that was kept" /></label>
+        <label class="whole">Words of a prompt, or a sentence in quotes <input name="sentence" defaultValue={query.get("sentence") ?? ""} placeholder='words in any order, or "exactly this"' /></label>
         {[...terms, ...places].map(([name, label, hint]) => (
           <label key={name}>{label} <input name={name} defaultValue={query.get(name) ?? ""} placeholder={hint} /></label>
         ))}
@@ -47,10 +47,11 @@ export function Search(): JSX.Element {
 /** Null where nothing is asked for. */
 function paramsOf(query: URLSearchParams): Params<"manifest/find"> | null {
   const asked = terms.flatMap(([kind]) => (query.get(kind) ? [{ kind, value: query.get(kind) ?? "" }] : []));
-  const sentence = query.get("sentence") ?? "";
+  const asIs = /^"(.*)"$/.exec(query.get("sentence") ?? "");
+  const sentence = asIs?.[1] ?? query.get("sentence") ?? "";
   if (asked.length === 0 && !sentence) return null;
   return {
-    ...(asked.length > 0 && { terms: asked }), ...(sentence && { sentence }),
+    ...(asked.length > 0 && { terms: asked }), ...(sentence && { sentence, any_order: !asIs }),
     ...(query.get("workspace") && { workspace_id: query.get("workspace") ?? "" }), ...(query.get("thread") && { thread_id: query.get("thread") ?? "" }),
     limit: 200,
   };
