@@ -53,8 +53,7 @@ type Log interface { //nolint:interfacebloat // one log, all of which clients re
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
 	Find(ctx context.Context, id string, f store.Filter) (store.Found, error)
 	Text(ctx context.Context, hash string) (string, error)
-	Usage(ctx context.Context, manifestID string) ([]manifest.Usage, error)
-	Judge(ctx context.Context, m *manifest.Manifest) error
+	Judge(ctx context.Context, m *manifest.Manifest) (*manifest.Usage, error)
 	Entries(ctx context.Context, f store.Filter) iter.Seq2[manifest.Entry, error]
 	Verify(ctx context.Context, f store.Filter, o manifest.VerifyOptions) (manifest.Verdict, error)
 	Search(ctx context.Context, q store.Query) (store.SearchResult, error)

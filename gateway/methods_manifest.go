@@ -99,7 +99,8 @@ func (g *Gateway) manifestMethods() []rpc.Method {
 			if err != nil {
 				return nil, err
 			}
-			return list[0], g.addUsage(ctx, list[0])
+			_, err = g.judge(ctx, list[0])
+			return list[0], err
 		}),
 		logged(g, "manifest/text", "Reads the texts of a kept prompt, section by section, as far as they were kept.", g.textOf),
 		logged(g, "manifest/explain", "Says why a section, subscription, plugin or tool is, or is not, in a kept prompt, or who wrote a sentence of it, as \"grapnel explain\" does.", g.explain),
@@ -194,15 +195,10 @@ func (g *Gateway) blameManifests(ctx context.Context, c call[blameParams]) (api.
 	return api.BlameOf(g.opts.Log.Entries(ctx, filter), filter.Limit, func() {})
 }
 
-// addUsage fills in what the provider reported, and what follows from it.
-func (g *Gateway) addUsage(ctx context.Context, m *manifest.Manifest) error {
+// judge fills in what the provider reported, and what follows from it.
+func (g *Gateway) judge(ctx context.Context, m *manifest.Manifest) (*manifest.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	reports, err := g.opts.Log.Usage(ctx, m.ManifestID)
-	if err != nil || len(reports) == 0 {
-		return err
-	}
-	m.Cache.Actual = &reports[len(reports)-1].CacheReadTokens
 	return g.opts.Log.Judge(ctx, m)
 }
 
@@ -256,7 +252,13 @@ func (g *Gateway) diffManifests(ctx context.Context, c call[diffParams]) (manife
 	if err != nil {
 		return manifest.Difference{}, err
 	}
-	return manifest.Diff(both[0], both[1]), nil
+	var usages [2]*manifest.Usage
+	for i, m := range both {
+		if usages[i], err = g.judge(ctx, m); err != nil {
+			return manifest.Difference{}, err
+		}
+	}
+	return manifest.Diff(both[0], both[1], usages[0], usages[1]), nil
 }
 
 // verifyManifests reads up to the whole log, while the caller waits. A log that is certainly

@@ -25,6 +25,24 @@ type BlamedTurn struct {
 	Actual *int `json:"actual"`
 }
 
+// Broke reports whether the prompt broke the cache of the one before it and need not have: a compaction is expected to.
+// All that counts breaks counts these.
+func (t *BlamedTurn) Broke() bool { return t.Cause != "" && !t.Expected }
+
+// blame compares a prompt that was sent with the one before it, if there is one.
+func blame(before, e *Entry) BlamedTurn {
+	o := &e.Outline
+	row := BlamedTurn{WorkspaceID: o.WorkspaceID, ThreadID: o.ThreadID, Seq: o.Seq, TurnID: o.TurnID, ManifestID: o.ManifestID}
+	if e.Usage != nil {
+		row.Actual = &e.Usage.CacheReadTokens
+	}
+	if before != nil {
+		row.Expected = o.afterReset(&before.Outline)
+		row.Break = Compare(&before.Outline, o, before.Usage, e.Usage)
+	}
+	return row
+}
+
 // Blame compares each prompt with the one before it in the same workspace and thread. The entries are in the order in
 // which records were appended, and may be of several threads. It yields one row per prompt that was sent, in that
 // order, and holds one entry per thread. The first error ends it.
@@ -36,19 +54,11 @@ func Blame(entries iter.Seq2[Entry, error]) iter.Seq2[BlamedTurn, error] {
 				yield(BlamedTurn{}, err)
 				return
 			}
-			o := &e.Outline
-			if !o.Sent {
+			if !e.Outline.Sent {
 				continue
 			}
-			row := BlamedTurn{WorkspaceID: o.WorkspaceID, ThreadID: o.ThreadID, Seq: o.Seq, TurnID: o.TurnID, ManifestID: o.ManifestID}
-			if e.Usage != nil {
-				row.Actual = &e.Usage.CacheReadTokens
-			}
-			thread := [2]string{o.WorkspaceID, o.ThreadID}
-			if before := last[thread]; before != nil {
-				row.Expected = o.afterReset(&before.Outline)
-				row.Break = Compare(&before.Outline, o, before.Usage, e.Usage)
-			}
+			thread := [2]string{e.Outline.WorkspaceID, e.Outline.ThreadID}
+			row := blame(last[thread], &e)
 			last[thread] = &e
 			if !yield(row, nil) {
 				return

@@ -25,7 +25,7 @@ const (
 	CauseMoved    Cause = "section_moved"    // field says whether stability or placement moved a section over a boundary
 	CauseKey      Cause = "key"              // another fingerprint key: the plan's key is another, no text need be
 	CausePoint    Cause = "breakpoint"       // no breakpoint where the previous prompt had one, or none at all there
-	CauseMinimum  Cause = "minimum"          // a prompt that is shorter than what the model caches
+	CauseMinimum  Cause = "minimum"          // of older records only: a prompt that is shorter than what the model caches breaks nothing
 	CauseEpoch    Cause = "epoch"            // a compaction, clear or reload replaced the conversation
 	CauseEdited   Cause = "history_edited"   // earlier messages are not what they were
 	CauseCut      Cause = "history_cut"      // earlier messages were left out or summarized
@@ -120,7 +120,10 @@ func (c *comparison) sameText(a, b *OutlineSection) bool {
 func (c *comparison) find() Break {
 	b, a := c.before, c.after
 	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
+	served := c.is != nil && c.is.CacheReadTokens > 0
 	switch {
+	case !served && c.tooShort():
+		return Break{}
 	case differ(b.Provider, a.Provider):
 		return Break{Cause: CauseProvider, Owner: phases.OwnerHost}
 	case differ(b.Model, a.Model):
@@ -132,18 +135,25 @@ func (c *comparison) find() Break {
 	if tool := c.tools(CauseHost, b.HostTools, a.HostTools); tool.Cause != "" {
 		return tool
 	}
-	served := c.is != nil && c.is.CacheReadTokens > 0
 	switch {
 	case c.rules.LifetimeS > 0 && c.age() > time.Duration(c.rules.LifetimeS)*time.Second && !served:
 		return Break{Cause: CauseExpired}
-	case c.was != nil && c.rules.whole(c.was.InputTokens) == 0 && !served:
-		return Break{Cause: CauseMinimum}
 	case c.same < max(len(b.Sections), len(a.Sections)):
 		return c.section()
 	case !c.sameKey:
 		return Break{Cause: CauseKey, Owner: phases.OwnerHost}
 	}
 	return c.behind(served)
+}
+
+// tooShort reports whether the provider cannot have kept the earlier prompt: as it reported, else by the estimate, which
+// knows nothing of a conversation that may be cached too.
+func (c *comparison) tooShort() bool {
+	if c.was != nil {
+		return c.had.whole(c.was.InputTokens) == 0
+	}
+	n, h := c.before.tokens(len(c.before.Sections)), c.before.History
+	return n > 0 && c.had.whole(n) == 0 && (c.had.Explicit || h == nil || h.Entries <= 1)
 }
 
 // behind looks for what can break the cache although tools and sections are the same.
@@ -155,8 +165,6 @@ func (c *comparison) behind(served bool) Break {
 	switch {
 	case c.rules.Explicit && !served && (whole > 0 && c.rules.whole(whole) > 0 && c.kept() == 0 || unused(c.was) || unused(c.is)):
 		return host(CausePoint)
-	case whole > 0 && c.rules.whole(whole) == 0 && c.was == nil && !served:
-		return Break{Cause: CauseMinimum}
 	case a.afterReset(b):
 		return host(CauseEpoch)
 	}
@@ -330,7 +338,7 @@ func (c *comparison) lost(b *Break) int {
 	switch {
 	case c.is != nil:
 		served = c.is.CacheReadTokens
-	case b.Cause == CauseMinimum || b.Cause == CauseKey || b.Field == "owner":
+	case b.Cause == CauseKey || b.Field == "owner":
 		return 0
 	case c.was == nil && (b.Cause == CauseEdited || b.Cause == CauseCut || b.Cause == CauseEpoch):
 		return 0 // the conversation is not in the record

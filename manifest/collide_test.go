@@ -26,7 +26,7 @@ func TestCollidingTexts(t *testing.T) {
 	if a.Sections[0].Fingerprint != b.Sections[0].Fingerprint {
 		t.Fatal("the texts do not collide")
 	}
-	if d := Diff(a, b); d.Same || !slices.Equal(d.Sections.Changed, []string{"section_0"}) {
+	if d := Diff(a, b, nil, nil); d.Same || !slices.Equal(d.Sections.Changed, []string{"section_0"}) {
 		t.Errorf("the difference is %+v", d.Sections)
 	}
 	was, is := a.Outline(), b.Outline()

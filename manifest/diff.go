@@ -14,7 +14,7 @@ import (
 
 // Difference is the JSON of "grapnel manifest diff". Lists are empty, not nil.
 type Difference struct {
-	// Same is true when all lists are empty.
+	// Same is true when all lists are empty and nothing broke.
 	Same bool `json:"same"`
 	// Sections are the ids of sections, by what became of them.
 	Sections SectionChanges `json:"sections"`
@@ -37,9 +37,11 @@ type Difference struct {
 	Omitted []Change[string] `json:"omitted"`
 	// Files are the persona files, with their status.
 	Files []Change[string] `json:"files"`
+	// History is the conversation behind the prompts if it did more than grow, named history_edited or history_cut.
+	History []Change[History] `json:"history"`
 	// Texts are the texts of sections that differ, where both were kept; which the caller adds.
 	Texts []TextChange `json:"texts,omitempty"`
-	// Break is what the later prompt breaks of the earlier one's cache; absent if they are the same.
+	// Break is what the later prompt breaks of the earlier one's cache, apart from their age; absent if that is nothing.
 	Break *Break `json:"break,omitempty"`
 }
 
@@ -122,8 +124,8 @@ type ToolSlot struct {
 }
 
 // Diff compares an earlier record a and a later one b. It ignores what differs between two runs of the same work:
-// times, ids, used budgets, the conversation.
-func Diff(a, b *Manifest) Difference {
+// times, ids, used budgets, and that the conversation has grown. The usages may be nil.
+func Diff(a, b *Manifest, was, is *Usage) Difference {
 	d := Difference{
 		Sections: diffSections(a.Sections, b.Sections),
 		Budgets:  diffNamed(grants(a), grants(b), func(x, y Grant) bool { return x == y }, func(*Grant) *string { return new("") }),
@@ -134,16 +136,21 @@ func Diff(a, b *Manifest) Difference {
 	d.Head, d.Omitted, d.Files = diffTexts(headOf(a), headOf(b)), diffTexts(omittedOf(a), omittedOf(b)), diffTexts(filesOf(a), filesOf(b))
 	d.Plugins = diffNamed(pluginSlots(a), pluginSlots(b), func(x, y PluginSlot) bool { return x == y }, func(*PluginSlot) *string { return new("") })
 	d.Runs = diffNamed(runSlots(a), runSlots(b), func(x, y RunSlot) bool { return x == y }, func(r *RunSlot) *string { return &r.Plugin })
-	s := &d.Sections
-	d.Same = len(s.Added)+len(s.Removed)+len(s.Moved)+len(s.Changed)+len(s.Reowned)+len(d.Budgets)+len(d.Policies)+len(d.Tools)+
-		len(d.HostTools)+len(d.Head)+len(d.Plugins)+len(d.Runs)+len(d.Omitted)+len(d.Files) == 0
-	if !d.Same && a.Sent() && b.Sent() {
-		before, after := a.Outline(), b.Outline()
-		after.CreatedAt = before.CreatedAt // records of any age are compared
-		if found := Compare(&before, &after, nil, nil); found.Cause != "" {
+	before, after := a.Outline(), b.Outline()
+	after.CreatedAt = before.CreatedAt // records of any age are compared
+	c := newComparison(&before, &after, was, is)
+	d.History = []Change[History]{}
+	if cause := c.history(); cause != "" {
+		d.History = append(d.History, Change[History]{What: ChangeChanged, Name: string(cause), From: a.History, To: b.History})
+	}
+	if a.Sent() && b.Sent() && (a.ManifestID == "" || a.ManifestID != b.ManifestID) {
+		if found := Compare(&before, &after, was, is); found.Cause != "" {
 			d.Break = &found
 		}
 	}
+	s := &d.Sections
+	d.Same = len(s.Added)+len(s.Removed)+len(s.Moved)+len(s.Changed)+len(s.Reowned)+len(d.Budgets)+len(d.Policies)+len(d.Tools)+
+		len(d.HostTools)+len(d.Head)+len(d.Plugins)+len(d.Runs)+len(d.Omitted)+len(d.Files)+len(d.History) == 0 && d.Break == nil
 	return d
 }
 

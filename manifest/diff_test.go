@@ -43,7 +43,7 @@ func TestDiffSections(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			d := Diff(&Manifest{Sections: sectionsOf(tt.a)}, &Manifest{Sections: sectionsOf(tt.b)})
+			d := Diff(&Manifest{Sections: sectionsOf(tt.a)}, &Manifest{Sections: sectionsOf(tt.b)}, nil, nil)
 			want := SectionChanges{
 				Added: words(tt.added), Removed: words(tt.removed), Moved: words(tt.moved), Changed: words(tt.changed), Reowned: words(tt.reowned),
 			}
@@ -67,7 +67,7 @@ func TestDiffCounts(t *testing.T) {
 	}{
 		{"nothing", func(*Manifest) {}, `{}`},
 		{"times, ids, used budgets", func(m *Manifest) {
-			m.ManifestID, m.TurnID, m.Seq, m.Epoch = "x", "y", 7, 3
+			m.ManifestID, m.TurnID, m.Seq = "x", "y", 7
 			m.CreatedAt = m.CreatedAt.Add(1)
 			m.Budgets.Turn.UsedMS, m.Budgets.Phases[0].UsedMS, m.Budgets.Phases[0].UsedChars = 99, 99, 99
 			m.Sections[0].SourceRefs[0].ID = "elsewhere"
@@ -116,6 +116,11 @@ func TestDiffCounts(t *testing.T) {
 		{"omitted for another reason", func(m *Manifest) { m.Omitted[0].Reason = "budget" }, `{"omitted":[{"what":"changed","name":"memory/memory_recall","from":"profile","to":"budget"}]}`},
 		{"a file that is gone", func(m *Manifest) { m.Files[0].Status = "missing" }, `{"files":[{"what":"changed","name":"SOUL.md","from":"loaded","to":"missing"}]}`},
 		{"a host's tool", func(m *Manifest) { m.HostTools[0].Hash = "h" }, `{"host_tools":[{"what":"changed","name":"shell","from":"SHELL","to":"h"}]}`},
+		{"a longer conversation", func(m *Manifest) { m.History = &History{Entries: 3, Hash: "h3"} }, `{}`},
+		{"an edited one", func(m *Manifest) { m.History = &History{Entries: 2, Hash: "h3"} }, `{"history":[{"what":"changed","name":"history_edited",` +
+			`"from":{"entries":2,"hash":"h2"},"to":{"entries":2,"hash":"h3"}}]}`},
+		{"a shorter one", func(m *Manifest) { m.History = &History{Entries: 1, Hash: "h1"} }, `{"history":[{"what":"changed","name":"history_cut",` +
+			`"from":{"entries":2,"hash":"h2"},"to":{"entries":1,"hash":"h1"}}]}`},
 		{"truncation", func(m *Manifest) { m.Sections[0].Truncation = nil }, `{"sections":{"changed":["section_0"]}}`},
 		{"placement", func(m *Manifest) { m.Sections[1].Placement = phases.PlacementUserMessage }, `{"sections":{"changed":["section_1"]}}`},
 	}
@@ -124,8 +129,9 @@ func TestDiffCounts(t *testing.T) {
 			t.Parallel()
 
 			a, b := sampleManifest(2, 2, 2), sampleManifest(2, 2, 2)
+			a.History, b.History = &History{Entries: 2, Hash: "h2"}, &History{Entries: 2, Hash: "h2"}
 			tt.change(&b)
-			d := Diff(&a, &b)
+			d := Diff(&a, &b, nil, nil)
 			if diff := cmp.Diff(compact(t, d), strings.NewReplacer("HASH", Hash("tool", nil), "SHELL", Hash("shell", nil)).Replace(tt.want)); diff != "" || d.Same != (tt.want == "{}") {
 				t.Errorf("same: %v (-got +want):\n%s", d.Same, diff)
 			}
@@ -150,7 +156,7 @@ func compact(t *testing.T, d Difference) string {
 		s = s[:at] + "}"
 	}
 	for _, empty := range []string{
-		`"host_tools":[]`, `"head":[]`, `"plugins":[]`, `"runs":[]`, `"omitted":[]`, `"files":[]`, `"same":false`, `"same":true`, `"added":[]`, `"removed":[]`, `"moved":[]`, `"changed":[]`, `"reowned":[]`, `"budgets":[]`, `"policies":[]`, `"tools":[]`,
+		`"host_tools":[]`, `"history":[]`, `"head":[]`, `"plugins":[]`, `"runs":[]`, `"omitted":[]`, `"files":[]`, `"same":false`, `"same":true`, `"added":[]`, `"removed":[]`, `"moved":[]`, `"changed":[]`, `"reowned":[]`, `"budgets":[]`, `"policies":[]`, `"tools":[]`,
 	} {
 		s = strings.ReplaceAll(s, empty+",", "")
 		s = strings.ReplaceAll(s, ","+empty, "")
@@ -205,7 +211,7 @@ func TestDiffOfHiddenTool(t *testing.T) {
 	hidden, open := sampleManifest(1, 0, 0), sampleManifest(1, 0, 0)
 	hidden.Tools = []Tool{{Name: "t", Owner: "p", Hash: "h", HiddenDomain: "mail"}}
 	open.Tools = []Tool{{Name: "t", Owner: "p", Hash: "h"}}
-	d := Diff(&hidden, &open)
+	d := Diff(&hidden, &open, nil, nil)
 	if len(d.Tools) != 1 || d.Tools[0].What != ChangeChanged || d.Same {
 		t.Errorf("difference of tools: %+v", d.Tools)
 	}

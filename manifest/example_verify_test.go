@@ -49,10 +49,10 @@ func ExampleVerifier() {
 
 func ExampleDiff() {
 	a, b := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
-	fmt.Println(manifest.Diff(&a, &b).Same)
+	fmt.Println(manifest.Diff(&a, &b, nil, nil).Same)
 	b.Sections[0].Owner = phases.OwnerHost
 	b.Budgets.Turn.GrantedMS = 500
-	d := manifest.Diff(&a, &b)
+	d := manifest.Diff(&a, &b, nil, nil)
 	fmt.Println(d.Same, d.Sections.Reowned, d.Budgets[0].Name, d.Budgets[0].What, d.Budgets[0].To.GrantedMS)
 	// Output:
 	// true

@@ -3,7 +3,9 @@ package manifest
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -24,7 +26,7 @@ type Stats struct {
 	Days     []DayStats     `json:"days"`
 }
 
-// OwnerStats are those of a plugin, "host" or "builtin".
+// OwnerStats are those of a plugin, "host" or "builtin"; of nobody, with an empty owner, for a cache that the provider let go.
 type OwnerStats struct {
 	Owner string `json:"owner"`
 	// Tokens and Chars are what it wrote in all prompts; tokens of a section with several writers are shared out by length.
@@ -37,7 +39,8 @@ type OwnerStats struct {
 	// Cuts counts contributions that were cut, Omitted what was left out.
 	Cuts    int `json:"cuts"`
 	Omitted int `json:"omitted"`
-	// Breaks counts the prompts in which it broke the provider's cache, TokensLost what had to be read again for that.
+	// Breaks counts the prompts in which it broke the provider's cache ([BlamedTurn.Broke]), TokensLost what had to be read
+	// again for that.
 	Breaks     int `json:"breaks"`
 	TokensLost int `json:"tokens_lost"`
 }
@@ -72,33 +75,88 @@ type DayStats struct {
 	Breaks          int `json:"breaks"`
 }
 
-// Counter makes [Stats] of records, one after the other, in the order of appending. Its memory grows with owners, sections, days and
-// threads, not with records.
-type Counter struct {
-	stats    Stats
-	owners   map[string]*OwnerStats
-	sections map[string]*SectionStats
-	days     map[string]*DayStats
-	// ledgers has how many runs of a thread's last turn are counted: records of later rounds repeat those of earlier ones.
-	ledgers map[[2]string]ledger
+// Sums are what the records of one workspace and day add up to, so that they can be kept and corrected.
+type Sums struct {
+	Records  int                      `json:"records"`
+	Blocked  int                      `json:"blocked"`
+	Day      DayStats                 `json:"day"`
+	Owners   map[string]*OwnerStats   `json:"owners"`
+	Sections map[string]*SectionStats `json:"sections"`
 }
 
-type ledger struct {
-	turn    string
-	counted int
+// Add adds others so many times; -1 takes them away.
+func (s *Sums) Add(o *Sums, times int) {
+	s.Records, s.Blocked = s.Records+times*o.Records, s.Blocked+times*o.Blocked
+	addNumbers(&s.Day, &o.Day, times)
+	addRows(s.Owners, o.Owners, times, func(r *OwnerStats) OwnerStats { return OwnerStats{Owner: r.Owner} })
+	addRows(s.Sections, o.Sections, times, func(r *SectionStats) SectionStats { return SectionStats{SectionID: r.SectionID} })
+}
+
+func addRows[T any](to, from map[string]*T, times int, empty func(*T) T) {
+	for name, row := range from {
+		addNumbers(at(to, name, empty(row)), row, times)
+	}
+}
+
+// addNumbers adds the fields that are numbers.
+func addNumbers[T any](to, from *T, times int) {
+	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for i := range a.NumField() {
+		if a.Field(i).CanInt() {
+			a.Field(i).SetInt(a.Field(i).Int() + int64(times)*b.Field(i).Int())
+		}
+	}
+}
+
+// SumsOf names the workspace and the day (UTC) of some sums.
+type SumsOf struct{ Workspace, Day string }
+
+// Counter makes [Sums] of records, those of a thread in the order of appending. Its memory grows with workspaces, days,
+// owners, sections and threads, not with records.
+type Counter struct {
+	// Sums are what was added so far.
+	Sums    map[SumsOf]*Sums
+	threads map[[2]string]*lastPrompt
+}
+
+// lastPrompt is the last prompt of a thread that was sent.
+type lastPrompt struct {
+	turn  string
+	runs  int
+	entry *Entry
 }
 
 // NewCounter returns a counter without records.
 func NewCounter() *Counter {
-	return &Counter{
-		owners: map[string]*OwnerStats{}, sections: map[string]*SectionStats{}, days: map[string]*DayStats{}, ledgers: map[[2]string]ledger{},
+	return &Counter{Sums: map[SumsOf]*Sums{}, threads: map[[2]string]*lastPrompt{}}
+}
+
+// Merge adds others' sums so many times.
+func (c *Counter) Merge(others map[SumsOf]*Sums, times int) {
+	for of, sums := range others {
+		c.at(of).Add(sums, times)
 	}
 }
 
-// Stats returns what was added so far.
+func (c *Counter) at(of SumsOf) *Sums {
+	return at(c.Sums, of, Sums{Day: DayStats{Day: of.Day}, Owners: map[string]*OwnerStats{}, Sections: map[string]*SectionStats{}})
+}
+
+func (c *Counter) day(workspace string, at time.Time) *Sums {
+	return c.at(SumsOf{workspace, at.UTC().Format(time.DateOnly)})
+}
+
+// Stats returns what the sums add up to, without First and Last.
 func (c *Counter) Stats() Stats {
-	s := c.stats
-	s.Owners, s.Sections, s.Days = values(c.owners), values(c.sections), values(c.days)
+	all, days := Sums{Owners: map[string]*OwnerStats{}, Sections: map[string]*SectionStats{}}, map[string]*DayStats{}
+	for of, sums := range c.Sums {
+		all.Add(sums, 1)
+		addNumbers(at(days, of.Day, DayStats{Day: of.Day}), &sums.Day, 1)
+	}
+	s := Stats{Records: all.Records, Prompts: all.Day.Prompts, Blocked: all.Blocked}
+	s.Owners = values(all.Owners, func(o *OwnerStats) bool { return *o != OwnerStats{Owner: o.Owner} })
+	s.Sections = values(all.Sections, func(s *SectionStats) bool { return *s != SectionStats{SectionID: s.SectionID} })
+	s.Days = values(days, func(*DayStats) bool { return true })
 	slices.SortFunc(s.Owners, func(a, b OwnerStats) int {
 		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Owner, b.Owner))
 	})
@@ -109,74 +167,97 @@ func (c *Counter) Stats() Stats {
 	return s
 }
 
-func values[T any](m map[string]*T) []T {
+func values[T any](m map[string]*T, want func(*T) bool) []T {
 	list := make([]T, 0, len(m))
 	for v := range maps.Values(m) {
-		list = append(list, *v)
+		if want(v) {
+			list = append(list, *v)
+		}
 	}
 	return list
 }
 
-// at returns the row of a name, new if there is none.
-func at[T any](m map[string]*T, name string, fresh T) *T {
-	row, known := m[name]
+// at returns the row of a key, new if there is none.
+func at[K comparable, T any](m map[K]*T, key K, fresh T) *T {
+	row, known := m[key]
 	if !known {
 		row = &fresh
-		m[name] = row
+		m[key] = row
 	}
 	return row
 }
 
-func (c *Counter) owner(name string) *OwnerStats { return at(c.owners, name, OwnerStats{Owner: name}) }
+func (s *Sums) owner(name string) *OwnerStats { return at(s.Owners, name, OwnerStats{Owner: name}) }
 
-func (c *Counter) section(id string) *SectionStats {
-	return at(c.sections, id, SectionStats{SectionID: id})
+func (s *Sums) section(id string) *SectionStats {
+	return at(s.Sections, id, SectionStats{SectionID: id})
 }
 
-// Add adds a record, and what the provider reported for it, if anything. What the record says broke the cache counts.
-func (c *Counter) Add(m *Manifest, u *Usage) {
-	c.stats.Records++
-	if c.stats.First.IsZero() || m.CreatedAt.Before(c.stats.First) {
-		c.stats.First = m.CreatedAt
+// Follow makes a prompt that was sent the last one of its thread and counts nothing. The record is needed only if what
+// follows is of the same turn.
+func (c *Counter) Follow(e *Entry, m *Manifest) {
+	last := &lastPrompt{entry: e}
+	if m != nil {
+		last.turn, last.runs = m.TurnID, len(m.Runs)
 	}
-	if m.CreatedAt.After(c.stats.Last) {
-		c.stats.Last = m.CreatedAt
+	c.threads[[2]string{e.Outline.WorkspaceID, e.Outline.ThreadID}] = last
+}
+
+// AddRecord adds what a record says by itself.
+func (c *Counter) AddRecord(m *Manifest) {
+	s := c.day(m.WorkspaceID, m.CreatedAt)
+	s.Records++
+	last := at(c.threads, [2]string{m.WorkspaceID, m.ThreadID}, lastPrompt{})
+	runs := m.Runs
+	if m.Kind == KindPrompt && m.TurnID != "" && last.turn == m.TurnID { // the ledger of a later round repeats that of the one before
+		runs = runs[min(last.runs, len(runs)):]
 	}
-	name := m.CreatedAt.UTC().Format(time.DateOnly)
-	day := at(c.days, name, DayStats{Day: name})
-	c.addRuns(m, day)
-	switch o := m.Outline(); {
-	case o.Sent:
-		c.stats.Prompts++
-		day.Prompts++
-		c.addPrompt(m, day)
+	s.addRuns(runs)
+	switch {
+	case m.Sent():
+		last.turn, last.runs = m.TurnID, len(m.Runs)
+		s.addPrompt(m)
 	case m.Kind == KindPrompt:
-		c.stats.Blocked++
-	}
-	if u != nil {
-		day.Reported++
-		day.InputTokens += u.InputTokens
-		day.CacheReadTokens += u.CacheReadTokens
-		day.OutputTokens += u.OutputTokens
+		s.Blocked++
 	}
 }
 
-// addRuns counts the runs that no record before had.
-func (c *Counter) addRuns(m *Manifest, day *DayStats) {
-	runs, thread := m.Runs, [2]string{m.WorkspaceID, m.ThreadID}
-	if m.Kind == KindPrompt {
-		if before := c.ledgers[thread]; m.TurnID != "" && before.turn == m.TurnID {
-			runs = runs[min(before.counted, len(runs)):]
-		}
-		c.ledgers[thread] = ledger{m.TurnID, len(m.Runs)}
+// AddEntry adds what the provider reported for a record, and what its prompt broke of the cache as [Blame] says it.
+func (c *Counter) AddEntry(e *Entry) {
+	o := &e.Outline
+	s := c.day(o.WorkspaceID, o.CreatedAt)
+	if u := e.Usage; u != nil {
+		s.Day.Reported++
+		s.Day.InputTokens += u.InputTokens
+		s.Day.CacheReadTokens += u.CacheReadTokens
+		s.Day.OutputTokens += u.OutputTokens
 	}
+	if !o.Sent {
+		return
+	}
+	last := at(c.threads, [2]string{o.WorkspaceID, o.ThreadID}, lastPrompt{})
+	b := blame(last.entry, e)
+	last.entry = e
+	if !b.Broke() {
+		return
+	}
+	s.Day.Breaks++
+	if b.BrokeAt != "" {
+		s.section(b.BrokeAt).Breaks++
+	}
+	owner := s.owner(b.Owner)
+	owner.Breaks++
+	owner.TokensLost += b.TokensLost
+}
+
+func (s *Sums) addRuns(runs []phases.Run) {
 	for i := range runs {
 		r := &runs[i]
-		o := c.owner(cmp.Or(r.Plugin, phases.OwnerHost)) // a tool that no plugin has
+		o := s.owner(cmp.Or(r.Plugin, phases.OwnerHost)) // a tool that no plugin has
 		switch r.State {
 		case phases.StateFailed, phases.StateTimedOut, phases.StateUnavailable:
 			o.Failed++
-			day.Failed++
+			s.Day.Failed++
 		case phases.StateFiltered, phases.StateDisabled:
 			continue
 		case phases.StateDenied:
@@ -184,57 +265,48 @@ func (c *Counter) addRuns(m *Manifest, day *DayStats) {
 		}
 		o.Runs++
 		o.Cuts += len(r.Cut)
-		day.Cuts += len(r.Cut)
+		s.Day.Cuts += len(r.Cut)
 	}
 }
 
-func (c *Counter) addPrompt(m *Manifest, day *DayStats) {
-	day.Tokens += m.Cache.ToolTokens
+func (s *Sums) addPrompt(m *Manifest) {
+	s.Day.Prompts++
+	s.Day.Tokens += m.Cache.ToolTokens
 	if m.Cache.Predicted != nil {
-		day.Predicted += *m.Cache.Predicted
+		s.Day.Predicted += *m.Cache.Predicted
 	}
 	for i := range m.Sections {
-		s := &m.Sections[i]
-		row, tokens := c.section(s.SectionID), 0
-		if s.Tokens != nil {
-			tokens = *s.Tokens
+		section := &m.Sections[i]
+		row, tokens := s.section(section.SectionID), 0
+		if section.Tokens != nil {
+			tokens = *section.Tokens
 		}
 		row.Prompts++
 		row.Tokens += tokens
-		row.Chars += s.Chars
-		day.Tokens += tokens
-		if s.Truncation != nil {
+		row.Chars += section.Chars
+		s.Day.Tokens += tokens
+		if section.Truncation != nil {
 			row.Cuts++
 		}
-		c.share(s, tokens)
+		s.share(section, tokens)
 	}
 	for i := range m.Omitted {
-		c.section(m.Omitted[i].ID).Omitted++
-		c.owner(m.Omitted[i].Owner).Omitted++
-	}
-	b := &m.Cache.Break
-	if b.Cause == "" {
-		return
-	}
-	day.Breaks++
-	if b.BrokeAt != "" {
-		c.section(b.BrokeAt).Breaks++
-	}
-	if b.Owner != "" {
-		o := c.owner(b.Owner)
-		o.Breaks++
-		o.TokensLost += b.TokensLost
+		o := &m.Omitted[i]
+		s.owner(o.Owner).Omitted++
+		if !strings.Contains(o.ID, "#") { // the id of a contribution, which is not a section
+			s.section(o.ID).Omitted++
+		}
 	}
 }
 
 // share divides a section's text and tokens among those who wrote it; the heading goes to its owner.
-func (c *Counter) share(s *Section, tokens int) {
+func (s *Sums) share(section *Section, tokens int) {
 	left := tokens
-	for _, span := range s.ContentMap {
-		o, part := c.owner(span.Owner), tokens*span.Length/max(s.Chars, 1)
+	for _, span := range section.ContentMap {
+		o, part := s.owner(span.Owner), tokens*span.Length/max(section.Chars, 1)
 		o.Chars += span.Length
 		o.Tokens += part
 		left -= part
 	}
-	c.owner(s.Owner).Tokens += left
+	s.owner(section.Owner).Tokens += left
 }

@@ -31,22 +31,26 @@ func TestCounter(t *testing.T) {
 	}
 	first, second := run("house", phases.StateFailed, 0), run("desk", phases.StateSucceeded, 2)
 	c := NewCounter()
-	c.Add(prompt("1", day, first, run("desk", phases.StateFiltered, 0)), nil)
-	c.Add(prompt("1", day.Add(2*time.Hour), first, run("desk", phases.StateFiltered, 0), second), &Usage{Usage: phases.Usage{InputTokens: 50, CacheReadTokens: 20}})
+	add := func(m *Manifest, u *Usage) {
+		c.AddRecord(m)
+		c.AddEntry(&Entry{Outline: m.Outline(), Usage: u})
+	}
+	add(prompt("1", day, first, run("desk", phases.StateFiltered, 0)), nil)
+	add(prompt("1", day.Add(2*time.Hour), first, run("desk", phases.StateFiltered, 0), second), &Usage{Usage: phases.Usage{InputTokens: 50, CacheReadTokens: 20}})
 	events := New()
 	events.Kind, events.CreatedAt, events.Runs = KindEvents, day.Add(2*time.Hour), []phases.Run{run("desk", phases.StateDenied, 0)}
-	c.Add(&events, nil)
+	add(&events, nil)
 	blocked := New()
 	blocked.WorkspaceID, blocked.ThreadID, blocked.TurnID, blocked.CreatedAt, blocked.Runs = "w", "t", "2", day, []phases.Run{first}
-	c.Add(&blocked, nil)
+	add(&blocked, nil)
 	broken := prompt("3", day)
-	broken.Cache.Break = Break{Cause: CauseText, BrokeAt: "rules", Owner: "desk", TokensLost: 70}
-	c.Add(broken, nil)
+	broken.Sections[0].Hash = "other"
+	add(broken, nil)
 
 	want := Stats{
-		Records: 5, Prompts: 3, Blocked: 1, First: day, Last: day.Add(2 * time.Hour),
+		Records: 5, Prompts: 3, Blocked: 1,
 		Owners: []OwnerStats{
-			{Owner: "desk", Tokens: 210, Chars: 84, Runs: 2, Denied: 1, Cuts: 2, Breaks: 1, TokensLost: 70},
+			{Owner: "desk", Tokens: 210, Chars: 84, Runs: 2, Denied: 1, Cuts: 2, Breaks: 1, TokensLost: 50},
 			{Owner: "house", Tokens: 75, Chars: 30, Runs: 2, Failed: 2, Omitted: 3},
 			{Owner: "builtin", Tokens: 15, Chars: 6},
 		},

@@ -277,7 +277,7 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 		{"diff", func() error {
 			x, errX := s.Get(ctx, sampleID(1))
 			y, errY := s.Get(ctx, sampleID(size-1))
-			if errX != nil || errY != nil || !manifest.Diff(x, y).Same {
+			if errX != nil || errY != nil || !manifest.Diff(x, y, nil, nil).Same {
 				return fmt.Errorf("diff: %w, %w", errX, errY)
 			}
 			return nil

@@ -122,16 +122,24 @@ func parseUsage(id string, usage sql.NullString) (*manifest.Usage, error) {
 	return &n, nil
 }
 
-// Judge sets what broke the provider's cache for a manifest's prompt as it is known by now, with what the provider
-// reported for it and the previous prompt of its thread. Without that one it changes nothing.
-func (s *Store) Judge(ctx context.Context, m *manifest.Manifest) error {
-	return s.db.Snapshot(ctx, "reading the previous prompt", func(tx *sql.Tx) error {
-		list, err := sent(ctx, tx, m.WorkspaceID, m.ThreadID, int64(m.Seq)+1, 2) //nolint:gosec // it is a column
-		if err == nil && len(list) == 2 && list[0].Outline.ManifestID == m.ManifestID {
-			m.Cache.Break = manifest.Compare(&list[1].Outline, &list[0].Outline, list[1].Usage, list[0].Usage)
+// Judge sets what came from the provider's cache for a manifest's prompt and what broke it, as is known by now from what
+// the provider reported for it and the previous prompt of its thread. Without that one the break stays as it was
+// recorded. It returns the report for the manifest, nil if there is none.
+func (s *Store) Judge(ctx context.Context, m *manifest.Manifest) (usage *manifest.Usage, err error) {
+	err = s.db.Snapshot(ctx, "reading the previous prompt", func(tx *sql.Tx) error {
+		list, err := sent(ctx, tx, m.WorkspaceID, m.ThreadID, signed(m.Seq)+1, 2)
+		if err != nil || len(list) == 0 || list[0].Outline.ManifestID != m.ManifestID {
+			return err
 		}
-		return err
+		if usage = list[0].Usage; usage != nil {
+			m.Cache.Actual = &usage.CacheReadTokens
+		}
+		if len(list) == 2 {
+			m.Cache.Break = manifest.Compare(&list[1].Outline, &list[0].Outline, list[1].Usage, usage)
+		}
+		return nil
 	})
+	return usage, err
 }
 
 // Last returns the newest manifest of a thread whose prompt was sent, nil if there is none. Unlike in a [Filter], an

@@ -50,7 +50,7 @@ func (s *Store) StopSettling() { s.settler.stop() }
 
 // SettleOnly settles up to 64 records, and merges nothing.
 func (s *Store) SettleOnly(ctx context.Context) error {
-	b := batch{indexing: indexing{marks: map[mark][]int64{}}}
+	b := newBatch()
 	if err := s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) error { return b.read(ctx, tx, &s.phrase, 64) }); err != nil || len(b.records) == 0 {
 		return err
 	}

@@ -22,13 +22,8 @@ type textWords struct {
 	words any
 }
 
-// addRecord adds a record's terms and returns the hashes of its sections. One that cannot be read is left to the
-// verifier.
-func (x *indexing) addRecord(id int64, record []byte) []string {
-	m, err := manifest.Parse(record)
-	if err != nil {
-		return nil
-	}
+// addRecord adds a record's terms and returns the hashes of its sections.
+func (x *indexing) addRecord(id int64, m *manifest.Manifest) []string {
 	for _, t := range m.Terms() {
 		k := markOf(t)
 		x.marks[k] = append(x.marks[k], id)

@@ -123,7 +123,7 @@ func readDiff(ctx context.Context, s *store.Store, id string) error {
 		return err
 	}
 	y, err := s.Latest(ctx, store.Filter{})
-	if err == nil && !manifest.Diff(x, y).Same {
+	if err == nil && !manifest.Diff(x, y, nil, nil).Same {
 		return errors.New("samples differ")
 	}
 	return err

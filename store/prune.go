@@ -111,6 +111,9 @@ func (s *Store) prune(ctx context.Context, r Retention, now time.Time, done *Pru
 	}
 	var threads []thread
 	err := s.db.Snapshot(ctx, "retention", func(tx *sql.Tx) (err error) {
+		if err := mergeKept(ctx, tx, manifest.NewCounter(), "TRUE"); err != nil { // damaged
+			return err
+		}
 		threads, err = threadsOf(ctx, tx, Filter{})
 		return err
 	})
@@ -187,19 +190,36 @@ func (s *Store) pruneFront(ctx context.Context, tx *sql.Tx, r Retention, now tim
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	const remove = "DELETE FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 AND seq < $4 RETURNING id"
-	gone, err := sqldb.List(ctx, tx, remove, []any{t.workspace, t.id, signed(was), signed(chain.First)}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+	if _, err := tx.ExecContext(ctx, lockTree); err != nil {
+		return 0, err
+	}
+	st, err := stretchOf(ctx, tx, t.workspace, t.id, signed(was), signed(chain.First))
 	if err != nil {
 		return 0, err
 	}
-	if err := dropFromBlocks(ctx, tx, ascending(gone)); err != nil {
-		return 0, err
+	add := func(c *manifest.Counter) error {
+		where, args := st.where()
+		return addUp(ctx, tx, c, where, args, func() {})
 	}
-	// After the manifests: later reports wait for them, or see them gone.
-	if err := pruneUsages(ctx, tx, ids); err != nil {
+	err = st.correct(ctx, tx, add, func() error { return removeFront(ctx, tx, t, was, &chain.Chain, ids) })
+	if err != nil {
 		return 0, err
 	}
 	return len(ids), s.signOff(ctx, tx, &chain)
+}
+
+// removeFront removes the manifests in front of the first of a chain, and what belongs to them.
+func removeFront(ctx context.Context, tx *sql.Tx, t thread, was uint64, chain *manifest.Chain, ids []any) error {
+	const remove = "DELETE FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 AND seq < $4 RETURNING id"
+	gone, err := sqldb.List(ctx, tx, remove, []any{t.workspace, t.id, signed(was), signed(chain.First)}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+	if err != nil {
+		return err
+	}
+	if err := dropFromBlocks(ctx, tx, ascending(gone)); err != nil {
+		return err
+	}
+	// After the manifests: later reports wait for them, or see them gone.
+	return pruneUsages(ctx, tx, ids)
 }
 
 // advance moves the front of a chain over the manifests that may go, up to the first one that is held, and up to the

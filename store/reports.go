@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"time"
 
@@ -32,16 +33,43 @@ func (s *Store) Report(ctx context.Context, u manifest.Usage) error {
 		return sqldb.Failf(CodeInvalid, "", "the report's time %s is out of range", u.ReportedAt)
 	}
 	return s.db.Change(ctx, "keeping a report", func(ctx context.Context, tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, putUsage+s.phrase.sharing+usageIsThere, u.ManifestID, u.ReportedAt.UnixNano(), u.Rounds,
-			u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens)
+		if _, err := tx.ExecContext(ctx, lockTree); err != nil {
+			return err
+		}
+		var st stretch
+		const place = "SELECT workspace_id, thread_id, seq FROM manifests WHERE manifest_id = $1"
+		err := tx.QueryRowContext(ctx, place, u.ManifestID).Scan(&st.workspace, &st.thread, &st.from)
+		if errors.Is(err, sql.ErrNoRows) {
+			return noManifestFor(&u)
+		}
+		if err == nil {
+			st, err = stretchOf(ctx, tx, st.workspace, st.thread, st.from, st.from+1)
+		}
 		if err != nil {
 			return err
 		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
-			return err
+		add := func(c *manifest.Counter) error {
+			where, args := st.where()
+			if err := follow(ctx, tx, c, where, args, false); err != nil {
+				return err
+			}
+			return addEntries(ctx, tx, c, where, args)
 		}
-		return sqldb.Failf(CodeNotFound, "retention may have removed it", "there is no manifest %s to report for", u.ManifestID)
+		return st.correct(ctx, tx, add, func() error { return s.putUsage(ctx, tx, &u) })
 	})
+}
+
+func (s *Store) putUsage(ctx context.Context, tx *sql.Tx, u *manifest.Usage) error {
+	n, err := affected(tx.ExecContext(ctx, putUsage+s.phrase.sharing+usageIsThere, u.ManifestID, u.ReportedAt.UnixNano(), u.Rounds,
+		u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens))
+	if err == nil && n == 0 {
+		err = noManifestFor(u)
+	}
+	return err
+}
+
+func noManifestFor(u *manifest.Usage) error {
+	return sqldb.Failf(CodeNotFound, "retention may have removed it", "there is no manifest %s to report for", u.ManifestID)
 }
 
 // Usage returns the reports about a manifest, newest last; never nil.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/manifest"
 )
 
 // settleBatch is how many records are settled in one transaction, at most, and settleEvery how many are appended before
@@ -74,7 +75,7 @@ func (s *Store) mending(ctx context.Context, do func() error) error {
 	}
 	err = s.db.Change(ctx, "making the index again", func(ctx context.Context, tx *sql.Tx) error {
 		for _, statement := range []string{
-			lockTree, "DELETE FROM marks", "DELETE FROM mark_segments", "DELETE FROM mark_blocks", "DELETE FROM mark_chains",
+			lockTree, "DELETE FROM marks", "DELETE FROM mark_segments", "DELETE FROM mark_blocks", "DELETE FROM mark_chains", "DELETE FROM day_sums",
 			"INSERT INTO pending (id) SELECT id FROM manifests WHERE TRUE ON CONFLICT (id) DO NOTHING",
 		} {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -94,7 +95,7 @@ func (s *Store) settleAll(ctx context.Context) error {
 	var took time.Duration
 	for {
 		began := time.Now()
-		b := batch{indexing: indexing{marks: map[mark][]int64{}}}
+		b := newBatch()
 		err := s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) error { return b.read(ctx, tx, &s.phrase, int(most)) })
 		if err != nil {
 			return err
@@ -123,14 +124,26 @@ func (s *Store) settleAll(ctx context.Context) error {
 type batch struct {
 	records  []settling
 	indexing indexing
+	counter  *manifest.Counter // of what records say by themselves
+}
+
+func newBatch() batch {
+	return batch{indexing: indexing{marks: map[mark][]int64{}}, counter: manifest.NewCounter()}
 }
 
 // read prepares what can be done while nobody waits.
 func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) error {
 	var hashes []string
-	err := unsettled(ctx, tx, most, func(r *settling, record []byte) {
+	err := follow(ctx, tx, b.counter, " WHERE id IN (SELECT id FROM pending ORDER BY id LIMIT $1)", []any{most}, true)
+	if err != nil {
+		return err
+	}
+	err = unsettled(ctx, tx, most, func(r *settling, record []byte) {
 		b.records = append(b.records, *r)
-		hashes = append(hashes, b.indexing.addRecord(r.ID, record)...)
+		if m, err := manifest.Parse(record); err == nil { // the verifier reports one that cannot be read
+			hashes = append(hashes, b.indexing.addRecord(r.ID, &m)...)
+			b.counter.AddRecord(&m)
+		}
 	})
 	if err != nil {
 		return err
@@ -139,7 +152,7 @@ func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) erro
 	return b.indexing.addTexts(ctx, tx, p, slices.Compact(hashes))
 }
 
-// lockTree makes others wait who settle, merge what was settled, or remove texts.
+// lockTree makes others wait who settle, merge what was settled, remove texts, or change kept sums.
 const lockTree = "UPDATE tree_state SET leaves = leaves WHERE id = 1"
 
 // errTaken says that somebody else has settled or removed a record of the batch.
@@ -180,7 +193,23 @@ func (s *Store) settleRecords(ctx context.Context, tx *sql.Tx, b *batch) error {
 	if err := addToBlocks(ctx, tx, b.records); err != nil {
 		return err
 	}
+	if err := b.keepSums(ctx, tx, ids); err != nil {
+		return err
+	}
 	return b.indexing.put(ctx, tx, &s.phrase, b.records)
+}
+
+// keepSums adds the batch to the sums. Providers may have reported since it was read, and cannot now.
+func (b *batch) keepSums(ctx context.Context, tx *sql.Tx, ids []any) error {
+	c, where := manifest.NewCounter(), " WHERE id IN ("+places(len(ids))+")"
+	if err := follow(ctx, tx, c, where, ids, false); err != nil {
+		return err
+	}
+	if err := addEntries(ctx, tx, c, where, ids); err != nil {
+		return err
+	}
+	c.Merge(b.counter.Sums, 1)
+	return keepSums(ctx, tx, c)
 }
 
 // withoutLeaf returns the records that have no place in the tree of hashes: all, unless the index is made again.

@@ -49,6 +49,7 @@ func runSuite(t *testing.T, s suite) {
 		{"overview of many", s.testOverviewOfMany},
 		{"threads", s.testThreadList},
 		{"settle", s.testSettle},
+		{"sums", s.testSums},
 		{"times", s.testTimes},
 		{"tree", s.testTree},
 		{"search", s.testSearch},

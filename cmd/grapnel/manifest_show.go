@@ -52,23 +52,11 @@ func (a *app) manifestShowCommand() *cobra.Command {
 }
 
 func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Manifest) error {
-	reports, err := s.Usage(ctx, m.ManifestID)
+	usage, err := s.Judge(ctx, m)
 	if err != nil {
 		return err
 	}
-	var usage *manifest.Usage
-	if n := len(reports); n > 0 {
-		usage = &reports[n-1]
-		m.Cache.Actual = &usage.CacheReadTokens
-		if err := s.Judge(ctx, m); err != nil {
-			return err
-		}
-	}
-	if a.json {
-		return a.printJSON(m)
-	}
-	a.printStored(m, usage)
-	return nil
+	return a.print(m, func() { a.printStored(m, usage) })
 }
 
 // manifestText prints the prompt even if a text was altered.
@@ -205,13 +193,14 @@ func (a *app) manifestDiffCommand() *cobra.Command {
 		},
 		func(c *cobra.Command, args []string) error {
 			var both [2]*manifest.Manifest
+			var usages [2]*manifest.Usage
 			for i, arg := range args {
 				var err error
-				if both[i], err = a.manifestNamed(c.Context(), arg, f.filter()); err != nil {
+				if both[i], usages[i], err = a.manifestNamed(c.Context(), arg, f.filter()); err != nil {
 					return err
 				}
 			}
-			d := manifest.Diff(both[0], both[1])
+			d := manifest.Diff(both[0], both[1], usages[0], usages[1])
 			if api.IsManifestID(args[0]) && api.IsManifestID(args[1]) {
 				if err := a.addTexts(c.Context(), both[0], both[1], &d); err != nil {
 					return err
@@ -229,21 +218,21 @@ func (a *app) manifestDiffCommand() *cobra.Command {
 }
 
 // A missing manifest is an error, not a difference.
-func (a *app) manifestNamed(ctx context.Context, arg string, f store.Filter) (*manifest.Manifest, error) {
+func (a *app) manifestNamed(ctx context.Context, arg string, f store.Filter) (m *manifest.Manifest, usage *manifest.Usage, err error) {
 	if !api.IsManifestID(arg) {
 		r, err := a.readManifest("", arg)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return &r.Manifest, nil
+		return &r.Manifest, nil, nil
 	}
-	var m *manifest.Manifest
-	err := a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
-		var err error
-		m, err = api.Find(ctx, s, arg, f)
+	err = a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+		if m, err = api.Find(ctx, s, arg, f); err == nil {
+			usage, err = s.Judge(ctx, m)
+		}
 		return err
 	})
-	return m, err
+	return m, usage, err
 }
 
 func (a *app) printDiff(from, to *manifest.Manifest, d *manifest.Difference) {
@@ -252,7 +241,7 @@ func (a *app) printDiff(from, to *manifest.Manifest, d *manifest.Difference) {
 	t.add("to", to.ManifestID, clock(to.CreatedAt), "thread "+to.ThreadID, "turn "+to.TurnID)
 	a.printTable(t)
 	if d.Same {
-		a.println("\nthe same sections, budgets, policies, tools, plugins, runs, files, model, configuration and build")
+		a.println("\nthe same sections, budgets, policies, tools, plugins, runs, files, model, configuration and build, and the conversation has at most grown")
 		return
 	}
 	a.printSectionChanges(from, to, &d.Sections)
