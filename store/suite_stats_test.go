@@ -21,6 +21,7 @@ func (x suite) testSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	now := epoch()
 	s := open(t, x.newDSN(t), store.Options{Now: func() time.Time { return now }})
+	s.StopSettling() // SettleOnly does it
 	ids, rounds := []string{}, map[string]int{}
 	for n := range 200 {
 		now = now.Add(time.Duration(r.IntN(int(2 * time.Hour))))
