@@ -11,7 +11,6 @@ import (
 type Overview struct {
 	Index
 
-	Kind RecordKind `json:"kind"`
 	// Tokens are those of the prompt's sections and tools; null without a tokenizer. Chars are those of its sections.
 	Tokens *int `json:"tokens"`
 	Chars  int  `json:"chars"`
@@ -59,7 +58,10 @@ func ReadOverview(x Index, data []byte, u *Usage) (Overview, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return Overview{}, fmt.Errorf("the manifest %s: %w", x.ManifestID, err)
 	}
-	o := Overview{Index: x, Kind: r.Kind, Predicted: r.Cache.Predicted, Blocked: r.Blocked, Omitted: len(r.Omitted)}
+	o := Overview{Index: x, Predicted: r.Cache.Predicted, Blocked: r.Blocked, Omitted: len(r.Omitted)}
+	if o.Kind = r.Kind; len(r.Sections) == 0 {
+		o.FingerprintFull = ""
+	}
 	if u != nil {
 		o.Actual = &u.CacheReadTokens
 	}

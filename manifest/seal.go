@@ -154,6 +154,7 @@ func (m *Manifest) unsigned() Manifest {
 // Its JSON is one row of "grapnel manifest list".
 type Index struct {
 	ManifestID      string         `json:"manifest_id"`
+	Kind            RecordKind     `json:"kind"`
 	Seq             uint64         `json:"seq"`
 	WorkspaceID     string         `json:"workspace_id"`
 	ThreadID        string         `json:"thread_id"`
@@ -165,10 +166,10 @@ type Index struct {
 	Hash            string         `json:"hash"`
 }
 
-// Index returns the record's index.
+// Index returns the record's index. In lists FingerprintFull is empty where there is no prompt.
 func (m *Manifest) Index() Index {
 	return Index{
-		ManifestID: m.ManifestID, Seq: m.Seq, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID,
+		ManifestID: m.ManifestID, Kind: m.Kind, Seq: m.Seq, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID,
 		CreatedAt: m.CreatedAt, Actor: m.Actor, Profile: m.Profile, FingerprintFull: m.FingerprintFull, Hash: m.Hash,
 	}
 }

@@ -96,7 +96,9 @@ func (g *generation) hashLabels(m *manifest.Manifest) {
 
 // outside is the state of a dispatch or call outside of a turn.
 func (g *generation) outside() *turnstate.State {
-	return turnstate.Outside(g.cfg.Budgets.Turn, g.key)
+	s := turnstate.Outside(g.cfg.Budgets.Turn, g.key)
+	s.KeepArguments = g.cfg.Manifest.KeepText
+	return s
 }
 
 func (g *generation) undeclared(name string) string {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -44,7 +45,7 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 		return manifest.Seal(m, nil, nil)
 	}
 	own := m.Clone() // a sink that hangs may use it for ever
-	err := e.append(ctx, &own, r.output.Texts)
+	err := e.append(ctx, &own, slices.Concat(r.output.Texts, r.turn.state.ArgumentTexts()))
 	if err == nil {
 		r.turn.state.Kept()
 		m.Seq, m.Integrity = own.Seq, own.Integrity
@@ -112,7 +113,7 @@ func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Contex
 		m.ManifestID, m.CreatedAt = id, now
 		s.Events(&m, turnstate.AuditedRows(g.rows().rows), g.cfg.Budgets.Turn, ends)
 		g.hashLabels(&m)
-		err = e.append(ctx, &m, nil)
+		err = e.append(ctx, &m, s.ArgumentTexts())
 	}
 	if err == nil {
 		s.Kept()

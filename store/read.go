@@ -99,10 +99,26 @@ func scanIndex(rows *sql.Rows, x *manifest.Index, more ...any) error {
 	return err
 }
 
+const listColumns = indexColumns + ", outline"
+
+// scanListed scans the row of a list: with the record's kind, which is empty if the outline was damaged, and without the
+// fingerprint of an empty prompt.
+func scanListed(rows *sql.Rows, x *manifest.Index) error {
+	var outline sql.RawBytes
+	if err := scanIndex(rows, x, &outline); err != nil {
+		return err
+	}
+	o, err := manifest.ParseOutline(outline)
+	if x.Kind = o.Kind; err == nil && len(o.Sections) == 0 {
+		x.FingerprintFull = ""
+	}
+	return nil
+}
+
 // List returns the index of the newest manifests, newest last; never nil.
 func (s *Store) List(ctx context.Context, f Filter) ([]manifest.Index, error) {
-	query, args := f.newest(indexColumns)
-	list, err := sqldb.ReadList(ctx, s.db, "listing manifests", query, args, func(rows *sql.Rows, x *manifest.Index) error { return scanIndex(rows, x) })
+	query, args := f.newest(listColumns)
+	list, err := sqldb.ReadList(ctx, s.db, "listing manifests", query, args, scanListed)
 	slices.Reverse(list)
 	return list, err
 }

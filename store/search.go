@@ -416,8 +416,8 @@ func (r *search) countChains(ids []int64) error {
 func (r *search) rows(ids []int64) ([]manifest.Index, error) {
 	list := make([]manifest.Index, 0, len(ids))
 	for part := range slices.Chunk(ids, 512) {
-		query := "SELECT " + indexColumns + " FROM manifests WHERE id IN (" + places(len(part)) + ") ORDER BY id"
-		some, err := sqldb.List(r.ctx, r.tx, query, anys(part), func(rows *sql.Rows, x *manifest.Index) error { return scanIndex(rows, x) })
+		query := "SELECT " + listColumns + " FROM manifests WHERE id IN (" + places(len(part)) + ") ORDER BY id"
+		some, err := sqldb.List(r.ctx, r.tx, query, anys(part), scanListed)
 		if err != nil {
 			return nil, err
 		}

@@ -40,19 +40,23 @@ func (a *adding) run(since, until time.Time) error {
 		from = from.Add(day)
 	}
 	if a.filter.Thread != "" || !until.IsZero() && !from.Before(to) {
-		return a.records("TRUE", since, until)
+		condition := inTime
+		if a.filter.Thread != "" {
+			condition = notByTime
+		}
+		return a.records(condition, since, until)
 	}
 	if from.After(since) {
-		if err := a.records("TRUE", since, from); err != nil {
+		if err := a.records(inTime, since, from); err != nil {
 			return err
 		}
 	}
 	if to.Before(until) {
-		if err := a.records("TRUE", to, until); err != nil {
+		if err := a.records(inTime, to, until); err != nil {
 			return err
 		}
 	}
-	if err := a.records("id IN (SELECT id FROM pending)", from, to); err != nil {
+	if err := a.records("id IN (SELECT id FROM pending) AND "+notByTime, from, to); err != nil {
 		return err
 	}
 	first, behind := from.Format(time.DateOnly), to.Format(time.DateOnly)
@@ -83,16 +87,21 @@ func mergeKept(ctx context.Context, tx *sql.Tx, c *manifest.Counter, which strin
 
 // records adds the selected records of a time for which a condition is true.
 func (a *adding) records(condition string, since, until time.Time) error {
-	where, args := a.where(since, until, "workspace_id")
-	return addUp(a.ctx, a.tx, a.counter, where+" AND "+condition, args, a.seen)
+	where, args := a.where(since, until, condition)
+	return addUp(a.ctx, a.tx, a.counter, where, args, a.seen)
 }
 
-func (a *adding) where(since, until time.Time, workspace string) (string, []any) {
+// inTime selects by the index of times, notByTime by another: an index is not used for an expression.
+const (
+	inTime    = "created_at >= $1 AND created_at < $2"
+	notByTime = "created_at + 0 >= $1 AND created_at + 0 < $2"
+)
+
+func (a *adding) where(since, until time.Time, condition string) (string, []any) {
 	q := search{query: &Query{Since: since, Until: until}}
 	from, to := q.bounds()
-	where := " WHERE created_at >= $1 AND created_at < $2"
-	args := []any{from, to}
-	for _, t := range []equal{{workspace, a.filter.Workspace}, {"thread_id", a.filter.Thread}} {
+	where, args := " WHERE "+condition, []any{from, to}
+	for _, t := range []equal{{"workspace_id || ''", a.filter.Workspace}, {"thread_id", a.filter.Thread}} {
 		if t.value != "" {
 			args = append(args, t.value)
 			where += fmt.Sprintf(" AND %s = $%d", t.column, len(args))
@@ -120,7 +129,7 @@ func (a *adding) span(s *manifest.Stats, since, until time.Time) error {
 	if last = last.Add(day); last.Before(until) || until.IsZero() {
 		until = last
 	}
-	where, args := a.where(first, until, "workspace_id || ''") // the times have an index
+	where, args := a.where(first, until, inTime)
 	for order, to := range map[string]*time.Time{"": &s.First, " DESC": &s.Last} {
 		query := "SELECT created_at FROM manifests" + where + " ORDER BY created_at" + order + " LIMIT 1"
 		err := sqldb.Each(a.ctx, a.tx, query, args, func(rows *sql.Rows) error { return rows.Scan(sqldb.Nanos{To: to}) })

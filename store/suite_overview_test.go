@@ -78,8 +78,9 @@ func (x suite) testOverview(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens, predicted := 1050, 40
+	page[0].Kind = manifest.KindPrompt
 	want := manifest.Overview{
-		Index: page[0].Index, Kind: manifest.KindPrompt, Tokens: &tokens, Chars: 4000, Predicted: &predicted, Actual: &reports[0].CacheReadTokens,
+		Index: page[0].Index, Tokens: &tokens, Chars: 4000, Predicted: &predicted, Actual: &reports[0].CacheReadTokens,
 		Blocked: true, Denied: true, FailedRuns: 2, Omitted: 1, CutSections: 1, Diagnostics: 1,
 	}
 	if diff := cmp.Diff(rows[0], want); diff != "" {

@@ -253,35 +253,14 @@ type openedStore struct {
 }
 
 // Reading commands give ReadOnly, so that looking at a log never changes it.
-func (a *app) withStore(ctx context.Context, o store.Options, work func(s *openedStore) error) error {
-	return a.withStoreOr(ctx, o, func(from origin) (storeRef, error) {
-		return storeRef{}, usagef("no store is named: give --store sqlite:PATH, or a configuration with store: (in force: %s)%s", from.name(), serveStoreHint(from))
-	}, work)
-}
-
-// serveStoreHint names the store of a gateway that was started without one, if it is there.
-func serveStoreHint(from origin) string {
-	ref, err := serveStore(from)
-	if err != nil {
-		return ""
-	}
-	if _, err := os.Stat(strings.TrimPrefix(ref.dsn, sqliteScheme)); err != nil {
-		return ""
-	}
-	return "; what grapnel serve and hooks of agents kept: --store " + ref.name
-}
-
-// withStoreOr is withStore with a default for the store.
-func (a *app) withStoreOr(ctx context.Context, o store.Options, missing func(origin) (storeRef, error), work func(s *openedStore) error) (err error) {
+func (a *app) withStore(ctx context.Context, o store.Options, work func(s *openedStore) error) (err error) {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	ref := a.storeNamed(cfg, from)
-	if ref.dsn == "" {
-		if ref, err = missing(from); err != nil {
-			return err
-		}
+	ref, err := a.storeWanted(cfg, from)
+	if err != nil {
+		return err
 	}
 	s, err := openStore(ctx, ref, cfg, o)
 	if err != nil {
@@ -289,6 +268,22 @@ func (a *app) withStoreOr(ctx context.Context, o store.Options, missing func(ori
 	}
 	defer func() { err = firstOf(err, s.Close()) }()
 	return storeError(work(&openedStore{Store: s, ref: ref, fingerprintKey: []byte(cfg.Manifest.FingerprintKey.Value), retention: cfg.Manifest.Retention}))
+}
+
+// storeWanted is the store that is named, else that of serve and of agents' hooks if they have made it.
+func (a *app) storeWanted(cfg *config.Config, from origin) (storeRef, error) {
+	ref := a.storeNamed(cfg, from)
+	if ref.dsn != "" {
+		return ref, nil
+	}
+	ref, err := serveStore()
+	if err != nil {
+		return ref, err
+	}
+	if _, err := os.Stat(strings.TrimPrefix(ref.dsn, sqliteScheme)); errors.Is(err, fs.ErrNotExist) {
+		return ref, usagef("no store is named: give --store sqlite:PATH, or a configuration with store: (in force: %s); that of grapnel serve is not there yet: %s", from.name(), ref.name)
+	}
+	return ref, nil
 }
 
 // storeError gives a store's error its exit code: a bad DSN or an ambiguous id is wrong usage.

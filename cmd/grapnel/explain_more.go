@@ -57,20 +57,25 @@ func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]str
 // sectionText is the kept text of a section as it was rendered. Somebody may have changed it: it has to have the
 // section's hash.
 func (s *openedStore) sectionText(ctx context.Context, m *manifest.Manifest, section *manifest.Section) (string, error) {
-	rendered, err := s.Text(ctx, section.Hash)
+	return s.keptText(ctx, section.Hash, "the section "+clean(section.SectionID), m.ManifestID)
+}
+
+// keptText is the text of something in a manifest.
+func (s *openedStore) keptText(ctx context.Context, hash, what, manifestID string) (string, error) {
+	text, err := s.Text(ctx, hash)
 	if err != nil {
 		return "", err
 	}
 	var key []byte
-	if strings.HasPrefix(section.Hash, "hmac-") {
+	if strings.HasPrefix(hash, "hmac-") {
 		if key = s.fingerprintKey; len(key) == 0 {
-			return "", unable(fmt.Errorf("the texts of the manifest %s could not be checked: its hashes are keyed; give the key as manifest.fingerprint_key in the configuration", m.ManifestID))
+			return "", unable(fmt.Errorf("the texts of the manifest %s could not be checked: its hashes are keyed; give the key as manifest.fingerprint_key in the configuration", manifestID))
 		}
 	}
-	if manifest.Hash(rendered, key) != section.Hash {
-		return "", refused(fmt.Errorf("the text kept for the section %s is not that of the manifest %s; see: grapnel manifest verify", clean(section.SectionID), m.ManifestID))
+	if manifest.Hash(text, key) != hash {
+		return "", refused(fmt.Errorf("the text kept for %s is not that of the manifest %s; see: grapnel manifest verify", what, manifestID))
 	}
-	return rendered, nil
+	return text, nil
 }
 
 // whyNoTexts says why the store does not have the texts of a manifest.

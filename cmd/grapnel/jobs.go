@@ -22,9 +22,8 @@ import (
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
-// withJobs works on the store of serve if none is named.
 func (a *app) withJobs(ctx context.Context, o store.Options, work func(r *jobqueue.Records, name string) error) error {
-	return a.withStoreOr(ctx, o, serveStore, func(s *openedStore) error {
+	return a.withStore(ctx, o, func(s *openedStore) error {
 		return work(jobqueue.Look(s.DB()), s.ref.name)
 	})
 }

@@ -100,8 +100,8 @@ func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, 
 		if len(list) == 0 {
 			a.printf("there are no manifests%s\n", f.about())
 		}
-		printList(a, "", "manifest|created|workspace|thread|>seq|turn|profile|prompt", list, func(x *manifest.Index) cells {
-			return cells{x.ManifestID, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID, x.Profile, x.FingerprintFull}
+		printList(a, "", "manifest|kind|created|workspace|thread|>seq|turn|profile|prompt", list, func(x *manifest.Index) cells {
+			return cells{x.ManifestID, x.Kind, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID, x.Profile, x.FingerprintFull}
 		})
 		if older {
 			a.println("\nolder manifests are not shown; --limit 0 shows all")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -46,6 +48,9 @@ type callList struct {
 type callRow struct {
 	recorded
 	manifest.Call
+
+	Arguments     json.RawMessage `json:"arguments,omitempty"      jsonschema:"the arguments as they went; absent where texts were not kept"`
+	ArgumentsCame json.RawMessage `json:"arguments_came,omitempty" jsonschema:"those that came, where a rewrite changed them"`
 }
 
 // eventFlags select what stands in records.
@@ -131,7 +136,7 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) 
 	rows, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []callRow) {
 		for _, c := range m.Calls {
 			if f.tool == "" || c.Tool == f.tool {
-				rows = append(rows, callRow{placeOf(m), c})
+				rows = append(rows, callRow{recorded: placeOf(m), Call: c})
 			}
 		}
 		return rows
@@ -139,14 +144,35 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) 
 	if err != nil {
 		return err
 	}
+	for i := range rows {
+		if err := s.addArguments(ctx, &rows[i]); err != nil {
+			return err
+		}
+	}
 	return a.print(callList{rows}, func() {
 		if len(rows) == 0 {
 			a.println("there are no such calls")
 		}
-		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|decided by|rewritten by|went|manifest", rows, func(x *callRow) cells {
-			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID)...)
+		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|decided by|rewritten by|went|manifest|?arguments|?as they came", rows, func(x *callRow) cells {
+			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, string(x.Arguments), string(x.ArgumentsCame))...)
 		})
 	})
+}
+
+// addArguments adds the arguments of a call, if they were kept.
+func (s *openedStore) addArguments(ctx context.Context, c *callRow) error {
+	if c.Phase != phases.ToolPreCall && c.Phase != phases.PhaseToolCall { // what is hashed is something else
+		return nil
+	}
+	for i, hash := range slices.Compact([]string{c.Went, c.Came}) {
+		text, err := s.keptText(ctx, hash, "the arguments of a call", c.ManifestID)
+		if err == nil {
+			*[]*json.RawMessage{&c.Arguments, &c.ArgumentsCame}[i] = json.RawMessage(text)
+		} else if !store.HasCode(err, store.CodeNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // callCells are a call without its place in the log.

@@ -142,8 +142,8 @@ func (a *app) printMatches(r *store.SearchResult, q *store.Query, f *findFlags) 
 	if r.Incomplete {
 		a.println("  older texts were not looked at: bound the search by thread or workspace")
 	}
-	printList(a, "the newest"+words.If(r.Threads > 0, ", of "+words.Count(r.Threads, "thread", "threads")), "manifest|created|workspace|thread|>seq|turn", r.Records, func(x *manifest.Index) cells {
-		return cells{x.ManifestID, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID}
+	printList(a, "the newest"+words.If(r.Threads > 0, ", of "+words.Count(r.Threads, "thread", "threads")), "manifest|kind|created|workspace|thread|>seq|turn", r.Records, func(x *manifest.Index) cells {
+		return cells{x.ManifestID, x.Kind, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID}
 	})
 	if older := r.Total - len(r.Records); older > 0 {
 		a.printf("\n%s not shown; --limit 0 shows all\n", words.Count(older, "older manifest is", "older manifests are"))

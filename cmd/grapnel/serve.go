@@ -145,7 +145,7 @@ func (a *app) prepareServe(s *serving) error {
 	}
 	s.cfg, s.from, s.ref, s.persona = cfg, from, a.storeNamed(cfg, from), s.flags.persona
 	if s.ref.dsn == "" {
-		if s.ref, err = serveStore(from); err != nil {
+		if s.ref, err = serveStore(); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (a *app) prepareServe(s *serving) error {
 }
 
 // serveStore is the default store of serve.
-func serveStore(origin) (storeRef, error) {
+func serveStore() (storeRef, error) {
 	dir, err := dataDir()
 	if err != nil {
 		return storeRef{}, usagef("%w; give --store", err)

@@ -100,7 +100,7 @@ func (r *reloader) storeChanged(next *config.Config, from origin) bool {
 	ref := r.app.storeNamed(next, from)
 	var err error
 	if ref.dsn == "" {
-		ref, err = serveStore(from)
+		ref, err = serveStore()
 	}
 	return err != nil || ref.dsn != r.ref.dsn
 }

@@ -58,7 +58,7 @@ const layers = `
 	phases, internal/text < internal/stats;
 	internal/text < internal/words;
 	phases, manifest, compiler, internal/persona, internal/plan, internal/sections, internal/text, internal/words < internal/explain;
-	phases, config, manifest, internal/merge, internal/plan, internal/sections, internal/suggest, internal/text < internal/turnstate;
+	phases, config, manifest, internal/digest, internal/merge, internal/plan, internal/sections, internal/suggest, internal/text < internal/turnstate;
 	phases, manifest, internal/recent < internal/sessions;
 	phases, internal/merge, internal/recent, internal/turnstate < internal/answers;
 

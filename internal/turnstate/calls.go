@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -33,18 +34,48 @@ func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
 		return
 	}
 	c.Tool, c.Came = s.judgedInput(in)
+	texts := s.argumentTexts(in)
 	if c.Went = c.Came; len(c.RewrittenBy) > 0 {
 		_, c.Went = s.judgedInput(out.Rewritten)
+		texts = append(texts, s.argumentTexts(out.Rewritten)...)
 	}
-	s.addCall(c)
+	s.addCall(c, texts)
 }
 
-func (s *State) addCall(c manifest.Call) {
+// maxArgumentBytes bounds the arguments of calls that are kept with one record.
+const maxArgumentBytes = 1 << 20
+
+// argumentTexts are the arguments of a tool call where texts are kept and they fit.
+func (s *State) argumentTexts(in phases.Input) []manifest.Text {
+	call, ok := in.(*phases.ToolPreCallInput)
+	if !ok || !s.KeepArguments {
+		return nil
+	}
+	raw := call.Arguments
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	text, err := digest.JSON(nil, raw)
+	if err != nil || s.argumentBytes+len(text) > maxArgumentBytes {
+		return nil
+	}
+	s.argumentBytes += len(text)
+	return []manifest.Text{{Hash: manifest.Hash(string(text), s.key), Text: string(text)}}
+}
+
+// ArgumentTexts are the arguments of the calls in the record that was made last.
+func (s *State) ArgumentTexts() []manifest.Text {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.arguments[s.recorded.kept.calls:s.recorded.made.calls]...)
+}
+
+func (s *State) addCall(c manifest.Call, texts []manifest.Text) {
 	if c.Tool != "" {
 		c.Tool = text.Head(text.Repair(c.Tool), phases.MaxIDBytes) // a model may have made it up
 		c.Owner = s.ownerOf(c.Tool)
 	}
-	s.calls = append(s.calls, c)
+	s.calls, s.arguments = append(s.calls, c), append(s.arguments, texts)
 	s.ledger.bytes += 256 + len(c.Tool) + len(c.CallID)
 	for i := range c.DecidedBy {
 		s.ledger.bytes += 96 + len(c.DecidedBy[i].Subscription) + len(c.DecidedBy[i].ReasonCode)

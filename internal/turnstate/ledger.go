@@ -120,7 +120,8 @@ func (s *State) AddCall(run phases.Run, call *phases.ToolCall, id string, res *p
 	defer s.mu.Unlock()
 	s.ledger.addRuns(run)
 	arguments := s.argumentsOf(call.Arguments)
-	s.addCall(manifest.Call{Phase: phases.PhaseToolCall, CallID: id, Tool: call.Tool, Came: arguments, Went: arguments})
+	s.addCall(manifest.Call{Phase: phases.PhaseToolCall, CallID: id, Tool: call.Tool, Came: arguments, Went: arguments},
+		s.argumentTexts(&phases.ToolPreCallInput{Arguments: call.Arguments}))
 	if res != nil {
 		s.notes.add(res.Diagnostics)
 	}

@@ -186,6 +186,12 @@ func (s *State) since(m *manifest.Manifest) {
 func (s *State) Kept() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i := s.recorded.kept.calls; i < s.recorded.made.calls; i++ {
+		for _, t := range s.arguments[i] {
+			s.argumentBytes -= len(t.Text)
+		}
+		s.arguments[i] = nil
+	}
 	s.recorded.kept, s.recorded.any = s.recorded.made, true
 }
 

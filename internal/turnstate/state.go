@@ -25,22 +25,26 @@ type State struct {
 	gathers bool
 	// key keys hashes and fingerprints; nil leaves them plain.
 	key []byte
+	// KeepArguments keeps the arguments of tool calls for the records; it is set before anything else.
+	KeepArguments bool
 
 	mu       sync.Mutex
 	budget   budget
 	policies []phases.PolicyEntry
 	contexts []phases.ContextEntry
 	// brought is what each phase brought; a repeated dispatch replaces it.
-	brought   []brought
-	ledger    ledger
-	notes     notes
-	audits    []manifest.Audit
-	calls     []manifest.Call
-	requests  []manifest.Request
-	host      []manifest.HostEvent
-	recorded  recorded
-	reminders []phases.MergedReminder
-	handed    []manifest.Reminder // reminders that did not come with a prompt
+	brought       []brought
+	ledger        ledger
+	notes         notes
+	audits        []manifest.Audit
+	calls         []manifest.Call
+	arguments     [][]manifest.Text // of the calls, as far as they are kept and not on record, and argumentBytes their length
+	argumentBytes int
+	requests      []manifest.Request
+	host          []manifest.HostEvent
+	recorded      recorded
+	reminders     []phases.MergedReminder
+	handed        []manifest.Reminder // reminders that did not come with a prompt
 	// own are the ids of the host's own sections, sorted.
 	own       []string
 	round     int
