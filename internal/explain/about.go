@@ -13,7 +13,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// explainSection includes, for a missing section, the runs of all hooks that could have written it.
+// explainSection includes, for a missing section, the runs of all hooks that could have written it. The record alone does
+// not say which plugins may: then these are all hooks of the phase.
 func (r *Record) explainSection(e *Result) {
 	e.Kind = OfSection
 	e.Sections = filtered(r.Sections, func(s *manifest.Section) bool { return s.SectionID == e.ID })
@@ -33,7 +34,8 @@ func (r *Record) explainSection(e *Result) {
 		if slices.ContainsFunc(e.HookSources, func(h phases.HookSource) bool { return h.SubscriptionID == run.Subscription }) {
 			return true
 		}
-		return !e.In && run.Phase == phases.PrePromptCompile && slices.Contains(owners, run.Plugin)
+		phase := run.Phase == phases.PrePromptCompile || e.ID == sections.DynamicContext && run.Phase == phases.PrePromptContext
+		return !e.In && phase && (slices.Contains(owners, run.Plugin) || r.Claims == nil && forHooks(e.ID))
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool {
 		return d.SectionID == e.ID || d.HookSource != "" && (e.ran(d.HookSource) || d.Code == phases.CodeNotDelivered && slices.Contains(owners, PluginOf(d.HookSource)))
@@ -43,6 +45,12 @@ func (r *Record) explainSection(e *Result) {
 	}
 	r.addPlugins(e, owners)
 	e.Why = r.whySection(e)
+}
+
+// forHooks reports whether hooks write a section.
+func forHooks(id string) bool {
+	row := sections.Lookup(id)
+	return row == nil || row.Hooks || id == sections.DynamicContext
 }
 
 // What was omitted is recorded by owner; so if nothing was kept, everything that its plugin lost is shown.
@@ -60,7 +68,7 @@ func (r *Record) explainSubscription(e *Result) {
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool { return d.HookSource == e.ID })
 	e.In = len(e.HookSources) > 0
 	r.addPlugins(e, []string{PluginOf(e.ID)})
-	e.Why = whySubscription(e)
+	e.Why = r.whySubscription(e)
 }
 
 func (e *Result) ran(id string) bool {
@@ -123,6 +131,9 @@ func whyPlugin(e *Result) string {
 	for i := range e.Sections {
 		chars += charsOf(&e.Sections[i], e.ID)
 	}
+	if len(e.Runs) > 0 {
+		parts = append(parts, "its hooks and tools had "+runsText(e.Runs))
+	}
 	parts = append(parts, fmt.Sprintf("wrote %s characters in %s", text.Thousands(chars), words.Count(len(e.Sections), "section", "sections")))
 	if len(e.Tools) > 0 {
 		parts = append(parts, "answers "+words.Count(len(e.Tools), "tool", "tools"))
@@ -147,7 +158,10 @@ func (r *Record) explainTool(e *Result) {
 	e.Runs = filtered(r.Runs, func(run *phases.Run) bool { return run.Phase == phases.PhaseToolCall && run.Hook == e.ID })
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool { return l.ID == e.ID })
 	owners := []string{}
-	e.Why = "it was called, and nobody offers it"
+	if len(e.Calls) > 0 {
+		e.Why = "it was called, as one of " + ownerText(e.Calls[0].Owner) + words.If(r.Kind == manifest.KindPrompt, ", and the model was not offered it") +
+			words.If(r.Kind != manifest.KindPrompt, "; what the model was offered stands in records of prompts")
+	}
 	if slices.ContainsFunc(r.HostTools, func(t manifest.HostTool) bool { return t.Name == e.ID }) {
 		e.In, e.Why = true, "it is the host's own"
 	}

@@ -46,7 +46,7 @@ func TestAbout(t *testing.T) {
 		{"weather_today", explain.OfSection, false, "weather.forecast, which may write it, gave nothing: it was still working when its time was up, after 151 ms"},
 		{"house.rules", explain.OfSubscription, true, "it ran, and 1 of its contributions was kept"},
 		{"house.guard", explain.OfSubscription, false, "its condition was false for the input as house.shallow had rewritten it, so it did not run"},
-		{"house", explain.OfPlugin, true, "it is ready in the version 1.0.0, wrote 11 characters in 1 section, answers 1 tool"},
+		{"house", explain.OfPlugin, true, "it is ready in the version 1.0.0, its hooks and tools had 2 runs (1 succeeded, 1 filtered), wrote 11 characters in 1 section, answers 1 tool"},
 		{"measure", explain.OfTool, false, "it is answered by the plugin house, and hidden until its domain numbers is asked for"},
 	} {
 		e := turn().About(tt.id)
@@ -56,6 +56,44 @@ func TestAbout(t *testing.T) {
 	}
 	if e := turn().About("nothing"); e != nil {
 		t.Errorf("an unknown id: %+v", e)
+	}
+}
+
+// TestKept: of a kept record nobody knows which hooks may write a section. What ran is not said not to have run.
+func TestKept(t *testing.T) {
+	t.Parallel()
+
+	const runs = "house.rules (it ran, and reported memory_recalled), weather.forecast (it was still working when its time was up, after 151 ms)"
+	for _, tt := range []struct {
+		name, id string
+		change   func(r *explain.Record)
+		why      string
+	}{
+		{"nothing came", "memory_recall", func(*explain.Record) {}, "no hook contributed it; of those that were expected before the prompt: " + runs},
+		{"the host's own is omitted", "memory_recall", func(r *explain.Record) {
+			r.Omitted = []phases.Omitted{{ID: "memory_recall", Owner: phases.OwnerHost, Reason: "host_cannot"}}
+		}, "it was omitted: the host takes texts of hooks and nothing else (host_cannot) (the host); no hook contributed it: " + runs},
+		{"no hook", "memory_recall", func(r *explain.Record) { r.Runs = nil }, "no hook contributed it: there is no run of one that may write it in the record"},
+		{"events", "identity", func(r *explain.Record) { r.Kind, r.Sections = manifest.KindEvents, nil }, "the record is not of a prompt (events)"},
+		{"blocked", "identity", func(r *explain.Record) { r.Blocked, r.Sections = true, nil }, "the turn was blocked before there was a prompt"},
+		{"not sent", "house_rules", func(r *explain.Record) { r.Blocked = true }, "it is section 1 of 1, 11 characters by the plugin house; the turn was blocked, and the prompt was not sent"},
+		{"ran, and was filtered later", "house.rules", func(r *explain.Record) {
+			r.HookSources, r.Runs = nil, append(r.Runs, phases.Run{Plugin: "house", Subscription: "house.rules", State: phases.StateFiltered})
+		}, "2 runs (1 succeeded, 1 filtered); the last: its condition was false for the input as the host gave it, so it did not run"},
+		{"another hook's was omitted", "house.rules", func(r *explain.Record) {
+			r.HookSources, r.Omitted = nil, []phases.Omitted{{ID: "banner", Owner: "house", Reason: "forbidden"}}
+		}, "it ran, and reported memory_recalled, and nothing that it contributed was kept; of its plugin was omitted: banner, since its plugin is not granted it (forbidden)"},
+		{"decided", "house.rules", func(r *explain.Record) { r.HookSources, r.Audits, r.Runs[0].Verdict = nil, nil, phases.VerdictAllow }, "it ran and decided allow and contributed nothing that was kept"},
+		{"a call in a record of events", "shell", func(r *explain.Record) {
+			r.Kind, r.Calls = manifest.KindEvents, []manifest.Call{{Tool: "shell", Owner: phases.OwnerHost}}
+		}, "it was called, as one of the host; what the model was offered stands in records of prompts; 1 call of it"},
+	} {
+		r := turn()
+		r.Claims, r.Audits = nil, []manifest.Audit{{SubscriptionID: "house.rules", EventKind: "memory_recalled"}}
+		tt.change(r)
+		if e := r.About(tt.id); e == nil || e.Why != tt.why {
+			t.Errorf("%s: got %q, want %q", tt.name, e.Why, tt.why)
+		}
 	}
 }
 

@@ -11,22 +11,33 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // whySection says where the section is, or the most certain reason for its absence.
 func (r *Record) whySection(e *Result) string {
 	lost := e.undelivered()
-	if len(e.Sections) > 0 {
+	switch {
+	case len(e.Sections) == 0 && r.Kind != manifest.KindPrompt:
+		return "the record is not of a prompt (" + string(r.Kind) + ")"
+	case len(r.Sections) == 0 && r.Blocked:
+		return "the turn was blocked before there was a prompt"
+	case len(e.Sections) > 0:
 		s := &e.Sections[0]
 		why := fmt.Sprintf("it is section %d of %d, %s characters by %s", s.Position+1, len(r.Sections), text.Thousands(s.Chars), ownerText(s.Owner))
 		if t := s.Truncation; t != nil {
 			why += fmt.Sprintf("; the limit %q cut it from %s to %s", t.Limit, text.Thousands(t.Original), text.Thousands(t.Kept))
 		}
-		return why + lost
+		return why + words.If(r.Blocked, "; the turn was blocked, and the prompt was not sent") + lost
 	}
 	if len(e.Omitted) > 0 {
-		return fmt.Sprintf("it was omitted: %s (%s)", omittedText(e.Omitted[0].Reason, r.Profile), ownerText(e.Omitted[0].Owner))
+		o := &e.Omitted[0]
+		why := fmt.Sprintf("it was omitted: %s (%s)", omittedText(o.Reason, r.Profile), ownerText(o.Owner))
+		if o.Reason == compiler.ReasonHostCannot && len(e.Runs) > 0 {
+			why += "; no hook contributed it: " + r.eachRun(e.Runs)
+		}
+		return why + lost
 	}
 	if f := r.fileOf(e.ID); f != nil {
 		return cmp.Or(map[string]string{
@@ -38,20 +49,27 @@ func (r *Record) whySection(e *Result) string {
 		return strings.TrimPrefix(lost, "; ")
 	}
 	for i := range e.Plugins {
-		if p := &e.Plugins[i]; p.State != phases.PluginReady {
+		ran := slices.ContainsFunc(e.Runs, func(run phases.Run) bool { return run.Plugin == e.Plugins[i].Plugin && run.State.Completed() })
+		if p := &e.Plugins[i]; p.State != phases.PluginReady && !ran && r.Claims != nil {
 			return fmt.Sprintf("the plugin %s, which may write it, is %s: %s", p.Plugin, p.State, Detail(p))
 		}
+	}
+	row := sections.Lookup(e.ID)
+	switch {
+	case !forHooks(e.ID):
+		return row.Absent
+	case len(e.Runs) == 0:
+		return "no hook contributed it: there is no run of one that may write it in the record"
+	case r.Claims == nil:
+		return "no hook contributed it; of those that were expected before the prompt: " + r.eachRun(e.Runs)
 	}
 	// What failed is the reason rather than what ran and had nothing to say, and that rather than what did not run.
 	for _, reason := range []func(phases.RunState) bool{failedRun, phases.RunState.Completed, func(phases.RunState) bool { return true }} {
 		if i := slices.IndexFunc(e.Runs, func(run phases.Run) bool { return reason(run.State) }); i >= 0 {
-			return r.whyNothing(&e.Runs[i], e.ID)
+			return r.whyNothing(&e.Runs[i], row)
 		}
 	}
-	if row := sections.Lookup(e.ID); row != nil && !row.Hooks {
-		return row.Absent
-	}
-	return "no hook contributed it" + words.If(r.Claims != nil, ": no plugin that may write it has a hook that ran")
+	return ""
 }
 
 // undelivered says what did not reach the model.
@@ -65,13 +83,52 @@ func (e *Result) undelivered() (why string) {
 }
 
 // whyNothing says why a run that may write a section did not.
-func (r *Record) whyNothing(run *phases.Run, section string) string {
-	row := sections.Lookup(section)
+func (r *Record) whyNothing(run *phases.Run, row *sections.Row) string {
 	ours := slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == run.Plugin && p.SHA256 == phases.OwnerBuiltin })
-	if run.State.Completed() && ours && row != nil {
-		return run.Subscription + ", which writes it, ran, and " + row.Absent
+	usual := words.If(run.State.Completed() && ours && row != nil && row.Absent != "", ", as when ")
+	if usual != "" {
+		usual += row.Absent
 	}
-	return run.Subscription + ", which may write it, gave nothing: " + stateText(run)
+	return run.Subscription + ", which may write it, gave nothing: " + r.runText(run) + usual
+}
+
+// eachRun says of some hooks what became of them.
+func (r *Record) eachRun(runs []phases.Run) string {
+	const most = 5
+	var list []string
+	for i := range runs[:min(most, len(runs))] {
+		list = append(list, runs[i].Subscription+" ("+r.runText(&runs[i])+")")
+	}
+	return strings.Join(list, ", ") + words.If(len(runs) > most, fmt.Sprintf(" and %d more", len(runs)-most))
+}
+
+// runText says what became of a run, what it decided, and what it reported of itself for the audit trail.
+func (r *Record) runText(run *phases.Run) string {
+	text := stateText(run) + words.If(run.State == phases.StateSucceeded && run.Verdict != "", " and decided "+string(run.Verdict))
+	var events []string
+	for i := range r.Audits {
+		if a := &r.Audits[i]; run.State.Completed() && a.SubscriptionID == run.Subscription && !slices.Contains(events, a.EventKind) {
+			events = append(events, a.EventKind)
+		}
+	}
+	return text + words.If(len(events) > 0, ", and reported "+strings.Join(events, ", "))
+}
+
+// runsText counts runs by what became of them.
+func runsText(runs []phases.Run) string {
+	var states []phases.RunState
+	count := map[phases.RunState]int{}
+	for i := range runs {
+		if s := runs[i].State; count[s] == 0 {
+			states = append(states, s)
+		}
+		count[runs[i].State]++
+	}
+	text := words.Count(len(runs), "run", "runs")
+	for i, s := range states {
+		text += words.If(i == 0, " (") + words.If(i > 0, ", ") + fmt.Sprintf("%d %s", count[s], s)
+	}
+	return text + ")"
 }
 
 func failedRun(s phases.RunState) bool {
@@ -87,7 +144,7 @@ func omittedText(reason string, profile phases.Profile) string {
 		compiler.ReasonBudget:         "its text budget is used up (budget)",
 		compiler.ReasonProfile:        "the profile " + string(profile) + " does not have it (profile)",
 		compiler.ReasonBlank:          "it has no text (blank)",
-		compiler.ReasonHostCannot:     "the host takes only texts of hooks (host_cannot)",
+		compiler.ReasonHostCannot:     "the host takes texts of hooks and nothing else (host_cannot)",
 		compiler.ReasonFiltered:       "its condition is not met (filtered)",
 		"duplicate":                   "the same was delivered before (duplicate)",
 		string(phases.CauseConflict):  "another subscription holds the slot (conflict)",
@@ -95,8 +152,8 @@ func omittedText(reason string, profile phases.Profile) string {
 	}[reason], reason)
 }
 
-// Of several runs the last counts.
-func whySubscription(e *Result) string {
+// Of several runs the last counts, and the others are named.
+func (r *Record) whySubscription(e *Result) string {
 	if len(e.Runs) == 0 {
 		for i := range e.Plugins {
 			p := &e.Plugins[i]
@@ -104,24 +161,26 @@ func whySubscription(e *Result) string {
 		}
 	}
 	run := &e.Runs[len(e.Runs)-1]
-	if n := len(e.HookSources); n > 0 {
-		why := fmt.Sprintf("%s, and %d of its contributions %s kept", stateText(run), n, words.Plural(n, "was", "were"))
-		if run.State.Completed() {
-			return why + e.undelivered()
-		}
-		return why + " as its fallback"
+	why := r.runText(run)
+	if slices.ContainsFunc(e.Runs, func(other phases.Run) bool { return other.State != run.State }) {
+		why = runsText(e.Runs) + "; the last: " + why
 	}
-	switch {
+	own := slices.IndexFunc(e.Omitted, func(l phases.Omitted) bool { return strings.HasPrefix(l.ID, e.ID+"#") })
+	switch n := len(e.HookSources); {
+	case n > 0:
+		return fmt.Sprintf("%s, and %d of its contributions %s kept", why, n, words.Plural(n, "was", "were")) + e.undelivered()
 	case run.Stage == phases.StageTool && run.Code == phases.CodeToolError:
 		return "the tool was called, and reported a failure to the model (" + run.Code + ")"
 	case run.Stage == phases.StageTool:
-		return "the tool was called: " + stateText(run)
+		return "the tool was called: " + why
+	case run.State.Completed() && own >= 0:
+		return why + ", and what it contributed was omitted: " + omittedText(e.Omitted[own].Reason, r.Profile)
 	case run.State.Completed() && len(e.Omitted) > 0:
-		return stateText(run) + ", and what it contributed was omitted: " + omittedText(e.Omitted[0].Reason, "")
+		return why + ", and nothing that it contributed was kept; of its plugin was omitted: " + e.Omitted[0].ID + ", since " + omittedText(e.Omitted[0].Reason, r.Profile)
 	case run.State.Completed():
-		return stateText(run) + " and contributed nothing that was kept"
+		return why + " and contributed nothing that was kept"
 	}
-	return stateText(run)
+	return why
 }
 
 func stateText(run *phases.Run) string {
