@@ -74,6 +74,9 @@ func TestMCP(t *testing.T) {
 			if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "measure" {
 				t.Fatalf("tools %+v, %v", list, err)
 			}
+			if kept, err := log.List(t.Context(), store.Filter{}); err != nil || len(kept) != 0 {
+				t.Errorf("listing tools left the records %+v, %v", kept, err)
+			}
 			res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "measure", Arguments: map[string]any{"a": 1}})
 			if err != nil || res.IsError || said(res) != `th{"a":1}` {
 				t.Fatalf("%+v, %v", res, err)

@@ -42,7 +42,7 @@ type (
 func (g *Gateway) mcpMethods() []rpc.Method {
 	return []rpc.Method{
 		placed(mcpserver.MethodTools,
-			"Lists the tools of plugins for a client that has no turns, such as one of the Model Context Protocol: a turn begins, is judged (turn.pre_policy), has its tools brought, and ends.",
+			"Lists the tools of plugins for a client that has no turns, such as one of the Model Context Protocol: a turn begins, is judged (turn.pre_policy), has its tools brought, and ends. It is recorded only if something was not allowed, was rewritten, failed or was audited.",
 			g.mcpTools),
 		placed(mcpserver.MethodCall,
 			"Makes one call of a plugin's tool, as tool/call does, in a turn of its own, which is judged before and ends with the call.",
@@ -62,7 +62,8 @@ func placed[P, R any](name, doc string, do func(ctx context.Context, c call[P]) 
 
 func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {
 	list := &mcpserver.Tools{Tools: []phases.Tool{}}
-	err := g.alone(ctx, c.Caller, c.params.Place, c.params.Actor, func(_ *loop.Turn, tools []phases.MergedTool) error {
+	err := g.alone(ctx, c.Caller, c.params.Place, c.params.Actor, func(t *loop.Turn, tools []phases.MergedTool) error {
+		t.OnlyLooks() // nobody has the thread, and an agent asks with each start
 		for i := range tools {
 			list.Tools = append(list.Tools, tools[i].Definition)
 		}

@@ -430,6 +430,10 @@ func (t *turn) keepEvents(ctx context.Context, ends bool) error {
 	return t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, ends)
 }
 
+// OnlyLooks says that the host makes nothing of the turn, such as listing tools: unless it has a prompt, it leaves a record
+// only if something in it was not allowed, was rewritten, failed or was audited.
+func (t *Turn) OnlyLooks() { t.state.OnlyLooks() }
+
 // Keep records what has happened in the turn since its last record, for a host that acts on it at once and may be killed
 // before the turn's next prompt or end. It fails with ErrTurnEnded or ErrClosed, or if the record cannot be kept and the
 // operator wants such turns refused.

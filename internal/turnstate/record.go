@@ -195,12 +195,26 @@ func (s *State) Kept() {
 	s.recorded.kept, s.recorded.any = s.recorded.made, true
 }
 
+// OnlyLooks says that the host makes nothing of the turn: it needs a record only if something was not allowed, rewritten,
+// failed or was audited.
+func (s *State) OnlyLooks() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onlyLooks = true
+}
+
 // Unrecorded reports whether there is something that no kept record holds: runs, notes, calls, requests or audits, and
 // the end of a turn that has records.
 func (s *State) Unrecorded(ends bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := s.recorded.kept
+	if s.onlyLooks && kept == (mark{}) {
+		return len(s.audits) > 0 || slices.ContainsFunc(s.calls, func(c manifest.Call) bool { return c.Verdict != phases.VerdictAllow || len(c.RewrittenBy) > 0 }) ||
+			slices.ContainsFunc(s.ledger.runs, func(r phases.Run) bool {
+				return !slices.Contains([]phases.RunState{phases.StateSucceeded, phases.StateCached, phases.StateFiltered, phases.StateDisabled, phases.StateQueued}, r.State)
+			})
+	}
 	kept.budgets = len(s.ledger.budgets)
 	return s.mark() != kept || ends && s.recorded.any
 }

@@ -51,6 +51,7 @@ type State struct {
 	requested map[string]bool // hidden domains
 	offered   bool            // the model was offered request_tools
 	conduct   conduct
+	onlyLooks bool
 	forced    int // how often turn.pre_end made the turn go on
 }
 
