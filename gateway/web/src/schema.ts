@@ -325,6 +325,7 @@ interface First {
   created_at: string;
   fingerprint_full: string;
   hash: string;
+  kind: string;
   manifest_id: string;
   profile: "full" | "minimal" | "none";
   seq: number;
@@ -921,6 +922,14 @@ interface Grants {
   write?: string[];
 }
 
+interface HistoryFrom {
+  cut?: number;
+  entries: number;
+  hash: string;
+  repaired?: number;
+  summarized?: number;
+}
+
 interface LastError {
   at: string;
   code: string;
@@ -1452,6 +1461,12 @@ export interface Methods {
       })[];
       files: File[];
       head: File[];
+      history: ({
+        from: null | HistoryFrom;
+        name: string;
+        to: null | HistoryFrom;
+        what: "added" | "removed" | "changed" | "reowned";
+      })[];
       host_tools: File[];
       omitted: File[];
       plugins: ({
@@ -1855,7 +1870,7 @@ export interface Methods {
     };
     result: null | CallResult;
   };
-  /** Lists the tools of plugins for a client that has no turns, such as one of the Model Context Protocol: a turn begins, is judged (turn.pre_policy), has its tools brought, and ends. Right: dispatch. */
+  /** Lists the tools of plugins for a client that has no turns, such as one of the Model Context Protocol: a turn begins, is judged (turn.pre_policy), has its tools brought, and ends. It is recorded only if something was not allowed, was rewritten, failed or was audited. Right: dispatch. */
   "mcp/tools": {
     params: {
       actor?: string;
@@ -2485,13 +2500,7 @@ export interface Methods {
         /** names of the host's own tools */
         existing_tools?: string[];
         /** what the host sends behind the prompt, for the record */
-        history?: null | {
-          cut?: number;
-          entries: number;
-          hash: string;
-          repaired?: number;
-          summarized?: number;
-        };
+        history?: null | HistoryFrom;
         /** definitions of the host's own tools, for the record; their names are existing tools, too */
         host_tools?: Tool[];
         model?: string;
