@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -20,7 +21,8 @@ func (x suite) testSums(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	now := epoch()
-	s := open(t, x.newDSN(t), store.Options{Now: func() time.Time { return now }})
+	dsn := x.newDSN(t)
+	s := open(t, dsn, store.Options{Now: func() time.Time { return now }})
 	s.StopSettling() // SettleOnly does it
 	ids, rounds := []string{}, map[string]int{}
 	for n := range 200 {
@@ -56,6 +58,14 @@ func (x suite) testSums(t *testing.T) {
 			wantStats(t, s, store.Filter{}, from, from.Add(time.Duration(r.IntN(int(60*time.Hour)))))
 		}
 	}
+	storetest.Exec(t, dsn, "UPDATE day_sums SET sums = ''")
+	if _, err := s.Stats(t.Context(), store.Filter{}, time.Time{}, time.Time{}, func() {}); !store.HasCode(err, store.CodeDamaged) {
+		t.Errorf("damaged sums: %v", err)
+	}
+	if _, err := s.Prune(t.Context(), store.Retention{}, now); err != nil {
+		t.Fatal(err)
+	}
+	wantStats(t, s, store.Filter{}, time.Time{}, time.Time{})
 }
 
 // randomRecord is a prompt, also a blocked one or of a later round, or a record of events.
