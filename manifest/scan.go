@@ -45,8 +45,11 @@ func scanLink(data, key []byte) (link, bool) {
 			seq = string(value)
 			missing--
 		}
-		if string(name) == "actor" {
+		switch string(name) {
+		case "actor":
 			return readText(value, &l.Actor)
+		case "kind":
+			return readText(value, (*string)(&l.Kind))
 		}
 		to := texts[string(name)]
 		if to == nil {

@@ -168,7 +168,7 @@ func (a *app) printCulprits(rows []manifest.BlamedTurn) {
 	var list []culprit
 	for i := range rows {
 		r := &rows[i]
-		if r.Cause == "" || r.Expected {
+		if !r.Broke() {
 			continue
 		}
 		at := slices.IndexFunc(list, func(c culprit) bool { return c.place == r.Place() && c.owner == r.Owner && c.cause == r.Cause })
