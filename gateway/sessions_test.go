@@ -137,7 +137,9 @@ func (l *largeLog) Find(context.Context, string, store.Filter) (store.Found, err
 	return store.Found{ManifestID: "id", Bytes: 4 << 20}, nil
 }
 
-func (l *largeLog) Judge(context.Context, *manifest.Manifest) (*manifest.Usage, error) { return nil, nil } //nolint:nilnil // as of a log without reports
+func (l *largeLog) Judge(context.Context, *manifest.Manifest) (*manifest.Usage, error) {
+	return nil, nil
+} //nolint:nilnil // as of a log without reports
 
 func (l *largeLog) Get(context.Context, string) (*manifest.Manifest, error) {
 	l.entered <- struct{}{}
