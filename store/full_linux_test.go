@@ -15,7 +15,7 @@ import (
 func TestSQLiteFullDisk(t *testing.T) {
 	t.Parallel()
 
-	dir := mountTemp(t, "size=1m")
+	dir := mountTemp(t, "size=2m")
 	s := open(t, "sqlite:"+filepath.Join(dir, "grapnel.db"), store.Options{})
 	n := appendUntilFull(t, s, 0)
 	if n < 10 {
