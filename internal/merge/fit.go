@@ -196,9 +196,17 @@ func (m *merger) demand(list []section) {
 			f := &s.fragments[j]
 			m.claimBudget(f, left)
 			left -= f.take
-			s.demand += f.take
+			s.demand += f.total(s.demand)
 		}
 	}
+}
+
+// total is what the fragment takes out of the total: its text, and the joint to those before it.
+func (f *fragment) total(before int) int {
+	if f.take == 0 || before == 0 {
+		return f.take
+	}
+	return len(joint) + f.take
 }
 
 func (m *merger) share(s *section) {
@@ -206,8 +214,9 @@ func (m *merger) share(s *section) {
 	for i := range s.fragments {
 		f := &s.fragments[i]
 		if f.take > 0 { // else its own bounds omit it, not the total
-			f.bounds.total = left
-			left -= min(f.take, left)
+			all := f.total(s.granted - left)
+			f.bounds.total = left - (all - f.take)
+			left -= min(all, left)
 		}
 		m.fit(f)
 	}
