@@ -67,7 +67,7 @@ var keyRules = map[string]rule{
 	"Budgets.turn":        about("Bounds of one turn."),
 	"Budgets.phases":      about("Bounds of single phases, by the phase's name."),
 	"TurnBudget.time":     atLeast(1, "Wall time of all blocking phases of a turn together. The host's own work, `tool.*`, `turn.pre_end`, compaction and session phases do not count. Default: `10s`."),
-	"TurnBudget.chars":    atLeast(1, "Text of all hook sections of a phase together, in Unicode characters. Default: `64000`."),
+	"TurnBudget.chars":    atLeast(0, "Text of all hook sections of a phase together, in Unicode characters; 0 is the default. Default: `64000`."),
 	"PhaseBudget.time":    atLeast(1, "Wall time of all hooks of one dispatch. Default: by phase."),
 	"PhaseBudget.require": about("Subscriptions that must complete (succeeded, denied or cached), or the phase fails closed with `required_missing`, also if the plugin did not start. Background work (hooks of `turn.post_turn` and `session.end`, observers) never completes in its phase: naming it is an error. Default: none."),
 
@@ -154,8 +154,8 @@ var keyRules = map[string]rule{
 
 	"Retry.attempts":    between(0, maxAttempts, "Calls in all, the first included; only for hooks that declare themselves idempotent. Default: none."),
 	"Retry.backoff":     atLeast(0, "Pause before the second call. Default: none."),
-	"TextBudget.chars":  atLeast(1, "Characters that are kept of its text, including frame and marker. Default: none."),
-	"TextBudget.tokens": atLeast(1, "Tokens that are kept of its text; needs a host that counts them. Default: none."),
+	"TextBudget.chars":  atLeast(0, "Characters that are kept of its text, including frame and marker; 0 is no bound, also if its plugin proposes one. Default: none."),
+	"TextBudget.tokens": atLeast(0, "Tokens that are kept of its text; needs a host that counts them. 0 is no bound. Default: none."),
 	"Cache.ttl":         atLeast(0, "How long the engine may reuse an answer. Default: none."),
 	"Cache.vary":        about("Context and input fields on which the answer depends, such as `dir` or `input.tool`. Default: none."),
 	"Cache.tags":        about("Names under which the plugin may invalidate the answer. Default: none."),

@@ -76,7 +76,7 @@ func (s *Sight) Withhold(d *Dispatch) {
 
 // AnswerBudget bounds the text of an answer. Zero fields are unbounded.
 type AnswerBudget struct {
-	// MaxChars is in Unicode scalar values, the frame included.
+	// MaxChars is in Unicode scalar values, the frame included. 0 does not bound: where nothing is left, it is 1.
 	MaxChars int `json:"max_chars"`
 	// MaxBytes is the largest answer that the wire takes.
 	MaxBytes int `json:"max_bytes"`

@@ -78,22 +78,23 @@ func TestCachedAnswers(t *testing.T) {
 func TestCachedByRoom(t *testing.T) {
 	t.Parallel()
 	var rooms []int
+	long := 0
 	hook := on("text", phases.PrePromptCompile, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 		rooms = append(rooms, c.Budget.MaxChars)
 		return sdk.Reply(&phases.PromptSection{SectionID: "rules", Content: "Be brief."})
 	}, phases.KindPromptSection)
 	hook.Cache = &phases.Cache{}
-	h := newHosted(plugin("house", hook), plugin("other", on("long", phases.RuntimePreContext, reply(
-		&phases.PromptSection{SectionID: "long", Content: strings.Repeat("x", 600)},
-	), phases.KindPromptSection)))
+	h := newHosted(plugin("house", hook), plugin("other", on("long", phases.RuntimePreContext, func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+		return sdk.Reply(&phases.PromptSection{SectionID: "long", Content: strings.Repeat("x", long)})
+	}, phases.KindPromptSection)))
 	h.cfg.Budgets.Turn.Chars = 1000
 	eng := h.start(t)
-	for _, long := range []bool{false, true, true, false} {
+	for _, long = range []int{0, 600, 600, 0, 1000} {
 		turn, err := eng.BeginTurn(t.Context(), host())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if long {
+		if long > 0 {
 			if _, err := turn.RuntimePreContext(t.Context(), &phases.RuntimePreContextInput{}); err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +106,7 @@ func TestCachedByRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(rooms, []int{1000, 400}); diff != "" {
+	if diff := cmp.Diff(rooms, []int{1000, 400, 1}); diff != "" {
 		t.Errorf("rooms that the plugin was asked with (-got +want):\n%s", diff)
 	}
 }

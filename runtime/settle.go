@@ -146,7 +146,7 @@ func (d *dispatch) advance() {
 	}
 }
 
-// textBudget is how many characters of a plugin's text will be kept at most.
+// textBudget is how many characters of a plugin's text will be kept at most; 1 stands for none, since 0 does not bound.
 func (d *dispatch) textBudget(c *call) int {
-	return min(cmp.Or(max(0, c.sub.Budget.Chars), merge.DefaultSectionChars), max(0, d.chars))
+	return min(cmp.Or(max(0, c.sub.Budget.Chars), merge.DefaultSectionChars), max(1, d.chars))
 }
