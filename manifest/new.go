@@ -66,7 +66,7 @@ func (m *Manifest) Diagnose(list []phases.Diagnostic) {
 	for i := range list {
 		d := list[i].For(phases.AudienceAudit)
 		row := Diagnostic{
-			Code: d.Code, Cause: d.Cause, Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: d.Message, HookSource: d.Subscription,
+			Code: cmp.Or(d.Code, string(d.Cause), string(phases.CauseInternal)), Cause: d.Cause, Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: d.Message, HookSource: d.Subscription,
 		}
 		if d.Slot != "" {
 			if named == nil {

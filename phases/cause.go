@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Cause is the stable word, on the wire, in the ledger and in metrics, for why something failed or was refused.
@@ -124,8 +125,16 @@ func Errorf(code Cause, format string, args ...any) *Error {
 	if _, several := err.(interface{ Unwrap() []error }); several {
 		wrapped = err
 	}
-	return &Error{Code: code, Message: err.Error(), Err: wrapped}
+	return &Error{Code: code, Message: without(err.Error(), code), Err: wrapped}
 }
+
+// without is a message that does not name the code: whoever shows the code beside it names it once.
+func without(message string, code Cause) string {
+	return strings.ReplaceAll(message, " ("+string(code)+")", "")
+}
+
+// Words are what an error says beside its code ([CodeOf]).
+func Words(err error) string { return without(err.Error(), CodeOf(err)) }
 
 // Error implements error: where, what and the code, without Detail.
 func (e *Error) Error() string {
@@ -139,7 +148,7 @@ func (e *Error) Error() string {
 	if e.Message == "" {
 		return where + string(e.Code)
 	}
-	return where + e.Message + " (" + string(e.Code) + ")"
+	return where + without(e.Message, e.Code) + " (" + string(e.Code) + ")"
 }
 
 // Unwrap returns the wrapped cause.

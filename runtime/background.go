@@ -131,7 +131,7 @@ func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background
 	e.report(ctx, &c.span, c.run, c.failure)
 	e.reportNotes(j, c.notes)
 	if rq.state.Unrecorded(false) {
-		rq.state.AddRun(c.run)
+		rq.state.AddRuns(*c.run)
 		_ = e.keepEvents(ctx, g, &j.Context, rq.state, false) // it is reported
 	}
 	a.Run, a.Notes = c.run, c.notes

@@ -110,10 +110,14 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Context, in Compil
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
 	select {
 	case t.round <- struct{}{}:
-		defer func() { <-t.round }()
-	case <-ctx.Done():
-		return nil, bounded.TimeUp(ctx)
+	default:
+		select {
+		case t.round <- struct{}{}:
+		case <-ctx.Done():
+			return nil, bounded.TimeUp(ctx)
+		}
 	}
+	defer func() { <-t.round }()
 	if err := t.enterRound(&in); err != nil {
 		return nil, err
 	}

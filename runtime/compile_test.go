@@ -128,9 +128,9 @@ func TestBlocked(t *testing.T) {
 		code   string
 		last   string
 	}{
-		{"deny before", guard(phases.PrePolicy, reply(deny("not today"))), "denied", "p.policy succeeded"},
-		{"ask before", guard(phases.PrePolicy, reply(ask("sure?"))), "ask", "p.policy succeeded"},
-		{"failed closed before", guard(phases.PrePolicy, failing(sdk.Fail("x", "x"))), "plugin_error", "p.policy succeeded"},
+		{"deny before", guard(phases.PrePolicy, reply(deny("not today"))), "denied", "p.check cancelled phase_failed"},
+		{"ask before", guard(phases.PrePolicy, reply(ask("sure?"))), "ask", "p.check cancelled phase_failed"},
+		{"failed closed before", guard(phases.PrePolicy, failing(sdk.Fail("x", "x"))), "plugin_error", "p.check cancelled phase_failed"},
 		{"deny after", guard(phases.PostPromptCompile, reply(deny("not that"))), "denied", "p.guard denied denied"},
 		{"ask after", guard(phases.PostPromptCompile, reply(ask("sure?"))), "ask", "p.guard succeeded"},
 		{"failed closed after", guard(phases.PostPromptCompile, failing(sdk.Fail("x", "x"))), "plugin_error", "p.guard failed plugin_error"},

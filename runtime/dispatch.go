@@ -205,7 +205,9 @@ func (e *Engine) prepare(ctx context.Context, g *generation, rq *request) *dispa
 	for i, sub := range phase.Expected {
 		c := &d.calls[i]
 		c.dispatch, c.sub, c.hook, c.run = d, sub, phase.hooks[i], &d.runs[i]
-		c.settled = c.run.State == phases.StateDisabled
+		if c.settled = c.run.State == phases.StateDisabled; !c.settled && sub.Perhaps() {
+			c.fail(c.hook.in.Unavailable())
+		}
 	}
 	return d
 }

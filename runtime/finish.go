@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// codePhaseFailed: a hook did not run because its phase had failed before.
+// codePhaseFailed: a hook did not run because its phase had failed before, or an earlier phase has stopped the turn.
 const codePhaseFailed = "phase_failed"
 
 func (d *dispatch) settleRest(ctx context.Context) {
@@ -43,7 +44,7 @@ func (d *dispatch) requireCompleted() {
 			return
 		}
 		if run := c.run; !run.State.Completed() && !c.declined {
-			d.failed = phases.Errorf(phases.CauseRequiredMissing, "it is required and did not complete: %s %s", run.State, run.Code)
+			d.failed = phases.Errorf(phases.CauseRequiredMissing, "it is required and did not complete: %s", cmp.Or(run.Code, string(run.State)))
 			d.failed.Phase, d.failed.Subscription = d.phase.Row.Phase, id
 			return
 		}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,8 +75,8 @@ func (g *generation) rows() *pluginRows {
 		row.GrantHash = g.grants[i]
 		if row.State != phases.PluginReady {
 			p.notes = append(p.notes, phases.Diagnostic{
-				Code: row.Code, Severity: phases.SeverityWarning, Plugin: row.Plugin,
-				Message: "the plugin " + row.Plugin + " is " + string(row.State) + ": " + row.Message, Detail: row.Detail,
+				Code: cmp.Or(row.Code, string(phases.CauseUnavailable)), Severity: phases.SeverityWarning, Plugin: row.Plugin,
+				Message: strings.TrimSuffix("the plugin "+row.Plugin+" is "+string(row.State)+": "+row.Message, ": "), Detail: row.Detail,
 			})
 		}
 		if note, ok := pool.SandboxNote(row); ok {

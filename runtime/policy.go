@@ -11,7 +11,7 @@ import (
 
 // applyPolicy applies the failure policy of a failed hook. Shadow hooks never affect the outcome.
 func (d *dispatch) applyPolicy(c *call) {
-	if c.failure == nil {
+	if c.failure == nil || c.sub.Perhaps() {
 		return
 	}
 	word := c.sub.OnFailure.For(c.failure.Code)

@@ -103,7 +103,7 @@ func codedError(err error) *phases.Error {
 func (e *Engine) jobChanged(j jobs.Job, state string, err error) {
 	ev := Event{Kind: EventJob, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, State: state}
 	if err != nil {
-		ev.Code, ev.Message, ev.Detail = string(phases.CodeOf(err)), err.Error(), phases.DetailOf(err)
+		ev.Code, ev.Message, ev.Detail = string(phases.CodeOf(err)), phases.Words(err), phases.DetailOf(err)
 		level := slog.LevelWarn
 		if state == string(jobs.Requeue) {
 			level = slog.LevelDebug // it recurs every few seconds

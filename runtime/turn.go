@@ -350,6 +350,9 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	out, err := t.dispatch(ctx, in)
 	t.reportWhole(ctx, in.Usage, out)
 	t.noteUndone(in, out)
+	if t.state.NeverCompiled(in.Status) {
+		t.state.AddRuns(t.skipped(ctx, &CompileInput{})...)
+	}
 	_ = t.keepEvents(ctx, true)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -342,7 +342,7 @@ func notReady(rows []phases.PluginRow) []phases.PluginRow {
 
 func (a *app) printPlugins(title string, rows []phases.PluginRow) {
 	printList(a, title, "plugin|state|version|sha256|tier|>restarts|code|detail", rows, func(r *phases.PluginRow) cells {
-		return cells{r.Plugin, mark(r.State), r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, strings.TrimSuffix(r.Message, " ("+r.Code+")")}
+		return cells{r.Plugin, mark(r.State), r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, r.Message}
 	})
 }
 

@@ -70,7 +70,7 @@ func (a *app) printOrigins(d *manifest.Difference) {
 			if r == nil {
 				return ""
 			}
-			return string(r.State) + words.If(r.Code != "", " ("+r.Code+")") + words.If(r.Verdict != "", ", "+string(r.Verdict))
+			return string(r.State) + words.If(r.Code != "" && r.Code != string(r.State), " ("+r.Code+")") + words.If(r.Verdict != "", ", "+string(r.Verdict))
 		}
 		return cells{c.Name, mark(c.What), mark(text(c.From)), mark(text(c.To))}
 	})

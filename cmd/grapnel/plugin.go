@@ -263,7 +263,7 @@ func (a *app) pluginRelease(ctx context.Context, f *reachFlags, plugin string) e
 		a.printf("the plugin %s %s", clean(r.Plugin), words.If(r.From != r.State || !r.Up(), "was "+string(r.From)+" and "))
 		a.printf("%s%s", words.If(!r.Up(), "was started again; now it "), "is "+string(r.State))
 		if !r.Up() && r.Code != "" {
-			a.printf(": %s (%s)", strings.TrimSuffix(clean(r.Detail), " ("+r.Code+")"), r.Code)
+			a.printf(": %s (%s)", clean(r.Detail), r.Code)
 		}
 		a.printf("%s\n", words.If(len(r.Breakers) > 0, "; breakers closed: "+strings.Join(r.Breakers, ", ")))
 	})

@@ -225,11 +225,7 @@ const maxDetail = 160 // bounds what is quoted of a message
 
 // Detail is what is wrong with a plugin, with its code.
 func Detail(row *phases.PluginRow) string {
-	message, code := text.Sanitize(row.Message, maxDetail), "("+row.Code+")"
-	if row.Code == "" || strings.HasSuffix(row.Message, code) {
-		return message
-	}
-	return strings.TrimSpace(message + " " + code)
+	return strings.TrimSpace(text.Sanitize(row.Message, maxDetail) + words.If(row.Code != "", " ("+row.Code+")"))
 }
 
 // PluginOf is the plugin of a subscription: what stands before the first dot.

@@ -173,8 +173,8 @@ func (b *builder) refused(p *Plugin) {
 	}
 }
 
-// unknown adds a guard for each plugin that has not described itself, in each phase in which it may decide or rewrite and
-// the operator has not declared one that is on.
+// unknown adds a hook for each plugin that has not described itself, in each phase to which it may contribute and in which
+// the operator has not declared one that is on: what a plugin that is down would have done there has a row.
 func (b *builder) unknown() {
 	type place struct {
 		plugin string
@@ -182,23 +182,27 @@ func (b *builder) unknown() {
 	}
 	declared := map[place]bool{}
 	for _, n := range b.nodes {
-		if n.off == "" && !n.Shadow && n.Stage != phases.RoleObserve {
+		if n.off == "" && !n.Shadow && (n.Stage != phases.RoleObserve || n.row.Queue) {
 			declared[place{n.Plugin, n.Phase}] = true
 		}
 	}
 	for _, p := range b.plugins {
 		for _, row := range b.table.Rows() {
-			if kind := b.judges(p, row); kind != "" && p.Description == nil && p.Refused == nil && !declared[place{p.Name, row.Phase}] {
+			if kind := brings(p, row); kind != "" && p.Description == nil && p.Refused == nil && !declared[place{p.Name, row.Phase}] {
 				b.add(p, p.Name+"."+anyHook+string(row.Phase), anyGuard(p, row, kind), phases.Override{}, true)
 			}
 		}
 	}
 }
 
-// judges returns the kind that lets a plugin change what happens in a phase, decision or rewrite; empty if it has neither.
-func (*builder) judges(p *Plugin, row phases.Row) phases.Kind {
-	for _, kind := range []phases.Kind{phases.KindDecision, phases.KindRewrite} {
-		if row.Accepts(kind) && phases.Allows(p.Grants.Contribute, string(kind)) {
+// brings returns a kind that a plugin may contribute to a phase: a decision or a rewrite, if it may; empty if there is none.
+func brings(p *Plugin, row phases.Row) phases.Kind {
+	kinds := slices.Concat([]phases.Kind{phases.KindDecision, phases.KindRewrite}, row.Kinds)
+	if row.Queue { // its hooks work in the background
+		kinds = phases.AlwaysAccepted()
+	}
+	for _, kind := range kinds {
+		if kind.NeedsGrant() && row.Accepts(kind) && phases.Allows(p.Grants.Contribute, string(kind)) {
 			return kind
 		}
 	}
@@ -206,8 +210,11 @@ func (*builder) judges(p *Plugin, row phases.Row) phases.Kind {
 }
 
 func anyGuard(p *Plugin, row phases.Row, kind phases.Kind) phases.Hook {
-	guard := phases.Hook{Name: anyHook + string(row.Phase), Phase: row.Phase, Kinds: []phases.Kind{kind}, Role: phases.RoleContribute}
-	if guard.OnFailure.Default = phases.FailClosed; p.FailsOpen || row.FailsOpen {
+	guard := phases.Hook{Name: anyHook + string(row.Phase), Phase: row.Phase, Kinds: []phases.Kind{kind}}
+	if !row.Queue {
+		guard.Role = phases.RoleContribute
+	}
+	if guard.OnFailure.Default = phases.FailClosed; p.FailsOpen || row.FailsOpen || !judges(kind) {
 		guard.OnFailure.Default = phases.BestEffort
 	}
 	return guard

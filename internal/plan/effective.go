@@ -32,7 +32,7 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 		n.PluginVersion = p.Description.Version
 	}
 	if undescribed && len(hook.Kinds) == 0 {
-		if hook.Kinds = kindsOf(hook.Fallback); hook.Kinds == nil && b.judges(p, row) == phases.KindDecision && hook.Role != phases.RoleTransform {
+		if hook.Kinds = kindsOf(hook.Fallback); hook.Kinds == nil && brings(p, row) == phases.KindDecision && hook.Role != phases.RoleTransform {
 			hook.Kinds = []phases.Kind{phases.KindDecision} // it may, and fails closed unless the operator says otherwise
 		}
 	}

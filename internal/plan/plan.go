@@ -153,6 +153,14 @@ type Subscription struct {
 	FailClosed bool
 }
 
+// Perhaps says that it stands for hooks which its undescribed plugin may have or not, and that judge nothing: it has a row,
+// and no failure policy.
+func (s *Subscription) Perhaps() bool {
+	return strings.HasPrefix(s.Name, anyHook) && !judges(s.Kinds[0])
+}
+
+func judges(k phases.Kind) bool { return k == phases.KindDecision || k == phases.KindRewrite }
+
 // Problem is one mistake in the combined plan.
 type Problem struct {
 	// Plugin is the plugin in whose configuration it lies; "" for the phases' budgets.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -298,10 +297,7 @@ func (in *Instance) Unavailable() *phases.Error {
 	}
 	message := fmt.Sprintf("the plugin %s is %s", in.Declared.Name, st.State)
 	if st.Code != "" {
-		message += ": " + st.Detail
-		if ending := "(" + st.Code + ")"; !strings.HasSuffix(message, ending) {
-			message += " " + ending
-		}
+		message += ": " + st.Detail + " (" + st.Code + ")"
 	}
 	return &phases.Error{Code: cause, Message: message, Retryable: true}
 }
@@ -315,7 +311,7 @@ func (in *Instance) failureOf(err error) *supervise.Failure {
 }
 
 func failureOf(err error) *supervise.Failure {
-	return &supervise.Failure{Class: classOf(err), Code: string(phases.CodeOf(err)), Detail: err.Error(), Err: err}
+	return &supervise.Failure{Class: classOf(err), Code: string(phases.CodeOf(err)), Detail: phases.Words(err), Err: err}
 }
 
 func classOf(err error) supervise.Class {

@@ -138,6 +138,13 @@ func (s *State) Dispatched(p phases.Phase) bool {
 	return s.conduct.dispatched(p)
 }
 
+// NeverCompiled reports whether a turn that ends so was stopped by its message, before a compilation.
+func (s *State) NeverCompiled(end phases.TurnStatus) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.round == 0 && s.conduct.dispatched(phases.PrePolicy) && (end == phases.TurnBlocked || !s.conduct.passed[phases.PrePolicy])
+}
+
 // Stop keeps the turn from going on after a dispatched phase.
 func (s *State) Stop(p phases.Phase) {
 	s.mu.Lock()

@@ -127,11 +127,11 @@ func (s *State) AddCall(run phases.Run, call *phases.ToolCall, id string, res *p
 	}
 }
 
-// AddRun adds the run of a queued hook.
-func (s *State) AddRun(run *phases.Run) {
+// AddRuns adds runs that no dispatch has added.
+func (s *State) AddRuns(runs ...phases.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ledger.addRuns(*run)
+	s.ledger.addRuns(runs...)
 }
 
 // AddHostCall adds a host call. It returns false for one that was refused like another one

@@ -1,6 +1,7 @@
 package turnstate
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"unicode/utf8"
@@ -100,7 +101,7 @@ func Bounded(list []phases.Diagnostic) []phases.Diagnostic {
 }
 
 func tidy(d phases.Diagnostic) phases.Diagnostic {
-	d.Code, d.Slot = text.Repair(d.Code), text.Repair(d.Slot)
+	d.Code, d.Slot = cmp.Or(text.Repair(d.Code), string(d.Cause), string(phases.CauseInternal)), text.Repair(d.Slot)
 	d.Message, d.Detail = tidyText(d.Message), tidyText(d.Detail)
 	switch d.Severity {
 	case phases.SeverityInfo, phases.SeverityWarning, phases.SeverityError:
