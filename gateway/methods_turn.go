@@ -55,7 +55,7 @@ type (
 type begunTurn struct {
 	Handle      string  `json:"handle"       jsonschema:"names the turn in further calls to this gateway, by the same token"`
 	IdleSeconds float64 `json:"idle_seconds" jsonschema:"without a call for so long the turn is ended as interrupted"`
-	InSession   bool    `json:"in_session"   jsonschema:"whether this gateway knows how the turn's session began; if not, call session/resume before the next turn"`
+	InSession   bool    `json:"in_session"   jsonschema:"whether this gateway knows how the turn's session began; if not, call session/resume before the turn's first turn/compile, which then has what it brings"`
 }
 
 // compiledTurn is what "grapnel compile" prints, and what a client would else have to make of it.

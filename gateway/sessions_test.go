@@ -11,6 +11,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -170,5 +171,35 @@ func TestDiffOfLargeManifests(t *testing.T) {
 		}
 		close(log.goOn)
 		calls.Wait()
+	}
+}
+
+// TestResumeBehindBegin: what the resume of a session brings is in the first prompt of a turn that began before it, once.
+func TestResumeBehindBegin(t *testing.T) {
+	t.Parallel()
+
+	resumed := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{{
+		Name: "back", Kinds: []phases.Kind{phases.KindReminder, phases.KindPromptContext}, Needs: []string{phases.NeedsNothing},
+		SessionResume: func(context.Context, *sdk.Call, *phases.SessionResumeInput) ([]phases.Contribution, error) {
+			return sdk.Reply(&phases.Reminder{Type: "back", Text: "a file changed"}, &phases.PromptContext{Content: "the user was away"})
+		},
+	}}}
+	tree := treeOf(t, "w")
+	s := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, logStore(t), time.Now, resumed)})
+	c := s.post(t, "")
+	for i, want := range []string{"1", "0"} {
+		where := object{"workspace_id": "w", "thread_id": "t", "turn_id": want, "session_id": "s"}
+		begun := do[begunTurn](t, c, "turn/begin", object{"turn": where})
+		if begun.InSession != (i > 0) {
+			t.Errorf("turn %d: in_session %t", i, begun.InSession)
+		}
+		if !begun.InSession {
+			do[any](t, c, "session/resume", object{"context": object{"workspace_id": "w", "session_id": "s"}})
+		}
+		done := do[compiledTurn](t, c, "turn/compile", object{"handle": begun.Handle})
+		if got := strconv.Itoa(len(done.ReminderTexts)); got != want || !strings.Contains(done.Prompt.FullText, "the user was away") {
+			t.Errorf("turn %d has %s reminders, and the prompt %q", i, got, done.Prompt.FullText)
+		}
+		do[any](t, c, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}})
 	}
 }

@@ -111,7 +111,7 @@ func (e *Engine) runQueuedHook(ctx context.Context, g *generation, a *background
 		context: j.Context, input: in, state: g.outside(),
 		key: strings.TrimSuffix(j.IdempotencyKey, "/"+j.Subscription),
 	}
-	rq.state.Begin(j.Policies, j.Contexts, "", nil)
+	rq.state.Begin(j.Policies, j.Contexts)
 	known := g.planned.Load() // before prepare, whose plan may know more
 	d := e.prepare(ctx, g, &rq)
 	i := slices.IndexFunc(d.calls, func(c call) bool { return c.sub.ID == j.Subscription })

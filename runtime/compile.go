@@ -122,6 +122,7 @@ func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) 
 		return nil, err
 	}
 	defer t.leave()
+	t.join()
 	err := t.before(ctx, in)
 	if errors.Is(err, ErrTurnEnded) {
 		return nil, err

@@ -83,7 +83,7 @@ type turn struct {
 // BeginTurn begins a turn. Empty fields of t are unknown; Now is the engine's clock if zero. A context that
 // [phases.CheckContext] refuses is an error. A turn of a session begins with the contexts of the session's start or
 // resume, with the hidden tools that were requested in the session's epoch, and with the reminders that the start or
-// earlier turns brought and no prompt has delivered yet.
+// earlier turns brought and no prompt has delivered yet; so it does if the session begins or resumes before its first prompt.
 func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	if err := turnstate.CheckContext(&t); err != nil {
 		return nil, err
@@ -102,13 +102,23 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	begun.forgotten = goruntime.AddCleanup(begun, e.notEnded, t.TurnID)
 	e.open.Add(begun)
 	if t.SessionID != "" {
-		start, known := e.sessions.Started(t)
-		begun.ofSession = known
-		begun.state.Begin(nil, start.Contexts, start.Phase, start.Sources)
+		_, begun.ofSession = e.sessions.Started(t)
 		begun.state.Ask(e.sessions.Asked(t))
-		begun.state.Remind(e.sessions.TakePending(t)...)
+		begun.join()
 	}
 	return &Turn{turn: begun, context: begun.begun}, nil
+}
+
+// join takes what the start of the session brought, and the reminders that wait there. A host may begin or resume the
+// session when the turn has begun.
+func (t *turn) join() {
+	if t.begun.SessionID == "" {
+		return
+	}
+	if start, known := t.engine.sessions.Started(t.begun); known {
+		t.state.Join(start.Contexts, start.Phase, start.Sources)
+	}
+	t.state.Remind(t.engine.sessions.TakePending(t.begun)...)
 }
 
 // ForAgent returns the same turn for another agent: frameworks run several in one invocation. Its phases, prompts and

@@ -83,13 +83,20 @@ func Outside(b config.TurnBudget, key []byte) *State {
 	return &State{key: key, budget: budget{time: cmp.Or(b.Time.D(), config.DefaultTurnTime), chars: cmp.Or(b.Chars, config.DefaultTurnChars)}}
 }
 
-// Begin sets what the state begins with: the sets, and their sources if another phase brought them before the turn.
-func (s *State) Begin(policies []phases.PolicyEntry, contexts []phases.ContextEntry, from phases.Phase, sources []phases.HookSource) {
+// Begin sets what the state begins with.
+func (s *State) Begin(policies []phases.PolicyEntry, contexts []phases.ContextEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.policies, s.contexts = policies, contexts
-	if from != "" {
-		s.brought = []brought{{phase: from, sources: sources}}
+}
+
+// Join adds the contexts, with their sources, that a phase brought before the turn. It does nothing once the turn has any.
+func (s *State) Join(contexts []phases.ContextEntry, from phases.Phase, sources []phases.HookSource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.contexts) == 0 && s.round == 0 {
+		s.contexts = contexts
+		s.bring(brought{phase: from, sources: sources})
 	}
 }
 
