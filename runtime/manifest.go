@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/persona"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -150,29 +149,6 @@ func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*
 		err = errors.Join(err, kept)
 	}
 	return r.refused(m, err)
-}
-
-// skipped are the rows of the hooks that a compilation would have run, in phases behind the one that stopped it.
-func (t *Turn) skipped(ctx context.Context, in *CompileInput) []phases.Run {
-	code := codePhaseFailed
-	if bounded.Cancelled(ctx) {
-		code = string(phases.CauseCancelled)
-	}
-	var rows []phases.Run
-	for _, p := range []phases.Phase{
-		phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.PreTools, phases.PrePromptCompile, phases.PostPromptCompile,
-	} {
-		if t.state.Dispatched(p) || p == phases.PostPreflight && len(in.RecallPlan) == 0 {
-			continue
-		}
-		for _, run := range t.gen.planned.Load().phases[p].runs {
-			if run.State == "" {
-				run.State, run.Code = phases.StateCancelled, code
-			}
-			rows = append(rows, run)
-		}
-	}
-	return rows
 }
 
 // refused is the result of a turn whose prompt is not delivered. Its reminders wait for another one.

@@ -1,10 +1,12 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -69,6 +71,29 @@ func undelivered(c *phases.Context, lost []phases.MergedReminder) phases.Diagnos
 		Code: codeRemindersUndelivered, Severity: phases.SeverityWarning,
 		Message: fmt.Sprintf("no prompt delivered %d reminders (%s), %s", len(lost), strings.Join(slices.Compact(owners), ", "), why),
 	}
+}
+
+// skipped are the rows of the hooks that a compilation would have run, in phases behind the one that stopped it.
+func (t *Turn) skipped(ctx context.Context, in *CompileInput) []phases.Run {
+	code := codePhaseFailed
+	if bounded.Cancelled(ctx) {
+		code = string(phases.CauseCancelled)
+	}
+	var rows []phases.Run
+	for _, p := range []phases.Phase{
+		phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.PreTools, phases.PrePromptCompile, phases.PostPromptCompile,
+	} {
+		if t.state.Dispatched(p) || p == phases.PostPreflight && len(in.RecallPlan) == 0 {
+			continue
+		}
+		for _, run := range t.gen.planned.Load().phases[p].runs {
+			if run.State == "" {
+				run.State, run.Code = phases.StateCancelled, code
+			}
+			rows = append(rows, run)
+		}
+	}
+	return rows
 }
 
 // note puts a diagnostic on record, emits it, and adds it to an outcome if there is one.

@@ -452,8 +452,8 @@ func issueText(t *gateway.Issue, now time.Time) string {
 	if t.Code != "" && t.Code != string(t.Kind) {
 		line += " (" + t.Code + ")"
 	}
-	if t.Reason != "" {
-		line += ": " + t.Reason
+	if reason := strings.TrimSuffix(t.Reason, " ("+t.Code+")"); reason != "" {
+		line += ": " + reason
 	}
 	if t.InARow > 0 {
 		line += fmt.Sprintf("; runs failed in a row: %d", t.InARow)

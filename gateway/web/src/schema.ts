@@ -2485,7 +2485,7 @@ export interface Methods {
       handle: string;
       /** without a call for so long the turn is ended as interrupted */
       idle_seconds: number;
-      /** whether this gateway knows how the turn's session began; if not, call session/resume before the next turn */
+      /** whether this gateway knows how the turn's session began; if not, call session/resume before the turn's first turn/compile, which then has what it brings */
       in_session: boolean;
     };
   };
