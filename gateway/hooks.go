@@ -13,8 +13,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // HookPath is where hooks of agents post their payloads: HookPath + HOST, with ?workspace=ID for another workspace than
@@ -59,7 +57,7 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if e.Step == bridge.StepConfig && g.opts.ConfigChange != nil {
 		e.Refused = g.opts.ConfigChange(&e)
 	}
-	where, err := g.hookPlace(ctx, c, &e)
+	where, err := g.completeContext(ctx, c.Caller, "payload", e.Place(cmp.Or(p.Workspace, hookWorkspace)))
 	if err != nil {
 		return hookResult{}, err
 	}
@@ -73,23 +71,6 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	}
 	answer, err := bridge.Encode(&e, &out)
 	return hookResult{Answer: answer}, err
-}
-
-// hookPlace checks where an event belongs. The workspace local is made for the first one.
-func (g *Gateway) hookPlace(ctx context.Context, c call[hookParams], e *bridge.Event) (phases.Context, error) {
-	workspace := cmp.Or(c.params.Workspace, hookWorkspace)
-	find := func() (phases.Context, error) { return g.completeContext(ctx, c.Caller, "payload", e.Place(workspace)) }
-	if c.params.Workspace != "" {
-		return find()
-	}
-	return g.orMade(ctx, c.Caller, workspace, c.params.Actor, find)
-}
-
-func (g *Gateway) makeWorkspace(ctx context.Context, id, actor string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	_, err := g.opts.Tree.CreateWorkspace(ctx, tree.CreateWorkspace{ID: id, Name: id, Actor: actor})
-	return err
 }
 
 // serveHook makes a call of hook/event of a request whose body is the payload. It answers 200 with the agent's answer, or

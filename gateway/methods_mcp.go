@@ -62,7 +62,7 @@ func placed[P, R any](name, doc string, do func(ctx context.Context, c call[P]) 
 
 func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {
 	list := &mcpserver.Tools{Tools: []phases.Tool{}}
-	err := g.alone(ctx, c.Caller, c.params.Place, c.params.Actor, func(t *loop.Turn, tools []phases.MergedTool) error {
+	err := g.alone(ctx, c.Caller, c.params.Place, func(t *loop.Turn, tools []phases.MergedTool) error {
 		t.OnlyLooks() // nobody has the thread, and an agent asks with each start
 		for i := range tools {
 			list.Tools = append(list.Tools, tools[i].Definition)
@@ -80,7 +80,7 @@ func (g *Gateway) mcpCall(ctx context.Context, c call[mcpCallParams]) (*calledTo
 		return nil, err
 	}
 	var done *calledTool
-	err = g.alone(ctx, c.Caller, p.Place, p.Actor, func(t *loop.Turn, _ []phases.MergedTool) (err error) {
+	err = g.alone(ctx, c.Caller, p.Place, func(t *loop.Turn, _ []phases.MergedTool) (err error) {
 		done, err = runTool(ctx, t, call)
 		return err
 	})
@@ -89,11 +89,9 @@ func (g *Gateway) mcpCall(ctx context.Context, c call[mcpCallParams]) (*calledTo
 
 // alone begins a turn, has it judged and its tools brought, and ends it behind work. What has happened is on record when
 // it returns.
-func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, actor string, work func(t *loop.Turn, tools []phases.MergedTool) error) error {
-	where, err := g.orMade(ctx, c, at.WorkspaceID, actor, func() (phases.Context, error) {
-		return g.completeTurn(ctx, c, phases.Context{
-			WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
-		})
+func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, work func(t *loop.Turn, tools []phases.MergedTool) error) error {
+	where, err := g.completeTurn(ctx, c, phases.Context{
+		WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
 	})
 	if err != nil {
 		return err
@@ -143,18 +141,6 @@ func endOf(err error) phases.TurnStatus {
 		return phases.TurnFailed
 	}
 	return phases.TurnSucceeded
-}
-
-// orMade makes the workspace local if it is what is missing, and tries again.
-func (g *Gateway) orMade(ctx context.Context, c *rpc.Caller, workspace, actor string, find func() (phases.Context, error)) (phases.Context, error) {
-	where, err := find()
-	if coded, ok := errors.AsType[*rpc.Error](err); !ok || coded.Code != rpc.CodeNotFound || workspace != hookWorkspace || !c.MayWorkspace(workspace) {
-		return where, err
-	}
-	if err := g.makeWorkspace(ctx, workspace, actor); err != nil {
-		return where, err
-	}
-	return find()
 }
 
 // serveMCP answers clients of the protocol by calls of this gateway's own methods, made with the client's request: its

@@ -384,8 +384,8 @@ func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name 
 	return c, g.claimSession(caller, name, &c)
 }
 
-// checkWorkspace refuses a missing workspace and one that is not the caller's with the same
-// error. Only phase/dispatch may have none.
+// checkWorkspace refuses a missing workspace and one that is not the caller's with the same error. The workspace local, to
+// which agents and the command line belong, is made. Only phase/dispatch may have none.
 func (g *Gateway) checkWorkspace(ctx context.Context, c *rpc.Caller, id string) error {
 	switch {
 	case !c.MayWorkspace(id):
@@ -396,9 +396,13 @@ func (g *Gateway) checkWorkspace(ctx context.Context, c *rpc.Caller, id string) 
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	_, err := g.opts.Tree.Doc(ctx, tree.Scope{WorkspaceID: id})
-	if tree.HasCode(err, tree.CodeNotFound) {
+	switch {
+	case !tree.HasCode(err, tree.CodeNotFound):
+		return err
+	case id != hookWorkspace:
 		return noWorkspace(id)
 	}
+	_, err = g.opts.Tree.CreateWorkspace(ctx, tree.CreateWorkspace{ID: id, Name: id, Actor: cmp.Or(c.Name, openActor)})
 	return err
 }
 
