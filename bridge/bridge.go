@@ -222,7 +222,7 @@ func (s *session) done(ctx context.Context, text string, why error) error {
 
 // stop ends the turn under way, unless a plugin wants it to go on, and with it the session of a subagent.
 func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *Event) (Outcome, error) {
-	text, agent := cmp.Or(e.Text, s.said), where.ParentSessionID != ""
+	text, agent := cmp.Or(e.Text, s.said), e.ofSubagent(&where)
 	if s.turn != nil {
 		reason, err := s.turn.GoOn(ctx, text)
 		if err == nil && reason != "" {
@@ -439,7 +439,7 @@ func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error)
 func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e *Event, full *loop.Turn) (of, whole *loop.Turn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	another := e.TurnID != "" && s.id != "" && s.id != e.TurnID && where.ParentSessionID == "" // a subagent has one turn
+	another := e.TurnID != "" && s.id != "" && s.id != e.TurnID && !e.ofSubagent(&where) // a subagent has one turn
 	if s.turn == nil || another || s.turn == full || s.turn.Outdated() {
 		if err := b.renew(ctx, s, where, e); err != nil {
 			return nil, nil, err
@@ -460,7 +460,7 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e *Event) error {
 	where.Epoch = s.epoch
 	id, said, late, begins := e.TurnID, "", "", *e
-	if s.turn != nil && (id == "" || id == s.id || where.ParentSessionID != "") {
+	if s.turn != nil && (id == "" || id == s.id || e.ofSubagent(&where)) {
 		id, said, late, begins.TurnID, s.late = s.id, s.said, s.late, "", ""
 	}
 	begun, err := b.begin(ctx, s, where, &begins)

@@ -16,6 +16,11 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// ofSubagent reports whether an event belongs to a subagent that has a session of its own, which ends with its turn.
+func (e *Event) ofSubagent(where *phases.Context) bool {
+	return e.AgentID != "" && where.ParentSessionID != ""
+}
+
 // Step is what an event means to Grapnel.
 type Step string
 
@@ -60,6 +65,8 @@ type Event struct {
 	// SessionID and Dir are always set. TurnID is empty if the host names no turns, AgentID outside subagents.
 	SessionID, TurnID, AgentID, Dir string
 	Model                           string
+	// ParentID is the session of which this one is a task, for a host whose tasks have sessions of their own.
+	ParentID string
 	// Text is the user's prompt, the assistant's last text, or the error that ended the turn.
 	Text string
 	// Sent is what the host is about to send for a prompt, if an answer may replace it.
@@ -87,9 +94,13 @@ type Event struct {
 	Refused string
 }
 
-// Place returns the context of an event: the thread is the host's session.
+// Place returns the context of an event: the thread is the host's session, that of a task below its parent's.
 func (e *Event) Place(workspace string) phases.Context {
-	return phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir, Flags: map[string]bool{phases.AgentFlag + e.Host: true}}
+	c := phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir, Flags: map[string]bool{phases.AgentFlag + e.Host: true}}
+	if e.ParentID != "" {
+		c.ThreadID, c.ConversationThreadID, c.ParentSessionID = e.ParentID+"/"+e.SessionID, e.ParentID, e.ParentID
+	}
+	return c
 }
 
 // Outcome is the result of an event. The zero value lets everything go on.

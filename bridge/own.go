@@ -14,6 +14,7 @@ type ownPayload struct {
 	claudePayload
 
 	TurnID  string `json:"turn_id"`
+	Parent  string `json:"parent_session_id"`
 	IsError bool   `json:"is_error"`
 	Usage   *struct {
 		Input      int `json:"input_tokens"`
@@ -43,7 +44,7 @@ func without(steps map[string]Step, events ...string) map[string]Step {
 
 func decodeOwn(p *ownPayload) (Event, error) {
 	e := p.event(ownSteps[p.Event])
-	e.TurnID, e.IsError = p.TurnID, p.IsError
+	e.TurnID, e.ParentID, e.IsError = p.TurnID, p.Parent, p.IsError
 	if e.Step == StepFailed {
 		e.Text = p.Error
 	}

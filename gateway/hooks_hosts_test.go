@@ -301,3 +301,40 @@ func TestSubagents(t *testing.T) {
 		t.Errorf("the sessions were %q, want %q", sessions, want)
 	}
 }
+
+// TestTaskOfOpencode: the session of a task is a child of its parent's: the plugins see that, and its thread stands below.
+func TestTaskOfOpencode(t *testing.T) {
+	t.Parallel()
+
+	seen := make(chan phases.Context, 10)
+	tree, log := treetest.NewModel(time.Now), logStore(t)
+	house := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{{
+		Name: "seen", Kinds: []phases.Kind{phases.KindPolicy}, Needs: []string{phases.NeedsNothing},
+		PrePolicy: func(_ context.Context, c *sdk.Call, _ *phases.PrePolicyInput) ([]phases.Contribution, error) {
+			seen <- c.Context
+			return nil, nil
+		},
+	}}}
+	p := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, log, time.Now, house), Log: log}).post(t, "")
+	for _, event := range []string{
+		`"session_id":"p","hook_event_name":"UserPromptSubmit","prompt":"hi","turn_id":"1"`,
+		`"session_id":"c","parent_session_id":"p","hook_event_name":"UserPromptSubmit","prompt":"look","turn_id":"2"`,
+		`"session_id":"c","parent_session_id":"p","hook_event_name":"Stop"`,
+		`"session_id":"c","parent_session_id":"p","hook_event_name":"UserPromptSubmit","prompt":"go on","turn_id":"3"`,
+		`"session_id":"p","hook_event_name":"Stop"`,
+	} {
+		if status, got := p.hook(t, "opencode", `{`+event+`}`); status != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", event, status, got)
+		}
+	}
+	for _, want := range []string{"p  ", "p/c p p", "p/c p p"} {
+		c := <-seen
+		if got := c.ThreadID + " " + c.ConversationThreadID + " " + c.ParentSessionID; got != want {
+			t.Errorf("a turn of %q, want %q", got, want)
+		}
+	}
+	list := must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "p/c", Limit: 10}))
+	if len(list) == 0 {
+		t.Error("the task has no records")
+	}
+}

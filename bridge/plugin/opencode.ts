@@ -1,14 +1,22 @@
 import type { Plugin } from "@opencode-ai/plugin"
 
+const server: string[] = [] // starts the MCP server with plugins' tools; grapnel install fills it in
+
 export const Grapnel: Plugin = async ({ client, directory }) => {
   const context = new Map<string, string>(), said = new Map<string, string>() // by session: what the system prompt tells the model, and its last text
+  const parents = new Map<string, string | undefined>() // by session: the one whose task it works on
+  const parentOf = async (id: string) => (await client.session.get({ path: { id } })).data?.parentID
   const going = new Set<string>(), counted = new Set<string>() // sessions whose next message is ours; messages, which are updated more than once
-  const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, cwd: directory, ...more })
+  const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, parent_session_id: parents.get(session_id), cwd: directory, ...more })
   const observe = (...args: Parameters<typeof tell>) => tell(...args).catch((e) => console.error(String(e)))
   return {
+    config: async (settings) => {
+      if (server.length) (settings.mcp ??= {}).grapnel ??= { type: "local", command: server }
+    },
     "chat.message": async (input, output) => {
       const prompt = output.parts.map((part) => (part.type === "text" && !part.synthetic ? part.text : "")).filter(Boolean).join("\n")
       if (!prompt && going.delete(input.sessionID)) return
+      if (!parents.has(input.sessionID)) parents.set(input.sessionID, await parentOf(input.sessionID).catch(() => undefined))
       const answer = await tell("UserPromptSubmit", input.sessionID, { prompt, turn_id: output.message.id, model: input.model?.modelID })
       if (answer.deny) throw new Error(answer.deny)
       context.set(input.sessionID, answer.context ?? "")
@@ -32,6 +40,7 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
     "experimental.text.complete": async (input, output) => void said.set(input.sessionID, output.text),
     "experimental.session.compacting": async (input) => void (await observe("PreCompact", input.sessionID, { trigger: "auto" })),
     event: async ({ event: e }) => {
+      if (e.type === "session.created") parents.set(e.properties.info.id, e.properties.info.parentID)
       if (e.type === "session.created") await observe("SessionStart", e.properties.info.id, { source: "startup" })
       if (e.type === "session.deleted") await observe("SessionEnd", e.properties.info.id, { reason: "deleted" })
       if (e.type === "session.compacted") await observe("PostCompact", e.properties.sessionID, { trigger: "auto" })

@@ -6,7 +6,9 @@
 package plugin
 
 import (
+	"bytes"
 	"embed"
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -17,9 +19,10 @@ var files embed.FS
 //go:embed gateway.ts
 var gateway string // what all of them begin with, with HOST for the host's name
 
-// File returns the plugin file of a host, with the socket of its gateway where that is not the usual one (else empty). It
-// is nil for hosts that load none. The hosts load it from plugins/ of their own directories: "grapnel install" puts it there.
-func File(host, socket string) []byte {
+// File returns the plugin file of a host, with the socket of its gateway where that is not the usual one (else empty), and
+// with the command that starts the MCP server of plugins' tools, if there is one, for a host that lets a plugin add one. It is
+// nil for hosts that load no plugin. The hosts load it from plugins/ of their own directories: "grapnel install" puts it there.
+func File(host, socket string, server ...string) []byte {
 	own, err := files.ReadFile(host + ".ts")
 	if err != nil {
 		return nil
@@ -29,6 +32,9 @@ func File(host, socket string) []byte {
 		before, rest, _ := strings.Cut(text, "\nconst socket = ")
 		_, after, _ := strings.Cut(rest, "\n")
 		text = before + "\nconst socket = env.GRAPNEL_SOCKET ?? " + strconv.QuoteToASCII(socket) + "\n" + after
+	}
+	if command, err := json.Marshal(server); err == nil && len(server) > 0 {
+		own = bytes.Replace(own, []byte("string[] = []"), append([]byte("string[] = "), command...), 1)
 	}
 	return []byte(text + "\n" + string(own))
 }

@@ -30,6 +30,9 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s with a socket:\n%s", host, own)
 		}
 	}
+	if text := string(plugin.File("opencode", "", "/usr/bin/grapnel", "mcp")); !strings.Contains(text, `const server: string[] = ["/usr/bin/grapnel","mcp"]`+" //") {
+		t.Errorf("opencode with a server:\n%s", text)
+	}
 	if text := plugin.File("codex", ""); text != nil {
 		t.Errorf("codex has %s", text)
 	}

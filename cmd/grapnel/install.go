@@ -183,6 +183,9 @@ func (r *hookInstall) wanted(f *installFlags, call *agenthooks.Command, need *ne
 	switch r.MCP = r.host.HasServers(r.Scope); {
 	case r.MCP:
 		w.Server = r.host.Server(program, args, os.Getenv)
+		if r.host.Script {
+			w.Script = plugin.File(r.Host, call.Socket, append([]string{program}, args...)...)
+		}
 	case hasTools(&bridge.Event{Host: r.Host, Dir: dir}):
 	case f.partial:
 		r.Todo = append(r.Todo, why)

@@ -231,5 +231,5 @@ func (h *Host) Places(s Scope, home, project string, env func(string) string, kn
 	return []Place{hooks, servers}
 }
 
-// HasServers reports whether the host has a file for MCP servers in a scope.
-func (h *Host) HasServers(s Scope) bool { return h.servers[s] != "" }
+// HasServers reports whether the host has a file for MCP servers in a scope, or takes one from its plugin.
+func (h *Host) HasServers(s Scope) bool { return h.servers[s] != "" || h.Name == "opencode" }
