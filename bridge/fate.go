@@ -77,7 +77,7 @@ var omitted = map[string]map[string]string{
 		"afterAgentThought": noDecision, "workspaceOpen": "it comes before there is a session",
 	},
 	"opencode": {
-		"dispose": "nothing is open", "config": "settings are the person's", "tool": "plugins' tools do not reach opencode; install registers no server there", "tool.definition": noRequests,
+		"dispose": "nothing is open", "config": "it decides nothing; the plugin file registers the MCP server there", "tool": "plugins' tools come over that MCP server", "tool.definition": noRequests,
 		"auth": "keys are the person's", "provider": "providers are the person's", "experimental.provider.small_model": "providers are the person's",
 		"chat.params": noRequests, "chat.headers": noRequests, "experimental.chat.messages.transform": noRequests,
 		"permission.ask":         "tool.execute.before has judged the same call",
