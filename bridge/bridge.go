@@ -329,7 +329,7 @@ func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e 
 	}
 	t := loop.Wrap(begun, loop.Options{
 		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, ToolCalling: e.Tools, HostFiles: s.files},
-		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet },
+		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true,
 	})
 	if err := s.recordIn(t); err != nil {
 		return nil, errors.Join(err, ignore(t.Done(ctx, "", err), err))
@@ -381,7 +381,10 @@ func (s *session) judge(ctx context.Context, t *loop.Turn, e *Event) (out Outcom
 	} else if out, err = check(ctx, t, e); err != nil {
 		return Outcome{}, err
 	}
-	if out.Verdict != "" || out.Result != nil { // there is no room beside a refusal or another result
+	if out.Verdict == phases.VerdictDeny {
+		return refusal(t, out, with)
+	}
+	if out.Verdict != "" || out.Result != nil { // there is no room beside a question or another result
 		return out, nil
 	}
 	out.Context, err = s.bring(t, hosts[e.Host].rooms[e.Name], with)
@@ -447,7 +450,7 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 	}
 	of = s.turn
 	if e.AgentID != "" && where.ParentSessionID == "" {
-		of, err = s.turn.ForAgent(e.AgentID, loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }})
+		of, err = s.turn.ForAgent(e.AgentID, loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true})
 	}
 	if err == nil && where.Dir != "" && where.Dir != of.Context().Dir {
 		of = of.In(where.Dir) // a call runs where its own event says

@@ -51,6 +51,15 @@ func (c *coach) plugin() *sdk.Plugin {
 				},
 			},
 			{
+				Name: "no_rm", Kinds: []phases.Kind{phases.KindDecision, phases.KindReminder}, Needs: []string{phases.NeedsNothing},
+				ToolPreCall: func(_ context.Context, _ *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+					if in.Tool != "rm" {
+						return nil, nil
+					}
+					return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "no rm"}, &phases.Reminder{Type: "bin", Text: "use the bin"})
+				},
+			},
+			{
 				Name: "end", Kinds: []phases.Kind{phases.KindDecision}, Needs: []string{"forced"},
 				PreEnd: func(_ context.Context, call *sdk.Call, in *phases.PreEndInput) ([]phases.Contribution, error) {
 					if call.Context.AgentID != "" && in.Forced == 0 {
@@ -145,6 +154,23 @@ func TestRemindersWithinATurn(t *testing.T) {
 	}
 	if len(given) != 1 || given[0].With != phases.ToolPostCall || given[0].Type != "lint" {
 		t.Errorf("the records have the reminders %+v", given)
+	}
+}
+
+// TestDenialIsToldOnce: what is said about a denied call is in its own answer, and not in that to the next one.
+func TestDenialIsToldOnce(t *testing.T) {
+	t.Parallel()
+
+	log := logStore(t)
+	p := coached(t, &coach{text: "Be brief."}, log)
+	const call = `{"session_id":"s","turn_id":"1","prompt_id":"1","hook_event_name":"PreToolUse","tool_name":"%s","tool_use_id":"%[1]s","tool_input":{}}`
+	for _, host := range []string{"claude-code", "codex", "opencode"} {
+		if _, got := p.hook(t, host, fmt.Sprintf(call, "rm")); !strings.Contains(got, `no rm\n\nuse the bin"`) {
+			t.Errorf("%s: the denied call: %s", host, got)
+		}
+		if _, got := p.hook(t, host, fmt.Sprintf(call, "ls")); got != "" {
+			t.Errorf("%s: the next call: %s", host, got)
+		}
 	}
 }
 

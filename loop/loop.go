@@ -26,6 +26,8 @@ type Options struct {
 	// Ask asks a person to allow what a hook neither allowed nor denied. It may be called concurrently. Nil, an error and
 	// the end of ctx mean no, except for [ErrNotYet].
 	Ask func(ctx context.Context, about *Refused) (bool, error)
+	// TellsRefusals says that the host's answer to a refused call tells the model so: no reminder repeats it.
+	TellsRefusals bool
 	// MaxResultChars limits the text of one tool's result, in Unicode scalar values; 0 means no limit.
 	MaxResultChars int
 	// KeepResult, if set, stores a result that is about to be trimmed, and returns how the model can get the rest.

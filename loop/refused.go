@@ -152,9 +152,9 @@ func (t *Turn) denyWaiting() []Refused {
 	return waiting
 }
 
-// remindOf reminds the model of a decision about a call. A refused turn or prompt reaches no model.
+// remindOf reminds the model of a decision about a call, unless the host tells it. A refused turn or prompt reaches no model.
 func (t *Turn) remindOf(r *Refused, answer string) error {
-	if r.Call.Tool == "" {
+	if r.Call.Tool == "" || answer == "" && t.options.TellsRefusals {
 		return nil
 	}
 	about := map[string]string{
