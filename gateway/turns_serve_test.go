@@ -171,7 +171,7 @@ func TestUnknownWorkspace(t *testing.T) {
 		t.Errorf("manifests were kept: %+v", list)
 	}
 	do[any](t, c, "turn/compile", object{"turn": turnOf(object{"thread_id": "in no tree"})})
-	do[any](t, c, "phase/dispatch", object{"phase": "turn.pre_policy"}) // of no workspace
+	do[any](t, c, "phase/dispatch", object{"phase": "turn.pre_policy"})                                 // of no workspace
 	local := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(object{"workspace_id": "local"})}) // where agents' records are
 	do[any](t, c, "turn/end", object{"handle": local.Handle, "end": object{}})
 	if list := must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{})); len(list) != 1 || list[0].WorkspaceID != "w" {
