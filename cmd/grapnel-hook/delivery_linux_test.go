@@ -342,7 +342,8 @@ func (d *delivery) recorded(t *testing.T, dir, agent string) string {
 	t.Helper()
 	out, refused := d.grapnel(t, dir, "", "manifest", "show", "latest", "--thread", agent+"-2", "--json", "--store", "sqlite:"+d.dir+"/grapnel.db")
 	var m struct {
-		Omitted []struct{ Owner, Reason string }
+		Omitted     []struct{ Owner, Reason string }
+		Diagnostics []struct{ Code string }
 	}
 	if err := json.Unmarshal(out, &m); err != nil {
 		t.Fatal(err, refused)
@@ -351,6 +352,11 @@ func (d *delivery) recorded(t *testing.T, dir, agent string) string {
 	for _, o := range m.Omitted {
 		if o.Owner == d.plugin {
 			why = append(why, "`"+o.Reason+"`")
+		}
+	}
+	for _, diag := range m.Diagnostics {
+		if diag.Code == "read_by_agent" {
+			why = append(why, "the agent reads it itself")
 		}
 	}
 	if len(why) == 0 {
