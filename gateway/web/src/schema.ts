@@ -1836,14 +1836,14 @@ export interface Methods {
       checked: number;
       first_bad: null | {
         manifest_id: string;
-        reason: "altered" | "missing" | "reordered" | "inserted" | "fingerprint" | "schema";
+        reason: "altered" | "missing" | "reordered" | "inserted" | "fingerprint" | "schema" | "text" | "tree" | "database";
         seq: number;
       };
       ok: boolean;
       problems: ({
         detail: string;
         manifest_id: string;
-        reason: "altered" | "missing" | "reordered" | "inserted" | "fingerprint" | "schema";
+        reason: "altered" | "missing" | "reordered" | "inserted" | "fingerprint" | "schema" | "text" | "tree" | "database";
         seq: number;
         thread_id: string;
         workspace_id: string;
