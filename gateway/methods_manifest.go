@@ -62,13 +62,13 @@ type (
 	findParams struct {
 		manifestFilter
 
-		Sentence string          `json:"sentence,omitempty" jsonschema:"a piece of a kept text: blanks and line ends count as one blank, and case counts"`
+		Sentence string          `json:"sentence,omitempty"  jsonschema:"a piece of a kept text: blanks and line ends count as one blank, and case counts"`
 		AnyOrder bool            `json:"any_order,omitempty" jsonschema:"finds texts with all words of the sentence, in any order and case"`
-		Text     string          `json:"text,omitempty"     jsonschema:"a whole section with its heading, or a whole prompt: it is found by its hash, kept or not"`
-		Terms    []manifest.Term `json:"terms,omitempty"    jsonschema:"what a manifest must have, all of them: the kinds are the flags of \"grapnel manifest find\""`
-		Since    time.Time       `json:"since,omitzero"     jsonschema:"only manifests from this time on"`
-		Until    time.Time       `json:"until,omitzero"     jsonschema:"only manifests from before this time"`
-		Limit    int             `json:"limit,omitempty"    jsonschema:"the newest so many: 50 if absent, 1000 at most"`
+		Text     string          `json:"text,omitempty"      jsonschema:"a whole section with its heading, or a whole prompt: it is found by its hash, kept or not"`
+		Terms    []manifest.Term `json:"terms,omitempty"     jsonschema:"what a manifest must have, all of them: the kinds are the flags of \"grapnel manifest find\""`
+		Since    time.Time       `json:"since,omitzero"      jsonschema:"only manifests from this time on"`
+		Until    time.Time       `json:"until,omitzero"      jsonschema:"only manifests from before this time"`
+		Limit    int             `json:"limit,omitempty"     jsonschema:"the newest so many: 50 if absent, 1000 at most"`
 	}
 	statsParams struct {
 		manifestFilter

@@ -87,14 +87,15 @@ func TestDeclaredIsExpected(t *testing.T) {
 					continue
 				}
 				out, err := eng.Dispatch(t.Context(), host(), inputOf(t, row.Phase))
-				if err != nil {
+				switch {
+				case err != nil:
 					closed = append(closed, row.Phase)
 					if row.Decides() && out.Decision.Verdict != phases.VerdictDeny || len(out.Runs) == 0 || out.Runs[0].State != phases.StateUnavailable {
 						t.Errorf("%s: decision %+v, runs %+v", row.Phase, out.Decision, out.Runs)
 					}
-				} else if (len(out.Runs) == 0) == slices.ContainsFunc(row.Kinds, func(k phases.Kind) bool { return phases.Allows(tt.grants, string(k)) }) {
+				case (len(out.Runs) == 0) == slices.ContainsFunc(row.Kinds, func(k phases.Kind) bool { return phases.Allows(tt.grants, string(k)) }):
 					t.Errorf("%s: runs %+v", row.Phase, out.Runs)
-				} else if slices.ContainsFunc(out.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == phases.CodeFailOpen }) {
+				case slices.ContainsFunc(out.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == phases.CodeFailOpen }):
 					open = append(open, row.Phase)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
@@ -100,14 +101,14 @@ const (
 func (a *adding) where(since, until time.Time, condition string) (string, []any) {
 	q := search{query: &Query{Since: since, Until: until}}
 	from, to := q.bounds()
-	where, args := " WHERE "+condition, []any{from, to}
+	wanted, args := []string{condition}, []any{from, to}
 	for _, t := range []equal{{"workspace_id || ''", a.filter.Workspace}, {"thread_id", a.filter.Thread}} {
 		if t.value != "" {
 			args = append(args, t.value)
-			where += fmt.Sprintf(" AND %s = $%d", t.column, len(args))
+			wanted = append(wanted, fmt.Sprintf("%s = $%d", t.column, len(args)))
 		}
 	}
-	return where, args
+	return " WHERE " + strings.Join(wanted, " AND "), args
 }
 
 // span finds when the first and the last record were made, by their times in the days of either.
@@ -130,8 +131,8 @@ func (a *adding) span(s *manifest.Stats, since, until time.Time) error {
 		until = last
 	}
 	where, args := a.where(first, until, inTime)
-	for order, to := range map[string]*time.Time{"": &s.First, " DESC": &s.Last} {
-		query := "SELECT created_at FROM manifests" + where + " ORDER BY created_at" + order + " LIMIT 1"
+	for order, to := range map[string]*time.Time{"ASC": &s.First, "DESC": &s.Last} {
+		query := "SELECT created_at FROM manifests" + where + " ORDER BY created_at " + order + " LIMIT 1"
 		err := sqldb.Each(a.ctx, a.tx, query, args, func(rows *sql.Rows) error { return rows.Scan(sqldb.Nanos{To: to}) })
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -85,7 +86,7 @@ func randomRecord(r *rand.Rand, n int, now time.Time, rounds map[string]int) *ma
 		m.Runs[0].State, m.Runs[1].Cut = phases.StateFailed, []phases.Cut{{}}
 		m.Omitted = []phases.Omitted{{ID: "banner", Owner: "house"}, {ID: "house.rules#1", Owner: "house"}}
 	case 3:
-		m.Sections[r.IntN(3)].Hash = manifest.Hash(fmt.Sprint(n), nil)
+		m.Sections[r.IntN(3)].Hash = manifest.Hash(strconv.Itoa(n), nil)
 	case 4:
 		m.Epoch = n
 	}

@@ -17,14 +17,12 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agenthooks"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/BRIDGES.md anew")
+var update = flag.Bool("update", false, "write the table of docs/BRIDGES.md again")
 
 // said is what each plugin has to say; NAME is the agent's.
 const said = "Heron of NAME"
 
 // firstParty are the plugins, with a configuration that gives them something to say.
-//
-//nolint:gochecknoglobals // an immutable table
 var firstParty = []struct{ name, config string }{
 	{"agentsdoc", `grants: {contribute: [prompt_section, reminder], sections: [agents_md], see: [touched_paths, state], read: ['*']}
     env: {pass: [HOME, XDG_CONFIG_HOME]}`},
@@ -189,8 +187,8 @@ func (d *delivery) converse(t *testing.T, agent string) string {
 		cells[0] += ", but for `--partial`"
 	}
 	var installed struct {
-		Events []string
-		MCP    bool
+		Events []string `json:"events"`
+		MCP    bool     `json:"mcp"`
 	}
 	if err := json.Unmarshal(out, &installed); err != nil {
 		t.Fatal(err)
@@ -342,8 +340,8 @@ func (d *delivery) recorded(t *testing.T, dir, agent string) string {
 	t.Helper()
 	out, refused := d.grapnel(t, dir, "", "manifest", "show", "latest", "--thread", agent+"-2", "--json", "--store", "sqlite:"+d.dir+"/grapnel.db")
 	var m struct {
-		Omitted     []struct{ Owner, Reason string }
-		Diagnostics []struct{ Code string }
+		Omitted     []struct{ Owner, Reason string } `json:"omitted"`
+		Diagnostics []struct{ Code string }          `json:"diagnostics"`
 	}
 	if err := json.Unmarshal(out, &m); err != nil {
 		t.Fatal(err, refused)

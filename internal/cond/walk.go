@@ -103,6 +103,8 @@ type walker struct {
 }
 
 // visit checks and rewrites the tree at node. It returns the type of the value in the input; nil if it is unknown.
+//
+//nolint:gocyclo // one case for each kind of node
 func (w *walker) visit(node *ast.Node) (reflect.Type, error) {
 	if w.seen[*node] {
 		return nil, mistakef(*node, "a < b < c and a ?: b are not available; write what is meant in full")

@@ -16,6 +16,8 @@ import (
 )
 
 // whySection says where the section is, or the most certain reason for its absence.
+//
+//nolint:gocyclo // one case for each reason
 func (r *Record) whySection(e *Result) string {
 	lost := e.undelivered()
 	switch {
@@ -73,13 +75,14 @@ func (r *Record) whySection(e *Result) string {
 }
 
 // undelivered says what did not reach the model.
-func (e *Result) undelivered() (why string) {
+func (e *Result) undelivered() string {
+	var why []string
 	for i := range e.Diagnostics {
 		if d := &e.Diagnostics[i]; d.Code == phases.CodeNotDelivered {
-			why += "; " + d.Message
+			why = append(why, "; "+d.Message)
 		}
 	}
-	return why
+	return strings.Join(why, "")
 }
 
 // whyNothing says why a run that may write a section did not.
@@ -124,11 +127,11 @@ func runsText(runs []phases.Run) string {
 		}
 		count[runs[i].State]++
 	}
-	text := words.Count(len(runs), "run", "runs")
-	for i, s := range states {
-		text += words.If(i == 0, " (") + words.If(i > 0, ", ") + fmt.Sprintf("%d %s", count[s], s)
+	var each []string
+	for _, s := range states {
+		each = append(each, fmt.Sprintf("%d %s", count[s], s))
 	}
-	return text + ")"
+	return fmt.Sprintf("%s (%s)", words.Count(len(runs), "run", "runs"), strings.Join(each, ", "))
 }
 
 func failedRun(s phases.RunState) bool {

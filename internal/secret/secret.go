@@ -186,7 +186,7 @@ type value struct {
 // newValue takes the first group that took part in a match, or all of it.
 func newValue(text string, m []int) value {
 	from, to := m[0], m[1]
-	for i := 2; i < len(m); i += 2 {
+	for i := 2; i+1 < len(m); i += 2 {
 		if m[i] >= 0 {
 			from, to = m[i], m[i+1]
 			break
