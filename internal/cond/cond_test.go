@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -301,7 +302,7 @@ func TestEvalErrors(t *testing.T) {
 	}{
 		{"member of nil", `input.arguments.missing.more == 1`, fullEnv(), `1:25: input.arguments.missing.more has no member "more" on its way: there is nil`},
 		{"member of a text", `input.arguments.command.more == 1`, fullEnv(), `there is a text`},
-		{"a large value as JSON", `toJSON([input.arguments, dir]) == ""`, big(func(in *phases.ToolPreCallInput) { in.Arguments = json.RawMessage(`["` + strings.Join(long[1:], `","`) + `"]`) }), "the argument weighs"},
+		{"a large value as JSON", `toJSON([input.arguments, dir]) == ""`, big(func(in *phases.ToolPreCallInput) { in.Arguments = json.RawMessage(strconv.Quote(long[1:])) }), "the argument weighs"},
 		{"index out of range", `input.touched_paths[7] == ""`, fullEnv(), "index out of range"},
 		{"no bool", `policy["limits/max"]`, fullEnv(), "bool(map[string]interface {})"},
 		{"negated nil", `!policy["memory/nothing"]`, fullEnv(), "not bool"},
