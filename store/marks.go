@@ -22,7 +22,7 @@ type textWords struct {
 	words any
 }
 
-// addRecord adds a record's terms and returns the hashes of its sections.
+// addRecord adds a record's terms and returns the hashes of the texts that it may have kept: sections, and arguments of calls.
 func (x *indexing) addRecord(id int64, m *manifest.Manifest) []string {
 	for _, t := range m.Terms() {
 		k := markOf(t)
@@ -31,6 +31,9 @@ func (x *indexing) addRecord(id int64, m *manifest.Manifest) []string {
 	hashes := make([]string, len(m.Sections))
 	for i := range m.Sections {
 		hashes[i] = m.Sections[i].Hash
+	}
+	for i := range m.Calls {
+		hashes = append(hashes, m.Calls[i].Came, m.Calls[i].Went)
 	}
 	return hashes
 }

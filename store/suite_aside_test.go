@@ -82,7 +82,11 @@ func (x suite) testAsideTampered(t *testing.T) {
 			m := sample("w", "t", 0)
 			m.Sections = m.Sections[:1]
 			m.Sections[0].Hash = manifest.Hash(text, nil)
-			keep(t, s, m, manifest.Text{Hash: m.Sections[0].Hash, Text: text})
+			asked := `{"command":"echo heron"}`
+			m.Calls = []manifest.Call{{Tool: "shell", Came: manifest.Hash(asked, nil), Went: manifest.Hash(asked, nil)}}
+			if err := s.Append(t.Context(), m, []manifest.Text{{Hash: m.Sections[0].Hash, Text: text}, {Hash: m.Calls[0].Came, Text: asked}}); err != nil {
+				t.Fatal(err)
+			}
 			fillThread(t, s, "w", "t", 1, 3)
 			checkpoint(t, s, l)
 			fillThread(t, s, "w", "t", 3, 4)

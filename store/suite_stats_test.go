@@ -31,7 +31,9 @@ func (x suite) testSums(t *testing.T) {
 		switch op := r.IntN(20); {
 		case op < 12:
 			m := randomRecord(r, n, now, rounds)
-			keep(t, s, m, manifest.Text{Hash: manifest.Hash(m.ThreadID, nil), Text: m.ThreadID})
+			if err := s.Append(t.Context(), m, []manifest.Text{{Hash: manifest.Hash(m.ThreadID, nil), Text: m.ThreadID}}); err != nil {
+				t.Fatal(err)
+			}
 			ids = append(ids, m.ManifestID)
 		case op < 17 && len(ids) > 0:
 			u := manifest.Usage{ManifestID: ids[max(0, len(ids)-1-r.IntN(12))], Rounds: 1, ReportedAt: now, Usage: phases.Usage{InputTokens: 2000, CacheReadTokens: r.IntN(2) * 900}}

@@ -234,7 +234,7 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 		if list == nil {
 			list = []any{s[key]}
 		}
-		known := []any{"object", "array", "string", "json.Number", "integer", "boolean", "null"}
+		known := []any{"object", "array", "string", "number", "integer", "boolean", "null"}
 		return len(list) > 0 && !slices.ContainsFunc(list, func(kind any) bool { return !slices.Contains(known, kind) })
 	case "names":
 		names := texts(list)

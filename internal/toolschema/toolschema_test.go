@@ -16,9 +16,10 @@ func TestNormal(t *testing.T) {
 
 	const a, ab = `{"type":"object","properties":{"a":{"type":"string"}}}`, `"properties":{"a":{"type":"string"},"b":{"type":"string"}}`
 	for in, want := range map[string]string{
-		``:                              `{"properties":{},"type":"object"}`,
-		`null`:                          `{"properties":{},"type":"object"}`,
-		`{}`:                            `{"properties":{},"type":"object"}`,
+		``:     `{"properties":{},"type":"object"}`,
+		`null`: `{"properties":{},"type":"object"}`,
+		`{}`:   `{"properties":{},"type":"object"}`,
+		`{"properties":{"a":{"items":{"type":"integer"},"maxItems":3,"type":"array"},"b":{"type":["number","null"]},"c":{"minimum":1.5,"type":"number"},"d":{"type":"boolean"}},"type":"object"}`: `{"properties":{"a":{"items":{"type":"integer"},"maxItems":3,"type":"array"},"b":{"type":["number","null"]},"c":{"minimum":1.5,"type":"number"},"d":{"type":"boolean"}},"type":"object"}`,
 		`[]`:                            `it is not a JSON object`,
 		`{"type":"string"}`:             `its type is string, and providers accept only object`,
 		`{"type":["object","null"]}`:    `{"properties":{},"type":"object"}`,
