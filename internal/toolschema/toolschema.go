@@ -46,7 +46,7 @@ var argumentName = lazyregexp.New(`^[a-zA-Z0-9_.-]{1,64}$`)
 // Normal returns raw as a schema of the type object with properties, and the places of what it had to remove. No schema
 // takes no arguments. An error says why the tool cannot be offered.
 func Normal(raw json.RawMessage) (schema json.RawMessage, removed []string, err error) {
-	n := &normaliser{}
+	n := &normaliser{left: 1<<16 + 8*len(raw)}
 	if len(raw) > 0 {
 		if err := jsonscan.Check(raw, phases.MaxJSONDepth); err != nil {
 			return nil, nil, err
@@ -71,6 +71,25 @@ func Normal(raw json.RawMessage) (schema json.RawMessage, removed []string, err 
 type normaliser struct {
 	root    object
 	removed []string
+	left    int // how many more bytes the schema may grow by
+}
+
+// fits reports whether a value is small and flat enough. Merged schemas share their parts, and may contain themselves.
+func (n *normaliser) fits(v any, depth int) bool {
+	n.left--
+	switch v := v.(type) {
+	case object:
+		for key, part := range v {
+			if n.left -= len(key); depth == 0 || !n.fits(part, depth-1) {
+				return false
+			}
+		}
+	case []any:
+		return !slices.ContainsFunc(v, func(part any) bool { return depth == 0 || !n.fits(part, depth-1) })
+	case string:
+		n.left -= len(v)
+	}
+	return n.left >= 0
 }
 
 func (n *normaliser) remove(s object, at, key string) {
@@ -87,6 +106,8 @@ func (n *normaliser) top() error {
 		return fmt.Errorf("its type is %.40v, and providers accept only object", n.root["type"])
 	case !n.flatten("", n.root):
 		return errors.New("its $ref leads nowhere, or none of the schemas that it chooses between is of the type object")
+	case !n.fits(n.root, phases.MaxJSONDepth):
+		return errors.New("the schemas that it refers to are too large or too deep together")
 	}
 	for _, key := range []string{"enum", "const", "not"} {
 		n.remove(n.root, "", key)
@@ -128,7 +149,7 @@ func (n *normaliser) flatten(at string, s object) bool {
 	values := map[string][]any{} // of properties
 	widen := func(from object) {
 		for name, p := range properties(from) {
-			if !slices.ContainsFunc(values[name], func(had any) bool { return reflect.DeepEqual(had, p) }) {
+			if n.left--; n.left >= 0 && !slices.ContainsFunc(values[name], func(had any) bool { return reflect.DeepEqual(had, p) }) {
 				values[name] = append(values[name], p)
 			}
 		}

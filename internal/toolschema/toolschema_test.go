@@ -2,6 +2,7 @@ package toolschema_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ func TestNormal(t *testing.T) {
 	t.Parallel()
 
 	const a, ab = `{"type":"object","properties":{"a":{"type":"string"}}}`, `"properties":{"a":{"type":"string"},"b":{"type":"string"}}`
+	const tooLarge = `the schemas that it refers to are too large or too deep together`
 	for in, want := range map[string]string{
 		``:     `{"properties":{},"type":"object"}`,
 		`null`: `{"properties":{},"type":"object"}`,
@@ -43,6 +45,8 @@ func TestNormal(t *testing.T) {
 		`{"properties":{"a":{"$ref":"#/$defs/x"},"b":{"$ref":"https://example.com"},"c":{"$ref":7}}}`:                          `{"properties":{"a":{},"b":{},"c":{}},"type":"object"} - properties/a/$ref, properties/b/$ref, properties/c/$ref`,
 		`{"$schema":"http://json-schema.org/draft-04/schema#","properties":{"$schema":{"default":null}},"not":{},"enum":[{}]}`: `{"properties":{},"type":"object"} - enum, not, properties/$schema`,
 		`{"properties":{"$top":{}},"required":["$top"]}`:                                                                       `it requires the argument "$top", and Anthropic accepts names of 1 to 64 letters, digits and _ . -`,
+		`{"properties":{"a":{"allOf":[{"$ref":"#"}]}},"allOf":[{"$ref":"#/properties/a"}]}`:                                    tooLarge, // contains itself
+		doubling(20): tooLarge,
 	} {
 		schema, removed, err := toolschema.Normal([]byte(in))
 		got := string(schema)
@@ -59,6 +63,17 @@ func TestNormal(t *testing.T) {
 			t.Errorf("%s: the second time %s, %q, %v", in, again, removed, err2)
 		}
 	}
+}
+
+// doubling returns a schema whose argument x is one of four, each of four, and so on.
+func doubling(depth int) string {
+	parts := `"a0":{},"b0":{}`
+	for n := range depth {
+		for _, name := range []string{"a", "b"} {
+			parts += fmt.Sprintf(`,"%[1]s%[2]d":{"properties":{"x":{"title":"%[1]s%[2]d"}},"allOf":[{"$ref":"#/$defs/a%[3]d"},{"$ref":"#/$defs/b%[3]d"}]}`, name, n+1, n)
+		}
+	}
+	return fmt.Sprintf(`{"$ref":"#/$defs/a%d","$defs":{%s}}`, depth, parts)
 }
 
 // FuzzNormal: whatever comes, what goes has the form that providers want.
