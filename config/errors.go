@@ -199,8 +199,8 @@ func (c *Config) Errorf(path, format string, args ...any) error {
 
 // PlanError returns an [Error] for what the planner found: field is a path below the plugin,
 // "subscriptions.ID.FIELD", or below the whole file if plugin is "", as in "budgets.phases.PHASE.require". A value
-// that is not in the file, because a plugin proposed it, is reported at the nearest value above it; that of a scripted
-// plugin is in its own configuration. cause may be nil. If it has a place within the value, the error has that place.
+// that is not in the file, because a plugin proposed it, is reported at the nearest value above it; a scripted plugin's
+// values are in its configuration. cause may be nil. If it has a place within the value, the error has that place.
 func (c *Config) PlanError(plugin, field, message string, cause error) error {
 	if plugin == "" {
 		return c.Errorf(field, "%s", message)
@@ -210,8 +210,11 @@ func (c *Config) PlanError(plugin, field, message string, cause error) error {
 	if own, below := n.scripted(field); rest != "" && own != nil {
 		at, rest = own, below
 	}
+	if rest != "" {
+		cause = nil // its place is in a text that the file does not have
+	}
 	if at == n {
-		return c.at(n.child("name"), fmt.Sprintf("plugin %q: %s", plugin, join(rest, message)), cause)
+		return c.at(n.child("name"), fmt.Sprintf("plugin %q: %s", plugin, join(rest, message)), nil)
 	}
 	return c.at(at, join(rest, message), cause)
 }
@@ -244,10 +247,11 @@ type placed interface {
 }
 
 // within finds the place in the file of an error's place in the text of n, which may be folded, indented or in quotes:
-// it matches the characters that are not white space, and passes over those that the text does not have.
+// it matches the characters that are not white space, and skips those that the text does not have.
 func (r *report) within(n *node, e placed) (line, column int) {
 	line, column = e.Place()
 	lines := strings.Split(n.text, "\n")
+	line = min(line, len(lines))
 	last := []rune(lines[line-1])
 	want := []rune(strings.Join(strings.Fields(strings.Join(lines[:line-1], " ")+" "+string(last[:min(column, len(last))])), ""))
 	line, column = n.place()

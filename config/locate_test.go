@@ -71,7 +71,7 @@ func TestPlanError(t *testing.T) {
 
 	c := parse(t, located)
 	tests := []struct{ name, plugin, field, want string }{
-		{"field", "a", "subscriptions.a.prompt.when", "grapnel.yaml:10:15: bad\n |         when: 'turn.mod == \"x\"'\n |               ^"},
+		{"field", "a", "subscriptions.a.prompt.when", "grapnel.yaml:10:16: bad\n |         when: 'turn.mod == \"x\"'\n |                ^"},
 		{"longest id", "a", "subscriptions.a.prompt.more.timeout", "grapnel.yaml:12:32: bad\n |       a.prompt.more: {timeout: 9s}\n |                                ^"},
 		{"field that a plugin proposed", "a", "subscriptions.a.prompt.phase", "grapnel.yaml:9:7: phase: bad\n |       a.prompt:\n |       ^"},
 		{"list", "a", "subscriptions.a.prompt.after", "grapnel.yaml:11:16: bad\n |         after: [b.x]\n |                ^"},
@@ -92,7 +92,7 @@ func TestPlanError(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			if diff := cmp.Diff(c.PlanError(tt.plugin, tt.field, "bad", nil).Error(), tt.want); diff != "" {
+			if diff := cmp.Diff(c.PlanError(tt.plugin, tt.field, "bad", thirdLine{}).Error(), tt.want); diff != "" {
 				t.Errorf("error (-got +want):\n%s", diff)
 			}
 		})
@@ -184,3 +184,10 @@ func TestSnippetCaret(t *testing.T) {
 		}
 	}
 }
+
+// thirdLine is a mistake in the third line of a text, as in a condition that a plugin proposes.
+type thirdLine struct{}
+
+func (thirdLine) Error() string     { return "3:1: bad" }
+func (thirdLine) Plain() string     { return "bad" }
+func (thirdLine) Place() (int, int) { return 3, 1 }

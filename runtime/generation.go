@@ -336,7 +336,7 @@ func (e *Engine) settle(ctx context.Context, g *generation, fresh []*pool.Instan
 			continue
 		}
 		if err != nil && !first && e.current.Load().hasHooks(in.Declared.Name) {
-			return notUpError{g.cfg.PlanError(in.Declared.Name, "name", fmt.Sprintf("the plugin %s, which is up, does not come up with this configuration: %v", in.Declared.Name, err), err)}
+			return notUpError{g.cfg.PlanError(in.Declared.Name, "name", fmt.Sprintf("the plugin %s, which is up, does not come up with this configuration: %v", in.Declared.Name, err), nil)}
 		}
 		if id := g.required(in.Declared.Name); err != nil && first && id != "" && !e.opts.AllowRequiredDown {
 			return g.cfg.PlanError(in.Declared.Name, "name", id+" is required (budgets.phases), and "+in.Unavailable().Message+"; Options.AllowRequiredDown starts without it", nil)
