@@ -49,7 +49,7 @@ type Bridge struct {
 
 	mu       sync.Mutex
 	sessions map[key]*session
-	left     map[key]memory // of sessions that have ended
+	left     map[key]memory // of sessions that have ended or were idle
 }
 
 // key identifies a session: sessions of two workspaces or hosts may have the same id.
@@ -184,18 +184,19 @@ func (b *Bridge) Close(ctx context.Context) error {
 
 func (b *Bridge) end(ctx context.Context, which func(key, *session) bool) error {
 	b.mu.Lock()
-	var ending []*session
+	ending := map[key]*session{}
 	for k, s := range b.sessions {
 		if which(k, s) {
-			ending = append(ending, s)
+			ending[k] = s
 			delete(b.sessions, k)
 		}
 	}
 	b.mu.Unlock()
 	var errs []error
-	for _, s := range ending {
+	for k, s := range ending {
 		s.mu.Lock()
 		errs = append(errs, s.done(ctx, "", context.Canceled), b.flush(ctx, s))
+		b.leave(k, s)
 		s.mu.Unlock()
 	}
 	return errors.Join(errs...)
@@ -523,15 +524,21 @@ func (b *Bridge) sessionEvent(ctx context.Context, s *session, where phases.Cont
 
 func (b *Bridge) endSession(ctx context.Context, s *session, where phases.Context, e *Event) error {
 	_, err := b.engine.EndSession(ctx, where, e.Source)
+	b.leave(key{where.WorkspaceID, e.Host, where.SessionID}, s)
+	return err
+}
+
+// leave removes a session, and keeps what its model has for when it goes on.
+func (b *Bridge) leave(k key, s *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := key{where.WorkspaceID, e.Host, where.SessionID}
-	delete(b.sessions, k)
+	if b.sessions[k] == s {
+		delete(b.sessions, k)
+	}
 	if len(b.left) >= mostSessions {
-		clear(b.left) // one that is resumed is given all once more
+		clear(b.left) // one that goes on is given everything again
 	}
 	b.left[k] = s.memory
-	return err
 }
 
 // endAgents ends the turns of subagents whose host's session ends, as interrupted.

@@ -62,7 +62,7 @@ func openNamed(path string) (*os.File, error) {
 		return nil, unwrapPath(err)
 	case info.IsDir():
 		return nil, errors.New("is a directory")
-	case info.Mode().IsRegular(), path == os.DevNull, strings.HasPrefix(path, "/dev/fd/"), strings.HasPrefix(path, "/proc/self/fd/"):
+	case info.Mode().IsRegular(), path == os.DevNull, path == "/dev/stdin", strings.HasPrefix(path, "/dev/fd/"), strings.HasPrefix(path, "/proc/self/fd/"):
 		f, err := os.Open(path)
 		return f, unwrapPath(err)
 	}

@@ -105,14 +105,14 @@ func (l *lister) add(t *mcp.Tool) {
 func (l *lister) check(t *mcp.Tool) {
 	raw, err := json.Marshal(t.InputSchema)
 	description := prompttext.Clean(t.Description)
+	var removed []string
+	if err == nil && len(raw) <= maxSchema {
+		raw, removed, err = toolschema.Normal(raw) // which may be longer
+	}
 	size := len(raw) + len(description)
 	if len(raw) > maxSchema || len(description) > maxDescription || l.bytes+size > maxAll {
 		l.blame(CodeTooLarge, t.Name, "")
 		return
-	}
-	var removed []string
-	if err == nil {
-		raw, removed, err = toolschema.Normal(raw)
 	}
 	if slices.ContainsFunc(l.tools, func(other Tool) bool { return other.Name == t.Name }) {
 		err = errors.New("it is listed twice")

@@ -116,7 +116,8 @@ func rawList(mode string) string {
 	case "endless pages":
 		return `{"tools":[` + tool("again", "") + `],"nextCursor":"more"}`
 	case "large":
-		return `{"tools":[` + tool("described", `,"description":"`+strings.Repeat("x", 17<<10)+`"`) + "," + tool("fine", "") + `]}`
+		return `{"tools":[` + tool("described", `,"description":"`+strings.Repeat("x", 17<<10)+`"`) + "," + tool("fine", "") +
+			`,{"name":"grows","inputSchema":{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"title":"` + strings.Repeat("x", 40<<10) + `"}}}}}}]}`
 	case "no list":
 		return `{"tools":7}`
 	case "nulls":
@@ -275,7 +276,7 @@ func TestHostileLists(t *testing.T) {
 	}{
 		"huge list":     {mcpclient.CodeTooMany, "256 of them are kept", 256},
 		"endless pages": {mcpclient.CodeTooMany, "lists more tools than are taken", 1},
-		"large":         {mcpclient.CodeTooLarge, "1 tool is withheld for the size", 1},
+		"large":         {mcpclient.CodeTooLarge, "2 tools are withheld for the size", 1},
 		"no list":       {mcpclient.CodeDown, "the next attempt is in", 0},
 		"nulls":         {mcpclient.CodeInvalid, "list", 2},
 	} {
