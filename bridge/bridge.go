@@ -275,8 +275,8 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	return s.give(p, e.Host, hosts[e.Host].rooms[e.Name])
 }
 
-// reportCut puts a cut of the prompt's texts on record, if there is one, and what hooks wrote of which nothing was sent.
-// The model does not have those sections.
+// reportCut records a cut of the prompt's text, if there is one, and each hook whose text was not sent at all. The model
+// does not have those sections.
 func (s *session) reportCut(sent string, cut *manifest.RequestChange) error {
 	if cut == nil {
 		return nil
@@ -493,7 +493,7 @@ func (s *session) compact(ctx context.Context, e *Event) error {
 	} else {
 		_, err = s.turn.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
 	}
-	if err != nil || e.Step == StepCompact || anew(e.Host) {
+	if err != nil || e.Step == StepCompact || replaces(e.Host) {
 		return err
 	}
 	p, err := s.turn.Prompt(ctx) // the turn goes on, without what was compacted

@@ -94,7 +94,7 @@ type Event struct {
 	Refused string
 }
 
-// Place returns the context of an event: the thread is the host's session, that of a task below its parent's.
+// Place returns the context of an event: the thread is the host's session. A task's thread is below its parent's.
 func (e *Event) Place(workspace string) phases.Context {
 	c := phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir, Flags: map[string]bool{phases.AgentFlag + e.Host: true}}
 	if e.ParentID != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// memory is what the model of a session has in its conversation: sections of plugins, by their ids. A session that ends
-// leaves it to the one that resumes it.
+// memory has the plugins' sections in the conversation of a session's model, by their ids. It outlives the session for the
+// one that resumes it.
 type memory struct {
 	epoch int
 	has   map[string]given
@@ -23,17 +23,17 @@ type given struct {
 	manifest           string // the record of the prompt that it was given with
 }
 
-// ofOnePrompt are the sections that answer a prompt: they are sent with each, whatever the model has.
+// ofOnePrompt reports whether a section is about one prompt: such a section is sent with every prompt.
 func ofOnePrompt(id string) bool { return id == "memory_recall" || id == "dynamic_context" }
 
-// anew reports whether an agent puts the text of a prompt into its system prompt, in the place of that of the prompt before:
-// its model keeps none.
-func anew(host string) bool { return host == "opencode" }
+// replaces reports whether an agent puts the text of a prompt into its system prompt, where it replaces the text of the
+// previous prompt: the model keeps none.
+func replaces(host string) bool { return host == "opencode" }
 
-// news is what a prompt has that the model has not.
+// news is the part of a prompt that the model does not have yet.
 type news struct {
 	texts   []string
-	changes []manifest.RequestChange // what is not sent again
+	changes []manifest.RequestChange // sections that are not sent again
 	from    map[string]int           // where sections begin in the text
 	sent    map[string]given
 }
@@ -44,7 +44,7 @@ func (n *news) add(text string) { n.texts = append(n.texts, text) }
 
 func (n *news) text() string { return strings.Join(n.texts, joint) }
 
-// newsOf compares a prompt with what the model has.
+// newsOf compares a prompt with the sections that the model has.
 func (m *memory) newsOf(p *loop.Prompt) *news {
 	n := &news{from: map[string]int{}, sent: map[string]given{}}
 	for i := range p.Manifest.Sections {
@@ -77,8 +77,8 @@ func (m *memory) newsOf(p *loop.Prompt) *news {
 	return n
 }
 
-// lost reports whether a section is not in a prompt because of a limit or a failure, and not because its plugin has nothing
-// to say any more.
+// lost reports whether a limit or a failure keeps a section out of a prompt, rather than a plugin that has nothing more
+// to say.
 func lost(m *manifest.Manifest, id, owner string) bool {
 	return slices.ContainsFunc(m.Omitted, func(o phases.Omitted) bool { return o.ID == id }) ||
 		slices.ContainsFunc(m.Runs, func(r phases.Run) bool {
@@ -86,9 +86,9 @@ func lost(m *manifest.Manifest, id, owner string) bool {
 		})
 }
 
-// give returns the text of a prompt that an answer has room for. Without any room it waits for an answer with some.
+// give returns as much of a prompt's text as fits into an answer. If the answer takes no text, it waits for one that does.
 func (s *session) give(p *loop.Prompt, host string, r room) (Outcome, error) {
-	if anew(host) {
+	if replaces(host) {
 		s.has = nil
 	}
 	n := s.newsOf(p)

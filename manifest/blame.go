@@ -25,8 +25,8 @@ type BlamedTurn struct {
 	Actual *int `json:"actual"`
 }
 
-// Broke reports whether the prompt broke the cache of the one before it and need not have: a compaction is expected to.
-// All that counts breaks counts these.
+// Broke reports whether the prompt broke the cache of the previous one without need: a compaction is expected to break it.
+// All counts of breaks use it.
 func (t *BlamedTurn) Broke() bool { return t.Cause != "" && !t.Expected }
 
 // blame compares a prompt that was sent with the one before it, if there is one.

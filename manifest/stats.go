@@ -26,7 +26,7 @@ type Stats struct {
 	Days     []DayStats     `json:"days"`
 }
 
-// OwnerStats are those of a plugin, "host" or "builtin"; of nobody, with an empty owner, for a cache that the provider let go.
+// OwnerStats are those of a plugin, "host" or "builtin"; an empty owner stands for a cache that the provider dropped.
 type OwnerStats struct {
 	Owner string `json:"owner"`
 	// Tokens and Chars are what it wrote in all prompts; tokens of a section with several writers are shared out by length.

@@ -73,7 +73,7 @@ func undelivered(c *phases.Context, lost []phases.MergedReminder) phases.Diagnos
 	}
 }
 
-// skipped are the rows of the hooks that a compilation would have run, in phases behind the one that stopped it.
+// skipped returns the rows of the hooks that a compilation would have run after the phase that stopped it.
 func (t *Turn) skipped(ctx context.Context, in *CompileInput) []phases.Run {
 	code := codePhaseFailed
 	if bounded.Cancelled(ctx) {

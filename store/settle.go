@@ -152,7 +152,7 @@ func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) erro
 	return b.indexing.addTexts(ctx, tx, p, slices.Compact(hashes))
 }
 
-// lockTree makes others wait who settle, merge what was settled, remove texts, or change kept sums.
+// lockTree makes other callers wait that settle, merge settled records, remove texts, or change kept sums.
 const lockTree = "UPDATE tree_state SET leaves = leaves WHERE id = 1"
 
 // errTaken says that somebody else has settled or removed a record of the batch.

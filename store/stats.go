@@ -141,9 +141,9 @@ func (a *adding) span(s *manifest.Stats, since, until time.Time) error {
 	return nil
 }
 
-// addUp adds records, which are of each thread all between two of them.
+// addUp adds the selected records, which must be consecutive in each thread.
 func addUp(ctx context.Context, tx *sql.Tx, to *manifest.Counter, where string, args []any, seen func()) error {
-	c := manifest.NewCounter() // threads begin anew
+	c := manifest.NewCounter() // each thread starts over
 	if err := follow(ctx, tx, c, where, args, true); err != nil {
 		return err
 	}
@@ -172,8 +172,8 @@ func addEntries(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where stri
 	})
 }
 
-// follow gives a counter the last prompts in front of records that it is about to add, and, if records are read, those
-// of the same turn as a whole.
+// follow gives a counter the last prompt before the records that it is about to add, for each thread. If records are read,
+// and the prompt is of the same turn, it gives the whole record.
 func follow(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where string, args []any, records bool) error {
 	type place struct {
 		workspace, thread string
@@ -206,7 +206,7 @@ func follow(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where string, 
 	return nil
 }
 
-// keepSums adds to the sums that are kept. Others who do so wait: the caller has locked the tree.
+// keepSums adds to the kept sums. Others that do so wait: the caller has locked the tree.
 func keepSums(ctx context.Context, tx *sql.Tx, c *manifest.Counter) error {
 	const (
 		remove = "DELETE FROM day_sums WHERE workspace_id = $1 AND day = $2"

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// aside checks what stands beside the records, under no hash: a table that is made of others has its check here.
+// aside checks what no hash covers: tables that are derived from others.
 func (r *verification) aside() error {
 	checks := []func(*verification) error{(*verification).pages, (*verification).texts, (*verification).words}
 	for _, check := range checks {
@@ -42,12 +42,12 @@ func (r *verification) schema() (complete bool, err error) {
 		table, what, _ := strings.Cut(object, "\t")
 		if tables[table] = true; !slices.Contains(have, object) {
 			complete = false
-			r.reportf(manifest.BadDatabase, "", "the schema lacks, or has otherwise, in the table %s: %.120s", table, what)
+			r.reportf(manifest.BadDatabase, "", "the table %s lacks this, or has it in another form: %.120s", table, what)
 		}
 	}
 	for _, object := range have {
 		if table, what, _ := strings.Cut(object, "\t"); tables[table] && !slices.Contains(want, object) {
-			r.reportf(manifest.BadDatabase, "", "the schema has what Grapnel did not make: %.120s", what)
+			r.reportf(manifest.BadDatabase, "", "the schema has an object that Grapnel did not make: %.120s", what)
 		}
 	}
 	return complete, nil
@@ -128,7 +128,7 @@ func (r *verification) words() error {
 		return err
 	})
 	if err == nil && got != want {
-		r.reportf(manifest.BadDatabase, "", "the index of words is not that of the kept texts")
+		r.reportf(manifest.BadDatabase, "", "the index of words does not match the kept texts")
 	}
 	return err
 }

@@ -53,8 +53,8 @@ func (a *app) readInput(flag, path string) ([]byte, error) {
 	return data, nil
 }
 
-// openNamed opens a file that the user names. It refuses what could be waited for or read for ever, and what is no
-// file, except a descriptor that the shell has opened, as for <(COMMAND).
+// openNamed opens a file that the user names. It refuses directories, and pipes and devices, which could block or never
+// end, except descriptors that the shell has opened, as for <(COMMAND).
 func openNamed(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	switch {

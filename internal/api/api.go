@@ -122,7 +122,7 @@ func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.
 	return in.Get(ctx, id)
 }
 
-// Turn returns the record of a prompt, for one of events that of the prompt before it, with what the events behind it add.
+// Turn returns m, or the prompt before it if m is a record of events, with the runs and diagnostics of the later events.
 func Turn(ctx context.Context, in interface {
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
 	Search(ctx context.Context, q store.Query) (store.SearchResult, error)

@@ -60,7 +60,7 @@ func serveMode(mode string) {
 	}
 }
 
-// logs are lines that are no messages, the last without its end.
+// logs returns lines that are not messages, the last without its end.
 func logs() string {
 	return "{\"level\":\"info\"}\n[]\n[1,{\"a\":2}]\nnull\n42\n\n{not json\n{\"jsonrpc\":\"2.0\"}\n{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{}}\n" +
 		"received {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}\n" + strings.Repeat("x", 5<<20) + "\n" +

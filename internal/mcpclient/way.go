@@ -213,7 +213,8 @@ func (m *messages) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// output is take of a program's output. It makes the messages of a line ready: one, those of a batch, or an answer behind text that lacks the end of its line.
+// output takes a line of a program's output, and makes its messages ready: one, a batch, or an answer after text without a
+// line end.
 func (m *messages) output(line []byte) {
 	text, from := bytes.TrimSpace(line), 0
 	var list []json.RawMessage

@@ -39,7 +39,7 @@ const (
 
 // Expressions about what stands around a noun.
 var (
-	// opener begins words after a noun that belong to it. Other words make it part of another noun: "password manager".
+	// opener matches the first of the words that belong to the noun before them. Others form another noun: "password manager".
 	opener = lazyregexp.New(`(?i)^(?:$|['’(]|(?:for|of|to|on|at|in|from|with|by|that|which|i|we|you|he|she|they|my|our|his|her|their|the|now|still|currently|today|here|used|has|have|had|will|should|must|` +
 		`für|fürs|fuer|vom|von|zum|zur|zu|am|an|im|der|die|das|des|dem|den|mein\pL*|unser\pL*|sein\pL*|ihr\pL*|eine[srm]|beim|bei|auf|` +
 		`du|de|d|des|pour|sur|au|aux|à|que|dont|le|la|l|qui|actuel|wi-?fi|wlan|api|admin\pL*|internet|root|maître|del|para|en|al|maestra|actual|sigue)(?:$|[^\pL]))`)
@@ -50,7 +50,7 @@ var (
 		`\pL*tür|tor|alarm\pL*|\pL*tresor|\pL*karte|handy|\pL*koffer|\pL*schloss|zugang|eingang|haus|keller|konto)(?:$|[^\pL])|(?:tür|tor|alarm|zugangs|sicherheits|karten|handy|garagen|tresor|entsperr|keller|eingangs|safe)code`)
 	harmless = lazyregexp.New(`(?i)(?:^|[^\pL])(?:error|errors|exit|status|response|return|http|country|area|zip|post|postal|dress|source|bar|qr|promo|discount|coupon|voucher|gift|colou?r|product|booking|order|tracking|sort|` +
 		`reference|invite|erreur|barre|route|fuente|éxito|succès|erfolg)(?:$|[^\pL])`)
-	// goesOn is a word after a number that counts nothing.
+	// goesOn matches what follows a number that is not a quantity.
 	goesOn  = lazyregexp.New(`(?i)^(?:[\s"'’)\]]*(?:$|\n)|[.,;!?)]+(?:\s|$)|["'’)]|\s*[–—-]\s|\s(?:and|or|but|so|for|on|if|in|at|to|please|now|until|till|since|when|because|bis|seit|weil|jusqu|depuis|hasta|desde|und|oder|aber|für|bitte|et|ou|mais|pour|y|o|pero|para|not|does|doesn't|btw|ist|lautet|war|geändert|is|est|es|c['’]est|as|als|comme|como)(?:$|[^\pL]))`)
 	version = lazyregexp.New(`(?i)^v?\d+(?:\.\d+)+$|^v\d+$`)
 )
@@ -203,10 +203,10 @@ func (m mention) password() bool {
 
 var please = lazyregexp.New(`(?i)^,? (?:please|thanks|thank you|btw|bitte|danke|merci|s'il|por favor)(?:$|[^\pL])`)
 
-// countsNothing reports whether a number is not that of the noun after it.
+// countsNothing reports whether a number is not a quantity of the noun after it.
 func (m mention) countsNothing() bool { return goesOn().MatchString(m.text[m.to:]) }
 
-// derived is a participle or an adjective, which says something of a password and is none.
+// derived matches a participle or an adjective, which describes a password and is not one.
 var derived = lazyregexp.New(`(?i)(?:ed|ing|able|ible|ful|less|ous|ly|bar|lich|ig|tes|tée?s?|ée?s?|id[oa]|ad[oa])$`)
 
 // key reports whether a value fits the noun of a key, which machines make.

@@ -23,7 +23,7 @@ import (
 
 type object = map[string]any
 
-// keywords are those whose values have to be of one kind, by the meta-schema of draft 2020-12, which Anthropic checks.
+// keywords has the kinds that values of keywords must have, by the meta-schema of draft 2020-12, which Anthropic checks.
 //
 //nolint:gochecknoglobals // immutable table
 var keywords = map[string]string{
@@ -277,7 +277,7 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 	return ok
 }
 
-// sub returns a schema that is an object: one without conditions for true and for what is not a schema.
+// sub returns v as a schema that is an object. True, and what is not a schema, become one that allows everything.
 func (n *normaliser) sub(at string, v any) any {
 	if tuple, ok := v.([]any); ok { // items, by earlier drafts
 		v = object{"anyOf": tuple}

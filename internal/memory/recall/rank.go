@@ -74,9 +74,6 @@ type Scored struct {
 	Evidence float64
 }
 
-// Strong reports whether the evidence suffices for a recall by itself: see the package comment.
-func (s *Scored) Strong() bool { return s.Evidence >= tuned().evidence }
-
 // Rank returns the candidates that have any of the terms, and all pinned ones: pinned ones
 // first, then by falling score, then by id. Of candidates with one id it keeps the best. The order of the candidates
 // does not matter; they are not changed. Weak items are left to [Pick] to drop.
