@@ -9,44 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
-// files describes a tree: the text of each file by its slash-separated path. A
-// text that begins with "-> " makes a symbolic link, a path that ends in a slash
-// a directory. BASE in a link's target is the tree's directory.
-type files map[string]string
+type files = agentsdoctest.Tree
 
-// build makes the tree in a new directory and returns its real path.
 func build(tb testing.TB, tree files) string {
 	tb.Helper()
-	base, err := filepath.EvalSymlinks(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for name, text := range tree {
-		write(tb, base, name, text)
-	}
-	return base
+	return agentsdoctest.Build(tb, tree)
 }
 
-// write makes one file of a tree.
 func write(tb testing.TB, base, name, text string) {
 	tb.Helper()
-	path := filepath.Join(base, filepath.FromSlash(name))
-	directory := filepath.Dir(path)
-	if strings.HasSuffix(name, "/") {
-		directory = path
-	}
-	err := os.MkdirAll(directory, 0o755)
-	if target, link := strings.CutPrefix(text, "-> "); err == nil && link {
-		err = os.Symlink(strings.ReplaceAll(strings.TrimSpace(target), "BASE", base), path)
-	} else if err == nil && directory != path {
-		err = os.WriteFile(path, []byte(text), 0o644)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	agentsdoctest.Put(tb, base, name, text)
 }
 
 // skillText is a SKILL.md with more keys and a body.

@@ -3,39 +3,23 @@ package skills
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// build makes a tree of files in a new directory and returns its real path.
-func build(tb testing.TB, tree map[string]string) string {
+func build(tb testing.TB, tree agentsdoctest.Tree) string {
 	tb.Helper()
-	base, err := filepath.EvalSymlinks(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for name, text := range tree {
-		write(tb, filepath.Join(base, filepath.FromSlash(name)), text)
-	}
-	return base
+	return agentsdoctest.Build(tb, tree)
 }
 
-// write makes a file and its directories.
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = os.WriteFile(path, []byte(text), 0o644)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	agentsdoctest.Put(tb, "", path, text)
 }
 
 // skill is a SKILL.md with globs, if any, and a body.

@@ -7,42 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 )
 
-// files describes a tree: the text of each file by its slash-separated path. A
-// text that begins with "-> " makes a symbolic link, a path that ends in a slash
-// a directory.
-type files map[string]string
+type files = agentsdoctest.Tree
 
-// build makes the tree in a new directory and returns its real path.
-func build(t testing.TB, tree files) string {
-	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range tree {
-		path := filepath.Join(base, filepath.FromSlash(name))
-		directory := filepath.Dir(path)
-		if strings.HasSuffix(name, "/") {
-			directory = path
-		}
-		if err := os.MkdirAll(directory, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		switch target, isLink := strings.CutPrefix(text, "-> "); {
-		case strings.HasSuffix(name, "/"):
-		case isLink:
-			err = os.Symlink(strings.ReplaceAll(target, "BASE", base), path)
-		default:
-			err = os.WriteFile(path, []byte(text), 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return base
+func build(tb testing.TB, tree files) string {
+	tb.Helper()
+	return agentsdoctest.Build(tb, tree)
 }
 
 // views are the implementations that keep the same promises.

@@ -7,49 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 )
 
-// files describes a tree: the text of each file by its slash-separated path. A
-// text that begins with "-> " makes a symbolic link, a path that ends in a slash
-// a directory.
-type files map[string]string
+type files = agentsdoctest.Tree
 
-// build makes the tree in a new directory and returns its real path.
 func build(tb testing.TB, tree files) string {
 	tb.Helper()
-	base, err := filepath.EvalSymlinks(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for name, text := range tree {
-		put(tb, base, name, text)
-	}
-	return base
+	return agentsdoctest.Build(tb, tree)
 }
 
-// put makes one entry of a tree.
 func put(tb testing.TB, base, name, text string) {
 	tb.Helper()
-	path := filepath.Join(base, filepath.FromSlash(name))
-	directory := filepath.Dir(path)
-	if strings.HasSuffix(name, "/") {
-		directory = path
-	}
-	if err := os.MkdirAll(directory, 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	var err error
-	switch target, isLink := strings.CutPrefix(text, "-> "); {
-	case strings.HasSuffix(name, "/"):
-	case isLink:
-		err = os.Symlink(strings.ReplaceAll(target, "BASE", base), path)
-	default:
-		err = os.WriteFile(path, []byte(text), 0o644)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	agentsdoctest.Put(tb, base, name, text)
 }
 
 // remove removes what a tree has under a name.

@@ -5,56 +5,25 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 )
 
-// files describes a tree: the text of each file by its slash-separated path. A
-// text that begins with "-> " makes a symbolic link, where BASE is the tree's
-// directory; a path that ends in a slash a directory.
-type files map[string]string
+type files = agentsdoctest.Tree
 
-// build makes the tree in a new directory and returns its real path.
 func build(tb testing.TB, tree files) string {
 	tb.Helper()
-	base, err := filepath.EvalSymlinks(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for name, text := range tree {
-		path := filepath.Join(base, filepath.FromSlash(name))
-		target, isLink := strings.CutPrefix(text, "-> ")
-		switch {
-		case strings.HasSuffix(name, "/"):
-			err = os.MkdirAll(path, 0o700)
-		case isLink:
-			if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-				err = os.Symlink(strings.ReplaceAll(target, "BASE", base), path)
-			}
-		default:
-			write(tb, path, text)
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return base
+	return agentsdoctest.Build(tb, tree)
 }
 
-// write writes a file of a test.
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	agentsdoctest.Put(tb, "", path, text)
 }
 
 // writeIndex writes git's index of some files, as it was in its beginning.
