@@ -256,8 +256,7 @@ func breakKinds() []breakKind {
 				a.notes, a.shared, a.context, a.tools = "", "", "", nil
 			}
 			th.settle()
-			w.history = nil
-			return by(manifest.CauseMinimum, "")
+			return manifest.Break{} // there was nothing to break
 		}},
 		{name: "no breakpoint is asked for", reported: true, explicit: true, change: func(th *thread, w *world, _ int) manifest.Break {
 			w.ignorePlan = true
