@@ -182,6 +182,8 @@ func TestMistakes(t *testing.T) {
 		{"no id", `{"hooks":[{"phase":"session.end"}]}`, "/hooks/0", `name ""`},
 		{"id twice", `{"hooks":[{"id":"h","phase":"session.end"},{"id":"h","phase":"turn.post_turn"}]}`, "/hooks/1/id", `the hook "h" is a duplicate of hooks[0]`},
 		{"kind of another phase", `{"hooks":[{"id":"h","phase":"session.end","respond":[{"kind":"decision","verdict":"deny"}]}]}`, "/hooks/0", "does not take decision"},
+		{"reminder without type", `{"hooks":[{"id":"h","phase":"session.start","respond":[{"kind":"noop"},{"kind":"reminder","text":"x"}]}]}`, "/hooks/0/respond/1", "reminder: type is not a name"},
+		{"in a host's own phase", `{"hooks":[{"id":"h","phase":"x.acme.idle","respond":[{"kind":"reminder","text":"x"}]}]}`, "/hooks/0/respond/0", "reminder: type is not a name"},
 		{"fallback without contributions", `{"hooks":[{"id":"h","phase":"session.end","on_failure":"fallback"}]}`, "/hooks/0", "no fallback contributions"},
 	}
 	for _, tt := range tests {
