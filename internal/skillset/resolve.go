@@ -28,6 +28,8 @@ type Options struct {
 	// source tree.
 	Home string
 	Keep func(slug string) bool // which slugs are opened; nil is all
+	// Given are directories whose skills the agent lists for the model by itself: a skill with the same text is omitted.
+	Given []string
 }
 
 // Resolve finds the skills for a working directory, an absolute path; without one only absolute directories are
@@ -45,7 +47,23 @@ func Resolve(view FS, dir string, o Options) *Set {
 		}
 	}
 	slices.SortFunc(r.set.Skills, func(a, b Skill) int { return strings.Compare(a.Slug, b.Slug) })
+	for _, given := range o.Given {
+		r.leave(Resolve(view, dir, Options{Directories: []string{given}, Markers: []string{".git"}, Boundary: o.Boundary, Home: o.Home}))
+	}
 	return r.set
+}
+
+// leave omits the skills that the agent gives.
+func (r *resolver) leave(given *Set) {
+	r.set.seen = append(r.set.seen, given.seen...)
+	r.set.Skills = slices.DeleteFunc(r.set.Skills, func(s Skill) bool {
+		same := given.Find(s.Slug)
+		if same == nil || same.Body != s.Body || same.Description != s.Description {
+			return false
+		}
+		r.report(filepath.Join(s.Dir, skillFile), problemf(CodeReadByAgent, "the agent lists it by itself, so it is not listed again"))
+		return true
+	})
 }
 
 type resolver struct {

@@ -164,6 +164,7 @@ const (
 	CodeMissingDirectory Code = "missing_directory" // an absolute directory of the options that does not exist
 	CodePermission       Code = "permission"        // something that may not be read
 	CodeReadError        Code = "read_error"        // any other failure to read, such as a link loop
+	CodeReadByAgent      Code = "read_by_agent"     // a skill that the agent lists by itself
 )
 
 // Severity is an error for a possible attack, a warning for what somebody should fix, otherwise information.
@@ -171,7 +172,7 @@ func (c Code) Severity() phases.Severity {
 	switch c {
 	case CodeSymlinkEscape, CodeHidden:
 		return phases.SeverityError
-	case CodeDuplicate, CodeNotForModels, CodeMissingDirectory:
+	case CodeDuplicate, CodeNotForModels, CodeMissingDirectory, CodeReadByAgent:
 		return phases.SeverityInfo
 	default:
 		return phases.SeverityWarning

@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ type config struct {
 	Exclude         []string `json:"exclude"`
 	MaxActiveBodies int      `json:"max_active_bodies"`
 	MaxChars        int      `json:"max_chars"`
+	SendAgain       bool     `json:"send_again"`
 }
 
 // parseConfig decodes a configuration over the defaults. Errors are [*phases.ConfigError].
@@ -97,6 +99,19 @@ func (c *config) options(getenv func(string) string) (skillset.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// given are the directories whose skills an agent, by the name of its bridge, lists by itself; nil if that is not known.
+func (c *config) given(agent string, getenv func(string) string) []string {
+	home := getenv("HOME")
+	switch {
+	case c.SendAgain:
+	case agent == "claude-code":
+		return []string{".claude/skills", cmp.Or(getenv("CLAUDE_CONFIG_DIR"), home+"/.claude") + "/skills"}
+	case agent == "codex":
+		return []string{".agents/skills", ".codex/skills", home + "/.agents/skills", cmp.Or(getenv("CODEX_HOME"), home+"/.codex") + "/skills", "/etc/codex/skills"}
+	}
+	return nil
 }
 
 func (c *config) keep(slug string) bool {

@@ -136,7 +136,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
-		"directories": c.Directories, "markers": c.Markers, "exclude": []string{}, "max_active_bodies": c.MaxActiveBodies, "max_chars": c.MaxChars,
+		"directories": c.Directories, "markers": c.Markers, "exclude": []string{}, "max_active_bodies": c.MaxActiveBodies, "max_chars": c.MaxChars, "send_again": false,
 	} {
 		data, err := json.Marshal(want)
 		if err != nil {

@@ -18,6 +18,7 @@ const maxSets = 8
 type library struct {
 	view    skillset.FS
 	options skillset.Options
+	given   func(agent string) []string // the directories of skills that an agent lists by itself
 	now     func() time.Time
 
 	mu     sync.Mutex
@@ -27,14 +28,15 @@ type library struct {
 // shelf is the set of one working directory. Unless settled it is resolved again next time: its files may change
 // unnoticed.
 type shelf struct {
-	dir, root string
-	set       *skillset.Set
-	settled   bool
+	dir, root, agent string
+	set              *skillset.Set
+	settled          bool
 }
 
 // set returns the skills for a context's working directory as they are now.
 func (l *library) set(c *phases.Context) *skillset.Set {
-	same := func(s shelf) bool { return s.dir == c.Dir && s.root == c.DirRoot }
+	agent := c.Agent()
+	same := func(s shelf) bool { return s.dir == c.Dir && s.root == c.DirRoot && s.agent == agent }
 	l.mu.Lock()
 	var known shelf
 	if i := slices.IndexFunc(l.recent, same); i >= 0 {
@@ -45,12 +47,12 @@ func (l *library) set(c *phases.Context) *skillset.Set {
 		return known.set
 	}
 	now, o := l.now(), l.options
-	o.Boundary = c.DirRoot
+	o.Boundary, o.Given = c.DirRoot, l.given(agent)
 	set := skillset.Resolve(l.view, c.Dir, o)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	others := slices.DeleteFunc(l.recent, same)
-	l.recent = append([]shelf{{c.Dir, c.DirRoot, set, set.Settled(now)}}, others[:min(len(others), maxSets-1)]...)
+	l.recent = append([]shelf{{c.Dir, c.DirRoot, agent, set, set.Settled(now)}}, others[:min(len(others), maxSets-1)]...)
 	return set
 }
 

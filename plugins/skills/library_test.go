@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func (c *counting) OpenRoot(path string) (skillset.Root, error) {
 
 func newTestLibrary(now func() time.Time) (*library, *counting) {
 	view := &counting{FS: skillset.OS{}}
-	return &library{view: view, options: skillset.Options{Directories: []string{".agents/skills"}, Markers: []string{".git"}}, now: now}, view
+	return &library{view: view, options: skillset.Options{Directories: []string{".agents/skills"}, Markers: []string{".git"}}, given: func(string) []string { return nil }, now: now}, view
 }
 
 // TestLibraryKeeps: an unchanged tree is read once, and an edit is seen at the
@@ -91,5 +92,45 @@ func TestLibraryForgets(t *testing.T) {
 	lib.set(&phases.Context{Dir: filepath.Join(dir, "0")})
 	if view.roots != before+1 {
 		t.Errorf("%d sets were made anew, want the oldest only", view.roots-before)
+	}
+}
+
+// TestReadByAgent: what the agent lists by itself, from the same file or a copy, is not listed again, but reported.
+func TestReadByAgent(t *testing.T) {
+	t.Parallel()
+	copied, other := skill("copied", "", "Same."), skill("other", "", "Ours.")
+	dir := build(t, map[string]string{
+		".git/HEAD": "", ".agents/skills/copied/SKILL.md": copied, ".claude/skills/copied/SKILL.md": copied,
+		".agents/skills/other/SKILL.md": other, ".claude/skills/other/SKILL.md": skill("other", "", "Theirs."), "sub/.claude/skills/deep/SKILL.md": skill("deep", "", "x"),
+	})
+	home := build(t, map[string]string{".claude/skills/mine/SKILL.md": skill("mine", "", "x"), ".codex/skills/coded/SKILL.md": skill("coded", "", "x")})
+	for _, tt := range []struct{ agent, more, want string }{
+		{"claude-code", "", "coded other"},
+		{"codex", "", "deep mine"},
+		{"cursor", "", "coded copied deep mine other"},
+		{"codex", `, "send_again": true`, "coded copied deep mine other"},
+	} {
+		p := newPlugin(environment(map[string]string{"HOME": home}), later)
+		config := `{"directories": [".agents/skills", ".claude/skills", "~/.claude/skills", "~/.codex/skills"]` + tt.more + `}`
+		if _, err := p.Configure(t.Context(), &phases.Configuration{Config: []byte(config)}); err != nil {
+			t.Fatal(err)
+		}
+		where := inDir(filepath.Join(dir, "sub"))
+		where.Flags = map[string]bool{phases.AgentFlag + tt.agent: true}
+		var listed []string
+		left := 0
+		for _, c := range ask(t, p, phases.Dispatch{Hook: "section", Context: where, Input: calling()}) {
+			for _, ref := range c.(*phases.PromptSection).SourceRefs {
+				listed = append(listed, filepath.Base(filepath.Dir(ref.ID)))
+			}
+			for _, d := range c.Head().Diagnostics {
+				if d.Code == "read_by_agent" {
+					left++
+				}
+			}
+		}
+		if got := strings.Join(listed, " "); got != tt.want || left != 5-len(listed) {
+			t.Errorf("%s%s: listed %q, want %q; %d left to the agent", tt.agent, tt.more, got, tt.want, left)
+		}
 	}
 }

@@ -52,7 +52,8 @@ func newPlugin(getenv func(string) string, now func() time.Time) *sdk.Plugin {
 			if err != nil {
 				return sdk.Setup{}, err
 			}
-			s := &skills{config: cfg, library: library{view: skillset.OS{}, options: options, now: now}}
+			given := func(agent string) []string { return cfg.given(agent, getenv) }
+			s := &skills{config: cfg, library: library{view: skillset.OS{}, options: options, given: given, now: now}}
 			return sdk.Setup{Hooks: s.hooks(), Tools: []sdk.Tool{{Tool: toolDefinition(), Call: s.read}}}, nil
 		},
 	}
