@@ -114,7 +114,7 @@ var uses = map[string]use{
 	"newtext": useContent, "oldtext": useContent, "filetext": useContent, "inserttext": useContent, "newsource": useContent, "codeedit": useContent,
 	"replacement": useContent, "text": useContent, "body": useContent, "message": useContent, "title": useContent, "subject": useContent,
 	"summary": useContent, "comment": useContent, "reason": useContent, "explanation": useContent, "justification": useContent, "thought": useContent,
-	"query": useContent, "question": useContent, "questions": useContent, "instructions": useContent, "instruction": useContent, "prompt": useContent,
+	"query": useContent, "queries": useContent, "searchterm": useContent, "searchquery": useContent, "searchqueries": useContent, "question": useContent, "questions": useContent, "instructions": useContent, "instruction": useContent, "prompt": useContent,
 	"description": useContent, "activeform": useContent, "todos": useContent, "plan": useContent, "header": useContent, "label": useContent,
 	"command": useCommand, "cmd": useCommand, "commands": useCommand, "script": useCommand, "shellcommand": useCommand, "commandline": useCommand,
 	"bash": useCommand, "argv": useCommand, "args": useCommand, "chars": useCommand, "stdin": useCommand, "code": useCommand, "exec": useCommand,

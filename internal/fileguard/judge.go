@@ -27,14 +27,9 @@ type judge struct {
 }
 
 // searches reports whether the tool searches in files, so that its pattern is not one of names.
-func (j *judge) searches() bool {
-	for _, name := range []string{"grep", "search", "ripgrep", "_rg"} {
-		if strings.Contains(j.tool, name) {
-			return true
-		}
-	}
-	return j.tool == "rg" || j.tool == "ag"
-}
+func (j *judge) searches() bool { return searchTool().MatchString(j.tool) }
+
+var searchTool = lazyregexp.New(`grep|search|_rg|^[ra]g$`)
 
 // file judges a whole text as the path of a file.
 func (j *judge) file(name string, dirs []string) *Finding {

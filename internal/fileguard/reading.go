@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/fileguard/shell"
+	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 )
 
 // rooted is a reading with the directories that it begins at.
@@ -163,7 +164,8 @@ func finding(c *shell.Command) []rooted {
 		before := args[i-1]
 		switch {
 		case oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", arg):
-			return append([]rooted{}, r.begin())
+			r.roots = roots(r.roots)
+			return []rooted{r}
 		case oneOf("-name -iname -path -ipath -wholename", before):
 			glob := plain(arg)
 			if i > 1 && oneOf("! -not", args[i-2]) {
@@ -179,18 +181,26 @@ func finding(c *shell.Command) []rooted {
 			r.roots = append(r.roots, arg)
 		}
 	}
-	return []rooted{r.begin()}
-}
-
-// begin is the reading from the working directory, unless it has other roots.
-func (r rooted) begin() rooted {
 	r.roots = roots(r.roots)
-	return r
+	return []rooted{r}
 }
 
-// search judges a search by a tool of the agent's, which shows lines of all files below a directory.
+var (
+	// filesSearch matches the names of tools that search in files, whatever their arguments are called.
+	filesSearch = lazyregexp.New(`grep|_rg\b|^[ra]g$|^search$|^semantic_?search|codebase|code_|_code\b|(?:^|[^o])file|(?:^|_)fs_|folder|director|(?:^|_|search_?)(?:text|contents?)(?:_|search|$)`)
+	// filesArgument matches the folded names of arguments that only a search in files has.
+	filesArgument = lazyregexp.New(`(?:path|dir|folder|glob|pattern|(?:^|[^o])file)s?$|director(?:y|ies)$|regexp?$|^recursive$|^casesensitive$`)
+)
+
+// inFiles reports whether an argument, or one in it, is of a search in files.
+func inFiles(n node) bool {
+	return uses[fold(n.key)] >= usePattern || filesArgument().MatchString(fold(n.key)) || slices.ContainsFunc(n.kids, inFiles)
+}
+
+// search judges a search by a tool of the agent's, which shows lines of all files below a directory. Others search the
+// web, the agent's tools, a memory or something behind an MCP server.
 func (j *judge) search(n node) *Finding {
-	if !j.searches() || n.kind != '{' || strings.Contains(j.tool, "web") {
+	if !j.searches() || n.kind != '{' || oneOf("toolsearch websearch googlewebsearch", fold(j.tool)) || !filesSearch().MatchString(j.tool) && !inFiles(n) {
 		return nil
 	}
 	mode, given := n.member("outputmode")
@@ -208,7 +218,7 @@ func (j *judge) search(n node) *Finding {
 	if exclude, ok := n.member("exclude", "excludepattern"); ok {
 		r.except = append(r.except, exclude)
 	}
-	dir, ok := n.member("path", "dirpath", "directory", "dir")
+	dir, ok := n.member("path", "dirpath", "directory", "dir", "folder")
 	if !ok {
 		dir = "."
 	}

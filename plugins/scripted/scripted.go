@@ -107,12 +107,8 @@ func decodeHook(pointer string, raw json.RawMessage, seen map[string]int) (*Hook
 	if err := check(&h); err != nil {
 		return nil, &phases.ConfigError{Pointer: pointer, Message: err.Error()}
 	}
-	row, ok := phases.Standard().Lookup(h.Phase)
-	if !ok { // a host's own phase, whose kinds only the host knows
-		row = phases.Row{Phase: h.Phase, Kinds: phases.Kinds()}
-	}
 	for i, c := range h.Respond {
-		if err := phases.ValidateContribution(c, row); err != nil {
+		if err := phases.ValidateContribution(c, phases.Row{Kinds: phases.Kinds()}); err != nil {
 			return nil, &phases.ConfigError{Pointer: fmt.Sprintf("%s/respond/%d", pointer, i), Message: err.Error()}
 		}
 	}
