@@ -1,6 +1,7 @@
 package fileguard
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -69,13 +70,7 @@ func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
 			return f
 		}
 	}
-	if f := j.bodies(&one, dirs, depth); f != nil {
-		return f
-	}
-	if f := j.words(&one, c.Args, dirs); f != nil {
-		return f
-	}
-	if f := j.inner(&one, dirs, depth); f != nil {
+	if f := cmp.Or(j.bodies(&one, dirs, depth), j.words(&one, c.Args, dirs), j.inner(&one, dirs, depth)); f != nil {
 		return f
 	}
 	for _, r := range readings(&one) {
@@ -110,11 +105,8 @@ func unwrap(args []string) []string {
 // changed are the directories that options make a command work in.
 func changed(args []string) []string {
 	var dirs []string
-	for i, arg := range args {
-		if i == 0 {
-			continue
-		}
-		if args[i-1] == "-C" || args[i-1] == "--directory" || args[i-1] == "--chdir" || args[i-1] == "--cwd" || args[i-1] == "--prefix" {
+	for i, arg := range args[min(1, len(args)):] {
+		if oneOf("-C --directory --chdir --cwd --prefix", args[i]) {
 			dirs = append(dirs, arg)
 		} else if dir, ok := strings.CutPrefix(arg, "--directory="); ok {
 			dirs = append(dirs, dir)
@@ -270,25 +262,21 @@ func patternGiven(args []string) bool {
 func (j *judge) bodies(c *shell.Command, dirs []string, depth int) *Finding {
 	name := c.Name()
 	for _, body := range c.Texts {
+		var f *Finding
 		switch {
 		case oneOf("base64 openssl", name):
-			if f := j.word(strings.TrimSpace(body), dirs); f != nil {
-				return f
-			}
+			f = j.word(strings.TrimSpace(body), dirs)
 		case oneOf(shells, name), slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf(shells, n) }):
-			if f := j.script(body, dirs, depth-1); f != nil {
-				return f
-			}
+			f = j.script(body, dirs, depth-1)
 		case oneOf(filters+" apply_patch patch", name) && filtered(c.Feeds):
 			for _, file := range patched(body) {
-				if f := j.file(file, dirs); f != nil {
-					return f
-				}
+				f = cmp.Or(f, j.file(file, dirs))
 			}
 		default:
-			if f := j.tokens(body, dirs); f != nil {
-				return f
-			}
+			f = j.tokens(body, dirs)
+		}
+		if f != nil {
+			return f
 		}
 	}
 	return nil

@@ -157,18 +157,15 @@ func finding(c *shell.Command) []rooted {
 	}
 	r := rooted{reading: reading{follow: true, hidden: c.Name() == "find" || oneOf("-H --hidden -u", args...), git: c.Name() != "find", how: "find hands it to a command that reads it:"}}
 	expression := false
-	for i, arg := range args {
-		if i == 0 {
-			continue
-		}
-		before := args[i-1]
+	for i, arg := range args[1:] {
+		before := args[i]
 		switch {
 		case oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", arg):
 			r.roots = roots(r.roots)
 			return []rooted{r}
 		case oneOf("-name -iname -path -ipath -wholename", before):
 			glob := plain(arg)
-			if i > 1 && oneOf("! -not", args[i-2]) {
+			if i > 0 && oneOf("! -not", args[i-1]) {
 				r.except = append(r.except, glob)
 			} else if strings.HasSuffix(before, "name") {
 				r.only = append(r.only, glob)
