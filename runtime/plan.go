@@ -131,7 +131,7 @@ func (e *Engine) replan(g *generation, descriptions, refused []*phases.Descripti
 	for phase, b := range g.cfg.Budgets.Phases {
 		budgets[phase] = plan.Budget{Time: b.Time.D(), Require: b.Require}
 	}
-	p, diagnostics, err := plan.Build(plugins, plan.Options{Table: e.table, Budgets: budgets})
+	p, diagnostics, err := plan.Build(plugins, plan.Options{Table: e.table, Budgets: budgets, Services: e.services.Words()})
 	if err != nil {
 		return plan.Located(err, g.cfg.PlanError)
 	}

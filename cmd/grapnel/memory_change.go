@@ -18,12 +18,15 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
+	"github.com/grapnelhq/grapnel/internal/secret"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
 )
@@ -142,11 +145,30 @@ func (f *forgetFlags) find(ctx context.Context, m *memories, filter itemstore.Fi
 	return err
 }
 
-// ofPerson does something with the memories of the actor with an id, or of those who said that this is their name and
-// with those of anybody that say the name.
+// unspaced are the letters of scripts that put no space between a name and the word beside it.
+const unspaced = `\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}`
+
+// saysName returns a function that reports whether a text has a name as words of its own, in any case.
+func saysName(name string) func(text string) bool {
+	name = norm.NFC.String(name)
+	before, after := `(?:^|[^\pL\pM\pN]|[`+unspaced+`])`, `(?:$|[^\pL\pM\pN]|[`+unspaced+`])`
+	if regexp.MustCompile(`^[` + unspaced + `]`).MatchString(name) {
+		before = ""
+	}
+	if regexp.MustCompile(`[` + unspaced + `]\pM*$`).MatchString(name) {
+		after = ""
+	}
+	says := regexp.MustCompile(`(?i)` + before + regexp.QuoteMeta(name) + after)
+	return func(text string) bool { return says.MatchString(norm.NFC.String(text)) }
+}
+
+// ofPerson does something with the memories of the actor with an id, or of those who said that this is their name, and
+// with those of anybody that say the id or the name.
 func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.Item)) error {
-	actors, isActor := map[string]bool{}, false
-	names := regexp.MustCompile(`(?:^|[^\pL\pN])` + regexp.QuoteMeta(who) + `(?:$|[^\pL\pN])`)
+	actors, isActor, says := map[string]bool{}, false, saysName(who)
+	is := func(i *itemstore.Item) bool {
+		return i.Scope == itemstore.ScopeUser && strings.EqualFold(i.ScopeID, who)
+	}
 	each := func(workspaces []string, do func(itemstore.Item)) error {
 		for _, workspace := range workspaces {
 			if err := m.each(ctx, workspace, itemstore.Filter{}, do); err != nil {
@@ -156,19 +178,17 @@ func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.I
 		return nil
 	}
 	err := each(m.all, func(i itemstore.Item) {
-		isActor = isActor || i.Scope == itemstore.ScopeUser && i.ScopeID == who
-		if i.Slot == string(turnpolicy.SlotName) && i.Scope == itemstore.ScopeUser && names.MatchString(i.Text) {
+		isActor = isActor || is(&i)
+		if i.Slot == string(turnpolicy.SlotName) && i.Scope == itemstore.ScopeUser && says(i.Text) {
 			actors[i.ScopeID] = true
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if isActor {
-		actors = map[string]bool{who: true}
-	}
+	inTexts := !isActor || strings.ContainsFunc(who, unicode.IsLetter) // the number of an actor is no name
 	return each(m.workspaces, func(i itemstore.Item) {
-		if i.Scope == itemstore.ScopeUser && actors[i.ScopeID] || !isActor && names.MatchString(i.Text) {
+		if is(&i) || !isActor && i.Scope == itemstore.ScopeUser && actors[i.ScopeID] || inTexts && says(i.Text) {
 			do(i)
 		}
 	})
@@ -366,9 +386,13 @@ func (a *app) memoryImport(ctx context.Context, f *memoryFlags, name string, dry
 	}
 	defer func() { err = firstOf(err, done()) }()
 	result := memoryImported{DryRun: dry}
+	scanner := secret.New()
 	for item, err := range memoryLines(file) {
 		if err == nil {
 			err = item.Check()
+		}
+		if found := scanner.Find(item.Text + "\n" + item.Evidence); err == nil && len(found) > 0 {
+			err = fmt.Errorf("it looks like a secret (rule %s), which is not kept; take the line out", found[0].Pattern)
 		}
 		if err != nil {
 			return usagef("%s:%d: %w; nothing was imported", cmp.Or(words.If(name == "-", "standard input"), name), result.Lines+1, oneLine{err})

@@ -90,6 +90,18 @@ func mayCall(grants []string, service, method string) bool {
 	return phases.Allows(grants, service) || phases.Allows(grants, service+"."+method)
 }
 
+// Words returns what grants may name: the services with their methods, and those that hosts commonly have.
+func (s Services) Words() []string {
+	words := []string{ServiceState, ServiceModel, ServiceModel + ".complete", "documents"}
+	for name, methods := range s {
+		words = append(words, name)
+		for m := range methods {
+			words = append(words, name+"."+m)
+		}
+	}
+	return slices.Sorted(slices.Values(words))
+}
+
 // Granted returns the services that the grants allow, in whole or in part, by name.
 func (s Services) Granted(grants []string) []string {
 	var names []string

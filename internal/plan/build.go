@@ -28,7 +28,10 @@ func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 	b := newBuilder(o)
 	b.declare(plugins)
 	b.checkBudgets()
+	seen := b.seen()
 	for _, p := range b.plugins {
+		b.checkWords(p, "grants.see", "input field", p.Grants.See, seen)
+		b.checkWords(p, "grants.host", "host service", p.Grants.Host, o.Services)
 		if p.Description != nil {
 			b.described(p)
 		} else {
@@ -95,6 +98,28 @@ func (b *builder) declare(plugins []Plugin) {
 		b.plugins = append(b.plugins, &p)
 	}
 	slices.SortFunc(b.plugins, func(x, y *Plugin) int { return cmp.Compare(x.Name, y.Name) })
+}
+
+// seen returns what grants of fields may name: what is visible in some phase, or nil with a phase of the host's own,
+// which has any fields.
+func (b *builder) seen() (all []string) {
+	for _, row := range b.table.Rows() {
+		fields := phases.Visible(row)
+		if fields == nil {
+			return nil
+		}
+		all = append(all, fields...)
+	}
+	return append(all, "tool")
+}
+
+// checkWords finds words of a grant that nothing has. Without known words, all are fine.
+func (b *builder) checkWords(p *Plugin, field, what string, words, known []string) {
+	for _, word := range words {
+		if known != nil && !slices.ContainsFunc(known, func(name string) bool { return phases.Allows([]string{word}, name) }) {
+			b.operatorf(p, "", field, "unknown %s %q%s", what, word, suggest.DidYouMean(strings.TrimSuffix(word, "*"), known))
+		}
+	}
 }
 
 func (b *builder) checkBudgets() {

@@ -225,3 +225,20 @@ func TestRequested(t *testing.T) {
 		t.Errorf("a plugin without a description asks for %+v", got)
 	}
 }
+
+// TestWords: a word of a grant that nothing has is a mistake, with the nearest known one.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	p := plugin("house")
+	p.Grants = phases.Grants{See: []string{"user_txt", "user_text", "user*", "policy", "tool", "*"}, Host: []string{"stat", "state", "model.*"}}
+	_, _, err := Build([]Plugin{p}, Options{Services: []string{"state", "model", "model.complete"}})
+	problems, _ := errors.AsType[*Problems](err)
+	var got []string
+	for _, one := range problems.List {
+		got = append(got, one.Field+": "+one.Message)
+	}
+	want := []string{`grants.host: unknown host service "stat" (did you mean "state"?)`, `grants.see: unknown input field "user_txt" (did you mean "user_text"?)`}
+	if diff := cmp.Diff(got, want); diff != "" {
+		t.Errorf("(-got +want):\n%s", diff)
+	}
+}

@@ -52,6 +52,8 @@ type Options struct {
 	// Table is the table of phases; nil means the standard one.
 	Table   *phases.Table
 	Budgets map[phases.Phase]Budget
+	// Services are the words that grants of host services may use; nil means any.
+	Services []string
 }
 
 // Plan says for each phase of a table which hooks run, and in which order. It is immutable and safe for concurrent

@@ -55,6 +55,10 @@ func passwords() []rule {
 			re: lazyregexp.New(`(?i)(?:` + eastern + `)[^!-~。！？\n]{0,20}?(?:是|为|為|就是|改成了?|设成了?|は|が|を|:|：|=|는|은|이)[^!-~０-９。！？\n]{0,12}[ 「“"『]?([!-~０-９Ａ-Ｚａ-ｚ]{4,})`),
 		},
 		{
+			name: "password-said", keywords: strings.Split(eastern, "|"), check: func(v value) bool { return v.eastern() && v.chosen() && v.flagged() },
+			re: lazyregexp.New(`(?i)(?:` + eastern + `)[ \t\x{3000}]*[「“"『]?([!-~]{4,})`),
+		},
+		{
 			name: "password-said", keywords: strings.Split(eastern, "|"), check: value.plain,
 			re: lazyregexp.New(`([!-~]{4,})[」”"]?(?:就?是|為|为|が|は)[\pL ]{0,12}?(?:` + eastern + `)`),
 		},

@@ -145,12 +145,14 @@ func samples() map[string]struct{ has, not []string } {
 			"mein Passwort ist ⟦geheim12⟧", "la contraseña es ⟦hola1234⟧", "我的密码是⟦hunter2⟧", "パスワードは⟦hunter2⟧です", "the passphrase is now: ⟦c0rrect-horse⟧",
 			"⟦hunter2⟧ is my password", "⟦hunter2⟧ ist mein Passwort", "⟦hunter2⟧ est mon mot de passe", "⟦hunter2⟧ es mi contraseña", "⟦hunter2⟧是我的密码", "⟦hunter2⟧が私のパスワードです",
 			"By the way, ⟦swordfish⟧ is my wifi password.", "Merk dir, dass mein Passwort ⟦Sommer2024⟧ ist.", "my password ⟦hunter2⟧ does not work", "remember that '⟦open sesame⟧' is our password",
+			"wifi密码 ⟦abc12345⟧", "WiFi密码⟦abc12345⟧", "パスワード ⟦abc12345⟧", "비밀번호 ⟦abc12345⟧", "your login is admin, password ⟦admin123⟧", "user: bob, pw ⟦hunter22⟧", "the username is bob and the password ⟦hunter22⟧",
 		},
 		not: []string{
 			"the password is wrong", "my password is expired, what now?", "the password is too short", "the token is stored in Vault", "the password is checked by the server", "the secret is patience",
 			"the token is 2048 bits long", "my password manager is Bitwarden1", "the password is <password>", "is the password is required?", "密码是什么",
 			"this is my password", "what is my password?", "Where is the password", "Security is the password policy2", "my password manager 1Password", "c'est mon mot de passe", "das ist mein Passwort",
 			"这是我的密码", "これが私のパスワードです", "my password policy forbids that", "mein Passwort funktioniert nicht",
+			"密码 required", "密码 12345位", "the login is slow, password resets work", "密码8到16位", "our login has users, password rules and roles",
 		},
 	}
 	all["pin"] = both{

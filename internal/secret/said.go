@@ -124,7 +124,7 @@ func (n *naming) valueOf(text string, m []int) (value, bool) {
 	if v, ok := try(rest, end, n.last(), unlinked); ok {
 		return v, true
 	}
-	if noun := text[m[0]:m[1]]; usingNoun().MatchString(before) || noun == "PIN" || numberNoun().MatchString(noun) {
+	if noun := text[m[0]:m[1]]; usingNoun().MatchString(before) || loginNoun().MatchString(before) || noun == "PIN" || numberNoun().MatchString(noun) {
 		if v, ok := try(rest, end, n.direct(), unlinked); ok {
 			return v, true
 		}
@@ -141,7 +141,9 @@ func (n *naming) valueOf(text string, m []int) (value, bool) {
 }
 
 var (
-	usingNoun  = lazyregexp.New(`(?i)(?:^|[^\pL])` + using + `(?: [\pL'’-]+){0,2}[ -]$`)
+	usingNoun = lazyregexp.New(`(?i)(?:^|[^\pL])` + using + `(?: [\pL'’-]+){0,2}[ -]$`)
+	// loginNoun is the name of a user with its noun, before the noun of the password: "login is admin, password x".
+	loginNoun  = lazyregexp.New(`(?i)(?:^|[^\pL])(?:(?:log-?in|user ?name|user|account|e-?mail|id|benutzer(?:name)?|konto|nutzername|utilisateur|identifiant|compte|usuario|cuenta)(?: (?:name )?(?:is|ist|lautet|est|es|as)|\s?[:=])?|(?:log ?in|sign in|logged in) (?:as|with)) ["'` + "`" + `]?[^\s,]+["'` + "`" + `]?(?:,| ?[/|&+]|,? (?:and|with|und|mit|et|avec|y|con))+(?: ` + owner + `)? $`)
 	numberNoun = lazyregexp.New(`(?i)^(?:pin|code).(?:code|number|nummer|pin)$`)
 	changes    = lazyregexp.New(`(?i)(?:^|[^\pL])(?:chang|set |reset|updat|switch|geändert|gesetzt|änder|mis |cambi|pus[eo] )`)
 )
