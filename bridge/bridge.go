@@ -65,6 +65,8 @@ type session struct {
 	late string             // text for which the answer to the prompt has no room; the next answer that has takes it
 	sent *manifest.Manifest // the record of the prompt
 	used time.Time
+	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
+	compacted string
 
 	hostLog
 	memory
@@ -118,7 +120,7 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *Event) (Ou
 	case StepInterrupted:
 		return Outcome{}, s.done(ctx, "", context.Canceled)
 	case StepCompact, StepOnlyCompact, StepCompacted:
-		return Outcome{}, s.compact(ctx, e)
+		return Outcome{}, b.compact(ctx, s, where, e)
 	case StepFile, StepNote, StepConfig:
 		return b.note(ctx, s, where, e)
 	default:
@@ -210,7 +212,7 @@ func (s *session) done(ctx context.Context, text string, why error) error {
 	t := s.turn
 	var lost error
 	if s.late != "" {
-		lost = ignoreUnknown(s.reportCut("", &manifest.RequestChange{Kind: manifest.RequestCut, Manifest: strconv.Itoa(utf8.RuneCountInString(s.late)), Sent: "0"}))
+		lost = ignoreUnknown(s.report("", &manifest.RequestChange{Kind: manifest.RequestCut, Manifest: strconv.Itoa(utf8.RuneCountInString(s.late)), Sent: "0"}))
 	}
 	if s.turn, s.id, s.said = nil, "", ""; s.late != "" {
 		s.late, s.has = "", nil // the model may not have it
@@ -271,15 +273,15 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if err != nil {
 		return Outcome{}, errors.Join(err, ignore(begun.Done(ctx, "", err), err))
 	}
-	s.turn, s.id = begun, e.TurnID
+	s.turn, s.id, s.compacted = begun, e.TurnID, ""
 	return s.give(p, e.Host, hosts[e.Host].rooms[e.Name])
 }
 
-// reportCut records a cut of the prompt's text, if there is one, and each hook whose text was not sent at all. The model
-// does not have those sections.
-func (s *session) reportCut(sent string, cut *manifest.RequestChange) error {
+// report records what became of a prompt's text, and if it was cut, each hook whose text was not sent at all: the model does
+// not have those sections.
+func (s *session) report(sent string, cut *manifest.RequestChange, changes ...manifest.RequestChange) error {
 	if cut == nil {
-		return nil
+		return s.turn.ReportRequest(changes)
 	}
 	for i := range s.sent.Sections {
 		row := &s.sent.Sections[i]
@@ -297,7 +299,7 @@ func (s *session) reportCut(sent string, cut *manifest.RequestChange) error {
 			}
 		}
 	}
-	return s.turn.ReportRequest([]manifest.RequestChange{*cut})
+	return s.turn.ReportRequest(append(changes, *cut))
 }
 
 // remark puts it on record that the plugins saw another text than the host has.
@@ -420,8 +422,8 @@ func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error)
 	if s.late != "" && s.turn != nil {
 		var cut *manifest.RequestChange
 		text, cut = r.put(s.late, nil)
-		placed := []manifest.RequestChange{{Kind: manifest.RequestPlacement, Manifest: string(phases.PlacementUserMessage), Sent: string(with)}}
-		if err := ignoreUnknown(errors.Join(s.turn.ReportRequest(placed), s.reportCut(text, cut))); err != nil {
+		placed := manifest.RequestChange{Kind: manifest.RequestPlacement, Manifest: string(phases.PlacementUserMessage), Sent: string(with)}
+		if err := ignoreUnknown(s.report(text, cut, placed)); err != nil {
 			return "", err
 		}
 		s.late = ""
@@ -478,22 +480,26 @@ func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e 
 	return nil
 }
 
-// compact dispatches the phases around a compaction, which only a turn under way has.
-func (s *session) compact(ctx context.Context, e *Event) error {
-	if e.Step != StepCompact {
+// compact dispatches the phases around a compaction, between turns in a turn of its own. Some hosts say twice that they have
+// compacted, in two events.
+func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, e *Event) error {
+	again := s.compacted != "" && s.compacted != e.Name
+	if s.compacted = ""; e.Step != StepCompact {
+		if again {
+			return nil
+		}
+		s.compacted, s.has = e.Name, nil
 		s.epoch++
-		s.has = nil
 	}
 	if s.turn == nil {
-		return nil
+		where.Epoch = s.epoch
+		t, err := b.begin(ctx, s, where, &Event{Model: e.Model})
+		if err != nil {
+			return err
+		}
+		return errors.Join(e.compact(ctx, t), t.Done(ctx, "", nil))
 	}
-	var err error
-	if e.Step != StepCompacted {
-		_, err = s.turn.PreCompaction(ctx, &phases.PreCompactionInput{Trigger: e.Source})
-	} else {
-		_, err = s.turn.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
-	}
-	if err != nil || e.Step == StepCompact || replaces(e.Host) {
+	if err := e.compact(ctx, s.turn); err != nil || e.Step == StepCompact || replaces(e.Host) {
 		return err
 	}
 	p, err := s.turn.Prompt(ctx) // the turn goes on, without what was compacted
@@ -501,6 +507,17 @@ func (s *session) compact(ctx context.Context, e *Event) error {
 		return err
 	}
 	_, err = s.give(p, e.Host, room{})
+	return err
+}
+
+// compact dispatches the phases of an event about a compaction. A host that does not say when it has compacted has both at once.
+func (e *Event) compact(ctx context.Context, t *loop.Turn) (err error) {
+	if e.Step != StepCompacted {
+		_, err = t.PreCompaction(ctx, &phases.PreCompactionInput{Trigger: e.Source})
+	}
+	if e.Step != StepCompact && err == nil {
+		_, err = t.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
+	}
 	return err
 }
 

@@ -188,10 +188,10 @@ func (s Step) Phases() []phases.Phase {
 		return []phases.Phase{phases.PostTurn}
 	case StepCompact:
 		return []phases.Phase{phases.PreCompaction}
-	case StepOnlyCompact:
-		return []phases.Phase{phases.PreCompaction, phases.PostCompaction}
+	case StepOnlyCompact: // the model has lost the sections of its prompts
+		return []phases.Phase{phases.PreCompaction, phases.PostCompaction, phases.PrePromptCompile}
 	case StepCompacted:
-		return []phases.Phase{phases.PostCompaction}
+		return []phases.Phase{phases.PostCompaction, phases.PrePromptCompile}
 	case StepSessionEnd:
 		return []phases.Phase{phases.SessionEnd}
 	default:

@@ -40,6 +40,11 @@ type news struct {
 
 const joint = "\n\n"
 
+// earlier names a section that the model has, and no file of that name that the agent has read.
+func earlier(title string) string {
+	return fmt.Sprintf("text that Grapnel's hooks gave before under the heading %q (not a file that you read yourself)", "## "+title)
+}
+
 func (n *news) add(text string) { n.texts = append(n.texts, text) }
 
 func (n *news) text() string { return strings.Join(n.texts, joint) }
@@ -59,7 +64,7 @@ func (m *memory) newsOf(p *loop.Prompt) *news {
 			n.sent[s.SectionID] = before
 			continue
 		case has:
-			n.add(fmt.Sprintf("What follows replaces the text %q that was given before.", s.Title))
+			n.add("What follows replaces the " + earlier(s.Title) + ".")
 		}
 		n.from[s.SectionID] = len(n.text())
 		n.sent[s.SectionID] = given{s.Owner, s.Title, s.Hash, p.Manifest.ManifestID}
@@ -71,7 +76,7 @@ func (m *memory) newsOf(p *loop.Prompt) *news {
 		} else if was := m.has[id]; lost(p.Manifest, id, was.owner) {
 			n.sent[id] = was
 		} else {
-			n.add(fmt.Sprintf("The text %q that was given before no longer applies.", was.title))
+			n.add("The " + earlier(was.title) + " no longer applies.")
 		}
 	}
 	return n
@@ -106,10 +111,5 @@ func (s *session) give(p *loop.Prompt, host string, r room) (Outcome, error) {
 	if r.most == 0 {
 		s.late, text = text, ""
 	}
-	if len(n.changes) > 0 {
-		if err := s.turn.ReportRequest(n.changes); err != nil {
-			return Outcome{}, err
-		}
-	}
-	return Outcome{Context: text}, s.reportCut(text, cut)
+	return Outcome{Context: text}, s.report(text, cut, n.changes...)
 }

@@ -26,6 +26,8 @@ type coach struct {
 	sessions chan string
 	// ends is how often it lets no turn end.
 	ends int
+	// again is what it reminds of after a compaction.
+	again string
 }
 
 func (c *coach) note(what string, at *phases.Context) {
@@ -69,6 +71,15 @@ func (c *coach) plugin() *sdk.Plugin {
 						return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "the tests fail"})
 					}
 					return nil, nil
+				},
+			},
+			{
+				Name: "again", Kinds: []phases.Kind{phases.KindReminder},
+				PostCompaction: func(context.Context, *sdk.Call, *phases.PostCompactionInput) ([]phases.Contribution, error) {
+					if c.again == "" {
+						return nil, nil
+					}
+					return sdk.Reply(&phases.Reminder{Type: "again", Text: c.again})
 				},
 			},
 			{
@@ -273,6 +284,60 @@ func TestRoomOfHosts(t *testing.T) {
 	}
 	if want := []string{"placement tool.pre_call", "cut 0", "cut 0"}; !slices.Equal(changes, want) {
 		t.Errorf("the changes are %q, want %q", changes, want)
+	}
+}
+
+// TestCompactions: whatever a host says of a compaction, it is one, on record, and the next answer with room has the
+// sections and the plugins' reminders once more. What a host got is no prompt of which nothing is known.
+func TestCompactions(t *testing.T) {
+	t.Parallel()
+
+	claude, gemini := "UserPromptSubmit Stop PreCompact PostCompact SessionStart UserPromptSubmit Stop", "BeforeAgent AfterAgent PreCompress BeforeAgent AfterAgent"
+	for name, events := range map[string]string{
+		"claude-code between turns": claude, "codex between turns": claude, "gemini between turns": gemini,
+		"claude-code in a turn": "UserPromptSubmit PostCompact SessionStart PostToolUse Stop", "gemini in a turn": "BeforeAgent PreCompress AfterTool AfterAgent",
+		"cursor between turns": "beforeSubmitPrompt stop preCompact beforeSubmitPrompt stop",
+		"vscode between turns": "UserPromptSubmit PreToolUse Stop PreCompact UserPromptSubmit PostToolUse Stop", // its prompts have no room
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			log, c := logStore(t), &coach{text: "Be brief.", again: "Read the plan again."}
+			p, all := coached(t, c, log), ""
+			send := func(event string) string {
+				status, got := p.hook(t, strings.Fields(name)[0], `{"session_id":"s","sessionId":"s","conversation_id":"s","hook_event_name":"`+event+`","source":"compact","prompt":"hi","tool_name":"x","tool_use_id":"c","tool_input":{},"tool_response":{"llmContent":"x"}}`)
+				if status != http.StatusOK {
+					t.Errorf("%s: status %d: %s", event, status, got)
+				}
+				return got
+			}
+			for event := range strings.FieldsSeq(events) {
+				all += send(event)
+			}
+			if strings.Count(all, "Be brief.") != 4 || strings.Count(all, c.again) != 1 {
+				t.Errorf("the model has %s", all)
+			}
+			runs, prompts := 0, 0
+			for _, m := range records(t, log, "s") {
+				for _, d := range m.Diagnostics {
+					t.Errorf("a diagnostic: %+v", d)
+				}
+				for _, r := range m.Runs {
+					if r.Phase == phases.PostCompaction {
+						runs++
+					}
+				}
+				if len(m.Sections) > 0 {
+					if m.Epoch != prompts && !strings.HasSuffix(name, "in a turn") {
+						t.Errorf("prompt %d has the epoch %d", prompts, m.Epoch)
+					}
+					prompts++
+				}
+			}
+			if runs != 1 || prompts != 2 {
+				t.Errorf("%d runs and %d prompts are on record", runs, prompts)
+			}
+		})
 	}
 }
 

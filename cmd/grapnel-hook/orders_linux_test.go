@@ -119,7 +119,7 @@ func (c *conversation) check(t *testing.T) {
 		}
 		for _, old := range texts[:len(texts)-1] {
 			at := strings.LastIndex(all, old)
-			if at >= 0 && (want == 0 || at > strings.Index(all, newest) || !strings.Contains(all[at:], "replaces the text")) {
+			if at >= 0 && (want == 0 || at > strings.Index(all, newest) || !strings.Contains(all[at:], `replaces the text that Grapnel's hooks gave before under the heading "## AGENTS.md" (not a file that you read yourself).`)) {
 				t.Errorf("%q is there, and nothing replaces it:\n%s", old, all)
 			}
 		}
