@@ -22,7 +22,7 @@ func TestEvents(t *testing.T) {
 	}{
 		{"claude-code", nil, nil},
 		{"claude-code", []string{"tool.pre_call"}, []string{"PreToolUse", "UserPromptExpansion", "PreSkillShellCommand", "ConfigChange"}},
-		{"codex", []string{"turn.pre_prompt_compile", "session.end"}, []string{"UserPromptSubmit", "SubagentStart", "PostModelRequest", "SessionEnd"}},
+		{"codex", []string{"turn.pre_prompt_compile", "session.end"}, []string{"UserPromptSubmit", "SubagentStart", "PostModelRequest", "PostCompact", "SessionEnd"}},
 		{"claude-code", []string{"turn.post_turn"}, []string{
 			"UserPromptSubmit", "SubagentStart", "Stop", "SubagentStop", "StopFailure",
 			"InstructionsLoaded", "PreModelSwitch", "PostModelSwitch", "PermissionDenied", "ConfigChange",
