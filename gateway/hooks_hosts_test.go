@@ -303,7 +303,7 @@ func TestCompactions(t *testing.T) {
 			t.Parallel()
 
 			log, c := logStore(t), &coach{text: "Be brief.", again: "Read the plan again."}
-			p, all := coached(t, c, log), ""
+			p := coached(t, c, log)
 			send := func(event string) string {
 				status, got := p.hook(t, strings.Fields(name)[0], `{"session_id":"s","sessionId":"s","conversation_id":"s","hook_event_name":"`+event+`","source":"compact","prompt":"hi","tool_name":"x","tool_use_id":"c","tool_input":{},"tool_response":{"llmContent":"x"}}`)
 				if status != http.StatusOK {
@@ -311,9 +311,11 @@ func TestCompactions(t *testing.T) {
 				}
 				return got
 			}
+			var answers []string
 			for event := range strings.FieldsSeq(events) {
-				all += send(event)
+				answers = append(answers, send(event))
 			}
+			all := strings.Join(answers, "\n")
 			if strings.Count(all, "Be brief.") != 4 || strings.Count(all, c.again) != 1 {
 				t.Errorf("the model has %s", all)
 			}
