@@ -14,11 +14,14 @@ import (
 func (c *compilation) planCache() {
 	cache := &c.out.Cache
 	cache.Provider, cache.Model = valid(c.in.Provider), valid(c.in.Model)
-	cache.Plan = c.breakpoints()
-	c.out.Prompt.CachePlan = cache.Plan
 	if c.in.CountTokens != nil {
 		cache.ToolTokens = c.toolTokens()
 	}
+	if cache.OfAgent = c.in.HooksOnly; cache.OfAgent {
+		return
+	}
+	cache.Plan = c.breakpoints()
+	c.out.Prompt.CachePlan = cache.Plan
 	if rules := c.in.CacheRules; rules != nil {
 		cache.Rules = &manifest.CacheRules{
 			MinimumTokens: rules.MinimumTokens, LifetimeS: int(rules.Lifetime.Seconds()), Step: rules.Step, Explicit: rules.Explicit,

@@ -343,6 +343,33 @@ func TestCompactions(t *testing.T) {
 	}
 }
 
+// TestNoBreaksBehindHooks: nobody but the agent knows what its request was. No record of its turns claims a broken cache.
+func TestNoBreaksBehindHooks(t *testing.T) {
+	t.Parallel()
+
+	log, c := logStore(t), &coach{text: "Be brief."}
+	p := coached(t, c, log)
+	for turn, text := range []string{"Be brief.", "Be long."} {
+		c.text = text
+		for _, event := range []string{`UserPromptSubmit","prompt":"hi`, `PostModelRequest","token_usage":{"input_tokens":9000},"x":"`, `Stop`} {
+			p.hook(t, "codex", fmt.Sprintf(`{"session_id":"s","turn_id":"%d","hook_event_name":"%s"}`, turn, event))
+		}
+	}
+	m := records(t, log, "s")[2]
+	if _, err := log.Judge(t.Context(), m); err != nil || !m.Sent() || !m.Cache.OfAgent || m.Cache.Break != (manifest.Break{}) || m.Cache.Predicted != nil || len(m.Cache.Plan.Breakpoints) > 0 {
+		t.Errorf("the record says %+v of the cache: %v", m.Cache, err)
+	}
+	for row, err := range manifest.Blame(log.Entries(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "s"})) {
+		if err != nil || !row.OfAgent || row.Broke() || row.Break != (manifest.Break{}) {
+			t.Errorf("blame: %+v, %v", row, err)
+		}
+	}
+	stats, err := log.Stats(t.Context(), store.Filter{}, time.Time{}, time.Time{}, func() {})
+	if err != nil || stats.Days[0].Breaks > 0 {
+		t.Errorf("stats: %+v, %v", stats.Days, err)
+	}
+}
+
 // TestSubagents: a subagent has a session of its own with a prompt, calls, usage and an end, all of it a child of its
 // host's session.
 func TestSubagents(t *testing.T) {
@@ -358,6 +385,7 @@ func TestSubagents(t *testing.T) {
 		{`"hook_event_name":"PostToolUse","agent_id":"a","turn_id":"9","tool_name":"Bash","tool_use_id":"c","tool_input":{},"tool_response":"x"`, "lint Bash"},
 		{`"hook_event_name":"PostModelRequest","agent_id":"a","turn_id":"9","token_usage":{"input_tokens":7,"output_tokens":2}`, ""},
 		{`"hook_event_name":"PostModelRequest","turn_id":"1","token_usage":{"input_tokens":100,"output_tokens":50}`, ""},
+		{`"hook_event_name":"PostModelRequest","turn_id":"1","token_usage":{"input_tokens":160,"output_tokens":5,"cached_input_tokens":90}`, ""},
 		{`"hook_event_name":"SubagentStop","agent_id":"a","turn_id":"9","last_assistant_message":"found"`, `{"decision":"block","reason":"look again"}`},
 		{`"hook_event_name":"SubagentStop","agent_id":"a","turn_id":"9","last_assistant_message":"found"`, ""},
 		{`"hook_event_name":"PreToolUse","turn_id":"1","tool_name":"Bash","tool_use_id":"d","tool_input":{}`, ""},
@@ -373,9 +401,9 @@ func TestSubagents(t *testing.T) {
 	if len(child) != 2 || child[0].AgentID != "a" || len(child[1].Runs) == 0 || !child[1].TurnEnded {
 		t.Fatalf("the subagent's records are %+v", child)
 	}
-	for thread, want := range map[string]phases.Usage{"s/a": {InputTokens: 7, OutputTokens: 2}, "s": {InputTokens: 100, OutputTokens: 50}} {
+	for thread, want := range map[string]phases.Usage{"s/a": {InputTokens: 7, OutputTokens: 2}, "s": {InputTokens: 260, OutputTokens: 55, CacheReadTokens: 90}} {
 		u, err := log.Usage(t.Context(), records(t, log, thread)[0].ManifestID)
-		if err != nil || len(u) != 1 || u[0].Usage != want {
+		if n := len(u); err != nil || n == 0 || u[n-1].Usage != want || u[n-1].Rounds != n {
 			t.Errorf("the usage of %s is %+v, %v", thread, u, err)
 		}
 	}

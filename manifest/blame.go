@@ -18,6 +18,8 @@ type BlamedTurn struct {
 	ManifestID  string `json:"manifest_id"`
 	// Break is how the prompt differs from the previous one of the thread; none for the first.
 	Break
+	// OfAgent says that an agent behind hooks compiles the request: what broke its cache is not known.
+	OfAgent bool `json:"of_agent,omitempty"`
 	// Expected is true behind a compaction: the history was replaced, so the
 	// cache was lost whatever the sections did.
 	Expected bool `json:"expected"`
@@ -32,7 +34,7 @@ func (t *BlamedTurn) Broke() bool { return t.Cause != "" && !t.Expected }
 // blame compares a prompt that was sent with the one before it, if there is one.
 func blame(before, e *Entry) BlamedTurn {
 	o := &e.Outline
-	row := BlamedTurn{WorkspaceID: o.WorkspaceID, ThreadID: o.ThreadID, Seq: o.Seq, TurnID: o.TurnID, ManifestID: o.ManifestID}
+	row := BlamedTurn{WorkspaceID: o.WorkspaceID, ThreadID: o.ThreadID, Seq: o.Seq, TurnID: o.TurnID, ManifestID: o.ManifestID, OfAgent: o.OfAgent}
 	if e.Usage != nil {
 		row.Actual = &e.Usage.CacheReadTokens
 	}

@@ -122,7 +122,7 @@ func (c *comparison) find() Break {
 	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
 	served := c.is != nil && c.is.CacheReadTokens > 0
 	switch {
-	case !served && c.tooShort():
+	case b.OfAgent || a.OfAgent || !served && c.tooShort():
 		return Break{}
 	case differ(b.Provider, a.Provider):
 		return Break{Cause: CauseProvider, Owner: phases.OwnerHost}

@@ -4,6 +4,9 @@ package manifest
 type Cache struct {
 	// Plan is what the adapters are asked to do.
 	Plan CachePlan `json:"plan"`
+	// OfAgent says that an agent behind hooks compiles the request, of which this prompt is a part. What the provider holds
+	// of it is not known here: there is no plan, no prediction and no break.
+	OfAgent bool `json:"of_agent,omitempty"`
 	// Provider is the provider that the prompt was compiled for; empty where that is not known.
 	Provider string `json:"provider,omitempty"`
 	// Model is the model that the prompt was compiled for; empty where that is not known.

@@ -186,7 +186,8 @@ type Section struct {
 	Title string `json:"title"`
 	// Stability says in which part of the prompt it stands.
 	Stability phases.Stability `json:"stability"`
-	// Placement says whether it is part of the system prompt or a message.
+	// Placement says whether it is part of the system prompt or a message; where an agent compiles the request, its text
+	// stands where the agent puts it.
 	Placement phases.Placement `json:"placement"`
 	// Owner is a plugin's name, "builtin" or "host".
 	Owner string `json:"owner"`
@@ -373,7 +374,8 @@ type Text struct {
 type Usage struct {
 	// ManifestID names the manifest.
 	ManifestID string `json:"manifest_id"`
-	// Rounds is how many compilations of the turn the numbers are for, up to and with this manifest.
+	// Rounds is how many compilations of the turn the numbers are for, up to and with this manifest; behind hooks, how many
+	// requests of the agent.
 	Rounds int `json:"rounds"`
 	// ReportedAt is when the numbers came in, in UTC.
 	ReportedAt time.Time `json:"reported_at"`

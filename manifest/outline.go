@@ -14,7 +14,9 @@ import (
 type Outline struct {
 	Kind RecordKind
 	// Sent says that the prompt was given to the host to be sent.
-	Sent                                                 bool
+	Sent bool
+	// OfAgent says that an agent compiles the request.
+	OfAgent                                              bool
 	ManifestID, WorkspaceID, ThreadID, TurnID, SessionID string
 	Seq                                                  uint64
 	Round, Epoch                                         int
@@ -98,7 +100,7 @@ type OutlinePlugin struct {
 func (m *Manifest) Outline() Outline {
 	c := &m.Cache
 	o := Outline{
-		Kind: cmp.Or(m.Kind, KindPrompt), Sent: m.Sent(),
+		Kind: cmp.Or(m.Kind, KindPrompt), Sent: m.Sent(), OfAgent: c.OfAgent,
 		ManifestID: m.ManifestID, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID, SessionID: m.SessionID,
 		Seq: m.Seq, Round: m.Round, Epoch: m.Epoch, CreatedAt: m.CreatedAt.UTC(), Provider: c.Provider, Model: c.Model,
 		Profile: m.Profile, Mode: m.Mode, Build: m.Build, CompilerVersion: m.CompilerVersion, Config: MarkOf(m.ConfigHash),

@@ -6,14 +6,18 @@ import (
 	"time"
 )
 
-// outlineForm is the first byte of an encoded outline.
-const outlineForm = 1
+// outlineForm is the first byte of an encoded outline, and formOfAgent that of one with OfAgent.
+const outlineForm, formOfAgent = 1, 2
 
 var errOutline = errors.New("the outline of a manifest is cut off, damaged, or of another form")
 
 // Append appends the outline's encoding. Equal outlines have equal encodings.
 func (o *Outline) Append(buf []byte) []byte {
-	c := outlineCoder{writing: true, buf: append(buf, outlineForm), places: make(map[string]uint64, 48)}
+	form := byte(outlineForm)
+	if o.OfAgent {
+		form = formOfAgent
+	}
+	c := outlineCoder{writing: true, buf: append(buf, form), places: make(map[string]uint64, 48)}
 	c.outline(o)
 	return c.buf
 }
@@ -21,9 +25,10 @@ func (o *Outline) Append(buf []byte) []byte {
 // ParseOutline reads what [Outline.Append] wrote. The outline does not refer to data.
 func ParseOutline(data []byte) (Outline, error) {
 	var o Outline
-	if len(data) == 0 || data[0] != outlineForm {
+	if len(data) == 0 || data[0] != outlineForm && data[0] != formOfAgent {
 		return o, errOutline
 	}
+	o.OfAgent = data[0] == formOfAgent
 	c := outlineCoder{buf: data[1:], data: string(data[1:]), known: make([]string, 0, 48)}
 	c.outline(&o)
 	if c.failed || len(c.buf) > 0 {

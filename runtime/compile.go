@@ -193,6 +193,6 @@ func (r *recording) compiledRound(ctx context.Context, in *CompileInput) (*Compi
 	t := r.turn
 	t.engine.sessions.KeepPrompt(t.context, r.outline)
 	t.state.Offer(r.output.Offered)
-	t.usage.Compiled(&t.prompt, r.id)
+	t.usage.Compiled(&t.prompt, r.id, m.Cache.OfAgent)
 	return r.compiled(&r.output.Prompt, m), nil
 }

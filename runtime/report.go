@@ -7,7 +7,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round. A
+// ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round, and
+// behind hooks ([CompileInput.HooksOnly]) once for each request of the agent, which add up. A
 // host that knows only the sum puts it into the input of End instead. An error is ErrNothingCompiled, ErrTurnEnded,
 // ErrClosed, the sink's, or of [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is
 // kept, which is not an error.
@@ -20,7 +21,12 @@ func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 	if !ok {
 		return ErrNothingCompiled
 	}
-	return t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Usage: u})
+	report := manifest.Usage{ManifestID: id, Rounds: 1, ReportedAt: t.engine.opts.Now().UTC(), Usage: u}
+	if err := report.Check(); err != nil {
+		return err
+	}
+	t.usage.Add(&t.prompt, &report)
+	return t.engine.ReportUsage(ctx, report)
 }
 
 // ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes

@@ -1,6 +1,11 @@
 package turnstate
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+)
 
 // Usage is what a turn knows of its rounds with the provider.
 type Usage struct {
@@ -19,13 +24,17 @@ type Usage struct {
 type Round struct {
 	id    string // the manifest's; empty without a prompt
 	heard bool   // it is not one of the silent
+	// ofAgent says that an agent sends several requests with it; used is the sum of what was reported of these.
+	ofAgent  bool
+	used     phases.Usage
+	requests int
 }
 
-// Compiled counts an agent's prompt, whose manifest has the id.
-func (u *Usage) Compiled(r *Round, id string) {
+// Compiled counts a prompt, whose manifest has the id. ofAgent is [manifest.Cache.OfAgent].
+func (u *Usage) Compiled(r *Round, id string, ofAgent bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.last, *r = id, Round{id: id}
+	u.last, *r = id, Round{id: id, ofAgent: ofAgent}
 	u.rounds++
 	u.silent++
 }
@@ -66,6 +75,16 @@ func (u *Usage) Reported(r *Round) (id string, ok bool) {
 	id, ok = u.hear(r)
 	u.reported = u.reported || ok
 	return id, ok
+}
+
+// Add makes a report about one request a report about all that were sent with the prompt, if there may be several.
+func (u *Usage) Add(r *Round, of *manifest.Usage) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if r.ofAgent {
+		r.used, r.requests = r.used.Add(of.Usage), r.requests+1
+		of.Usage, of.Rounds = r.used, r.requests
+	}
 }
 
 // Whole returns the manifest and the number of rounds that a report about the whole turn is
