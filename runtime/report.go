@@ -8,10 +8,9 @@ import (
 )
 
 // ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round, and
-// behind hooks ([CompileInput.HooksOnly]) once for each request of the agent, which add up. A
-// host that knows only the sum puts it into the input of End instead. An error is ErrNothingCompiled, ErrTurnEnded,
-// ErrClosed, the sink's, or of [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is
-// kept, which is not an error.
+// behind hooks ([CompileInput.HooksOnly]) once for each request of the agent: these add up. A host that knows only the
+// sum puts it into the input of End instead. An error is ErrNothingCompiled, ErrTurnEnded, ErrClosed, the sink's, or of
+// [manifest.Usage.Check], and not a reason to fail the turn. Without a sink nothing is kept, which is not an error.
 func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 	if err := t.enter(); err != nil {
 		return err

@@ -267,7 +267,7 @@ func (a *app) printHead(m *manifest.Manifest) {
 }
 
 func (a *app) printContent(m *manifest.Manifest) {
-	a.printSections(m.Sections)
+	a.printSections(m.Sections, m.Cache.OfAgent)
 	a.printInstructions(m.Sections)
 	a.printOmitted(m.Omitted)
 	printList(a, "persona directory", "file|status|>chars", m.Files, func(f *manifest.File) cells { return cells{f.Path, mark(f.Status), text.Thousands(f.Chars)} })
@@ -283,14 +283,14 @@ func (a *app) printContent(m *manifest.Manifest) {
 	a.printAudits("audit events", m.Audits)
 }
 
-// Tokens have a column where they were counted; numbers of two tokenizers cannot be compared.
-func (a *app) printSections(sections []manifest.Section) {
+// printSections prints sections; those of a record with OfAgent stand where the agent puts them. Tokens have a column where they were counted; numbers of two tokenizers cannot be compared.
+func (a *app) printSections(sections []manifest.Section, ofAgent bool) {
 	sum, tokenizer := 0, ""
 	printList(a, "sections", "section|owner|stability|placement|>chars|?>tokens|cut|fingerprint", sections, func(s *manifest.Section) cells {
 		if s.Tokens != nil {
 			sum, tokenizer = sum+*s.Tokens, s.Tokenizer
 		}
-		return cells{s.SectionID, s.Owner, s.Stability, s.Placement, text.Thousands(s.Chars), tokensText(s.Tokens), styled{caution, cutText(s.Truncation)}, s.Fingerprint}
+		return cells{s.SectionID, s.Owner, s.Stability, cmp.Or(words.If(ofAgent, "agent's"), string(s.Placement)), text.Thousands(s.Chars), tokensText(s.Tokens), styled{caution, cutText(s.Truncation)}, s.Fingerprint}
 	})
 	if tokenizer != "" {
 		a.printf("  %s tokens together, counted as %s\n", text.Thousands(sum), clean(tokenizer))

@@ -52,7 +52,7 @@ func (a *app) explainCommand() *cobra.Command {
 				return err
 			}
 			return a.print(e, func() {
-				a.printExplanation(e)
+				a.printExplanation(e, known.Cache.OfAgent)
 				a.printf("\n%s\n", known.about())
 			})
 		})
@@ -218,7 +218,7 @@ func quotedList(ids []string) string {
 	return strings.Join(ids[:min(len(ids), most)], ", ") + words.If(len(ids) > most, fmt.Sprintf(" and %d more", len(ids)-most))
 }
 
-func (a *app) printExplanation(e *explain.Result) {
+func (a *app) printExplanation(e *explain.Result, ofAgent bool) {
 	answer := "is in the prompt"
 	switch {
 	case !e.In:
@@ -232,7 +232,7 @@ func (a *app) printExplanation(e *explain.Result) {
 	printList(a, "said", "section|>offset|>length|owner|subscription|contribution|text", e.Said, func(s *explain.Saying) cells {
 		return cells{s.SectionID, s.Offset, s.Length, s.Owner, s.SubscriptionID, s.ContributionID, s.Text}
 	})
-	a.printSections(e.Sections)
+	a.printSections(e.Sections, ofAgent)
 	printList(a, "contributions", "contribution|subscription|kind|section|>priority|truncation|hash", e.HookSources, func(h *phases.HookSource) cells {
 		return cells{h.ContributionID, h.SubscriptionID, h.ContributionKind, h.SectionID, h.Priority, h.Truncation, h.ContributionHash}
 	})

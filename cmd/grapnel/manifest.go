@@ -141,6 +141,8 @@ func (a *app) manifestBlameCommand() *cobra.Command {
 	return c
 }
 
+const notKnownBreak = "not known here: the agent compiles the request"
+
 func (a *app) printBlame(blame *api.Blame, f *filterFlags) error {
 	if a.json {
 		return a.printJSON(blame)
@@ -151,7 +153,7 @@ func (a *app) printBlame(blame *api.Blame, f *filterFlags) error {
 	printList(a, "turns of the thread "+clean(f.thread), columns, rows, func(r *manifest.BlamedTurn) cells {
 		return cells{
 			words.If(several, r.WorkspaceID), r.Seq, r.TurnID, r.ManifestID, r.Place(), r.Owner,
-			words.If(r.Cause != "", text.Thousands(r.TokensLost)), r.Words() + words.If(r.Expected && r.Cause != manifest.CauseEpoch, ", after a compaction"),
+			words.If(r.Cause != "", text.Thousands(r.TokensLost)), words.If(r.OfAgent, notKnownBreak) + r.Words() + words.If(!r.OfAgent && r.Expected && r.Cause != manifest.CauseEpoch, ", after a compaction"),
 		}
 	})
 	a.printCulprits(rows)
@@ -178,7 +180,7 @@ func (a *app) printCulprits(rows []manifest.BlamedTurn) {
 		list[at].turns++
 		list[at].tokens += r.TokensLost
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !rows[len(rows)-1].OfAgent {
 		a.println("\nno turn broke the prefix")
 	}
 	slices.SortStableFunc(list, func(x, y culprit) int {

@@ -165,11 +165,12 @@ func (a *app) printCache(m *manifest.Manifest, u *manifest.Usage) {
 	if u != nil {
 		t.add("actual", fmt.Sprintf("%s of %s in%s, %s out", tokens(u.CacheReadTokens), text.Thousands(u.InputTokens),
 			words.If(u.CacheWriteTokens > 0, fmt.Sprintf(", %s written to the cache", text.Thousands(u.CacheWriteTokens))), text.Thousands(u.OutputTokens)))
-		t.add("reported", clock(u.ReportedAt)+cmp.Or(words.If(u.Rounds == 1, ", for this prompt alone"), fmt.Sprintf(", for %d rounds up to this one", u.Rounds)))
+		t.add("reported", clock(u.ReportedAt)+cmp.Or(words.If(c.OfAgent, ", for "+words.Count(u.Rounds, "request", "requests")+" of the agent"), words.If(u.Rounds == 1, ", for this prompt alone"), fmt.Sprintf(", for %d rounds up to this one", u.Rounds)))
 	}
 	if c.Cause != "" {
 		t.add("broke at", styled{caution, c.Place() + words.If(c.Owner != "", " ("+c.Owner+")") + ": " + c.Words() + words.If(c.TokensLost > 0, ", "+tokens(c.TokensLost)+" lost")})
 	}
+	t.addSome("broke at", words.If(c.OfAgent, notKnownBreak))
 	if len(t.rows) == 0 {
 		return
 	}

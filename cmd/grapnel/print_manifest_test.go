@@ -95,7 +95,7 @@ func TestPrintSections(t *testing.T) {
 			t.Parallel()
 
 			a := &app{}
-			a.printSections(tt.sections)
+			a.printSections(tt.sections, false)
 			if diff := cmp.Diff(a.out.String(), tt.want); diff != "" {
 				t.Errorf("sections (-got +want):\n%s", diff)
 			}

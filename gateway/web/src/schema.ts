@@ -427,6 +427,8 @@ interface GetResult {
     field?: string;
     /** model is the model that the prompt was compiled for; empty where that is not known. */
     model?: string;
+    /** of_agent says that an agent behind hooks compiles the request, of which this prompt is a part. What the provider holds of it is not known here: there is no plan, no prediction and no break. */
+    of_agent?: boolean;
     /** owner is who made the change: a plugin, "builtin" or "host". */
     owner: string;
     /** plan is what the adapters are asked to do. */
@@ -841,7 +843,7 @@ interface GetResult {
     original_chars: number;
     /** owner is a plugin's name, "builtin" or "host". */
     owner: string;
-    /** placement says whether it is part of the system prompt or a message. */
+    /** placement says whether it is part of the system prompt or a message; where an agent compiles the request, its text stands where the agent puts it. */
     placement: "system" | "system_message" | "user_message";
     /** position is the place in the list, from 0. */
     position: number;
@@ -1420,6 +1422,7 @@ export interface Methods {
         expected: boolean;
         field?: string;
         manifest_id: string;
+        of_agent?: boolean;
         owner: string;
         seq: number;
         thread_id: string;

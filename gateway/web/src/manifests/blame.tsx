@@ -29,7 +29,7 @@ export function Blame(): JSX.Element {
       {turns.length > 0 && (
         <Table label="Turns" rows={turns} rowKey={(t) => t.manifest_id} columns={[
           { name: "Turn", cell: (t) => <a href={address(["manifests", t.manifest_id])}><Shown text={t.turn_id} /></a> },
-          { name: "What changed", cell: (t) => (t.cause ? <Tag tone={toneOf(t)}>{causes[t.cause] ?? t.cause}</Tag> : <Tag tone="good">nothing</Tag>) },
+          { name: "What changed", cell: (t) => (t.cause ? <Tag tone={toneOf(t)}>{causes[t.cause] ?? t.cause}</Tag> : <Tag tone={t.of_agent ? "info" : "good"}>{t.of_agent ? "not known here: the agent compiles the request" : "nothing"}</Tag>) },
           { name: "Where", cell: (t) => <Shown text={t.broke_at || t.tool || "–"} /> },
           { name: "By", cell: (t) => (t.cause ? <Shown text={ownerName(t.owner)} /> : "–") },
           { name: "Read again", right: true, cell: (t) => number(t.tokens_lost) },
@@ -40,7 +40,7 @@ export function Blame(): JSX.Element {
   );
 }
 
-const toneOf = (t: Turn): "good" | "info" | "warn" => (!t.cause ? "good" : t.expected ? "info" : "warn");
+const toneOf = (t: Turn): "good" | "info" | "warn" => (t.of_agent ? "info" : !t.cause ? "good" : t.expected ? "info" : "warn");
 
 function Thread({ thread, workspace }: { thread: string; workspace: string }): JSX.Element {
   const [value, set] = useState(thread);

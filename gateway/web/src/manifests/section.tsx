@@ -17,7 +17,7 @@ export function SectionDetail({ m, section: s }: { m: Manifest; section: Section
       <Facts rows={[
         ["Id", <code><Shown text={s.section_id} /></code>],
         ["Owner", <Shown text={ownerName(s.owner)} />],
-        ["Where", s.stability + ", " + s.placement.replaceAll("_", " ")],
+        ["Where", s.stability + ", " + (m.cache.of_agent ? "where the agent puts it" : s.placement.replaceAll("_", " "))],
         ["Length", `${number(s.chars)} characters` + (s.tokens == null ? "" : `, ${number(s.tokens)} tokens`)],
         ["Fingerprint", <code title={s.fingerprint}>{short(s.fingerprint, 20)}</code>],
         ["Hash", <code title={s.hash}>{short(s.hash, 24)}</code>],
