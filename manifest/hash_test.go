@@ -103,7 +103,7 @@ func TestContentHashCountsEachField(t *testing.T) {
 		"Head.ManifestID", "Head.Seq", "Head.Round", "Head.Generation", "Head.WorkspaceID", "Head.ThreadID", "Head.TurnID",
 		"Head.SessionID", "Head.Epoch", "Head.CreatedAt", "Head.Actor", "Head.AgentID", "Head.TaskID", "Head.Mode", "Head.Build", "Head.ConfigHash",
 		"Head.TurnEnded", "Head.TextsKept", "Integrity.ContentHash", "Integrity.Prev", "Integrity.Hash",
-		"Cache.Plan.Key", "Cache.Provider", "Cache.Model", "Cache.ToolTokens", "Cache.Predicted", "Cache.Actual", "Cache.Break.Cause", "Cache.Break.BrokeAt", "Cache.Break.Tool", "Cache.Break.Field", "Cache.Break.Owner",
+		"Cache.Plan.Key", "Cache.OfAgent", "Cache.Provider", "Cache.Model", "Cache.ToolTokens", "Cache.Predicted", "Cache.Actual", "Cache.Break.Cause", "Cache.Break.BrokeAt", "Cache.Break.Tool", "Cache.Break.Field", "Cache.Break.Owner",
 		"Cache.Break.Because", "Cache.Break.TokensLost", "Head.Blocked",
 		"Runs[0].Generation", "Runs[0].Incarnation", "Runs[0].Attempts", "Runs[0].QueueMS", "Runs[0].DurationMS",
 		"Runs[0].BytesIn", "Runs[0].BytesOut", "Runs[0].CachedFrom",
