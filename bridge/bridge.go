@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -59,11 +60,12 @@ type key struct{ workspace, host, session string }
 type session struct {
 	mu   sync.Mutex
 	turn *loop.Turn
-	id   string             // the host's id of the turn
-	said string             // what the assistant said last
-	goOn string             // why the host was told to go on, until it has
-	late string             // text for which the answer to the prompt has no room; the next answer that has takes it
-	sent *manifest.Manifest // the record of the prompt
+	id   string                 // the host's id of the turn
+	said string                 // what the assistant said last
+	goOn string                 // why the host was told to go on, until it has
+	late string                 // text for which the answer to the prompt has no room; the next answer that has takes it
+	sent *manifest.Manifest     // the record of the prompt
+	says atomic.Pointer[Prompt] // that of the turn, if a user wrote it
 	used time.Time
 	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
 	compacted string
@@ -174,6 +176,21 @@ func (b *Bridge) session(k key) (*session, error) {
 	return s, nil
 }
 
+// Prompt is what a user asks for, and where.
+type Prompt struct{ Text, Dir string }
+
+// Prompts returns the users' prompts of a workspace whose turns are under way.
+func (b *Bridge) Prompts(workspace string) (found []Prompt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k, s := range b.sessions {
+		if p := s.says.Load(); p != nil && k.workspace == workspace {
+			found = append(found, *p)
+		}
+	}
+	return found
+}
+
 // Sweep ends the turns of sessions without an event for an hour, as interrupted, and forgets those sessions.
 func (b *Bridge) Sweep(ctx context.Context) error {
 	return b.end(ctx, func(_ key, s *session) bool { return b.now().Sub(s.used) > idleTime })
@@ -206,6 +223,12 @@ func (b *Bridge) end(ctx context.Context, which func(key, *session) bool) error 
 
 // done ends the turn under way, if there is one. The error that the turn ends with is not an error of the event.
 func (s *session) done(ctx context.Context, text string, why error) error {
+	s.says.Store(nil)
+	return s.finish(ctx, text, why)
+}
+
+// finish is done for a turn whose prompt may go on in another one.
+func (s *session) finish(ctx context.Context, text string, why error) error {
 	if s.turn == nil {
 		return nil
 	}
@@ -273,7 +296,9 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if err != nil {
 		return Outcome{}, errors.Join(err, ignore(begun.Done(ctx, "", err), err))
 	}
-	s.turn, s.id, s.compacted = begun, e.TurnID, ""
+	if s.turn, s.id, s.compacted = begun, e.TurnID, ""; where.ParentSessionID == "" {
+		s.says.Store(&Prompt{e.Text, where.Dir})
+	}
 	return s.give(p, e.Host, hosts[e.Host].rooms[e.Name])
 }
 
@@ -465,18 +490,19 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 // over except for the id: the same one would repeat the keys of dispatches.
 func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e *Event) error {
 	where.Epoch = s.epoch
-	id, said, late, begins := e.TurnID, "", "", *e
+	id, said, late, says, begins := e.TurnID, "", "", (*Prompt)(nil), *e
 	if s.turn != nil && (id == "" || id == s.id || e.ofSubagent(&where)) {
-		id, said, late, begins.TurnID, s.late = s.id, s.said, s.late, "", ""
+		id, said, late, says, begins.TurnID, s.late = s.id, s.said, s.late, s.says.Load(), "", ""
 	}
 	begun, err := b.begin(ctx, s, where, &begins)
 	if err != nil {
 		return err
 	}
-	if err := s.done(ctx, "", context.Canceled); err != nil {
+	if err := s.finish(ctx, "", context.Canceled); err != nil {
 		return errors.Join(err, ignore(begun.Done(ctx, "", err), err))
 	}
 	s.turn, s.id, s.said, s.late = begun, id, said, late
+	s.says.Store(says)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/gateway/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/loop"
@@ -62,7 +63,7 @@ func placed[P, R any](name, doc string, do func(ctx context.Context, c call[P]) 
 
 func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {
 	list := &mcpserver.Tools{Tools: []phases.Tool{}}
-	err := g.alone(ctx, c.Caller, c.params.Place, func(t *loop.Turn, tools []phases.MergedTool) error {
+	err := g.alone(ctx, c.Caller, c.params.Place, "", func(t *loop.Turn, tools []phases.MergedTool) error {
 		t.OnlyLooks() // nobody has the thread, and an agent asks with each start
 		for i := range tools {
 			list.Tools = append(list.Tools, tools[i].Definition)
@@ -80,16 +81,43 @@ func (g *Gateway) mcpCall(ctx context.Context, c call[mcpCallParams]) (*calledTo
 		return nil, err
 	}
 	var done *calledTool
-	err = g.alone(ctx, c.Caller, p.Place, func(t *loop.Turn, _ []phases.MergedTool) (err error) {
-		done, err = runTool(ctx, t, call)
-		return err
-	})
+	for prompts := g.prompts(p.Place); done == nil && err == nil; prompts = prompts[1:] {
+		err = g.alone(ctx, c.Caller, p.Place, prompts[0].Text, func(t *loop.Turn, tools []phases.MergedTool) (err error) {
+			offered := slices.ContainsFunc(tools, func(m phases.MergedTool) bool { return m.Name == call.Tool })
+			if offered && len(prompts) > 1 {
+				t.OnlyLooks()
+				return nil
+			}
+			if done, err = runTool(ctx, t, call); err == nil && !offered && prompts[0].Text != "" {
+				done.Text += "; what the user asks for now may have taken it away: do not try again in this turn"
+			}
+			return err
+		})
+	}
 	return done, err
 }
 
-// alone begins a turn, has it judged and its tools brought, and ends it behind work. What has happened is on record when
-// it returns.
-func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, work func(t *loop.Turn, tools []phases.MergedTool) error) error {
+// prompts returns the prompts under way of the agents that work where a call is made, or of all if none does there: a call
+// does not say which agent makes it, so what one of the users does not want is not done. It returns an empty one for none.
+func (g *Gateway) prompts(at mcpserver.Place) []bridge.Prompt {
+	if g.bridge == nil {
+		return []bridge.Prompt{{}}
+	}
+	dir, _, _ := g.inRoots(at.Dir) // alone says what is wrong with it
+	all := g.bridge.Prompts(at.WorkspaceID)
+	near := slices.DeleteFunc(slices.Clone(all), func(p bridge.Prompt) bool { return !below(p.Dir, dir) && !below(dir, p.Dir) })
+	switch {
+	case len(near) > 0:
+		return near
+	case len(all) > 0:
+		return all
+	}
+	return []bridge.Prompt{{}}
+}
+
+// alone begins a turn for a user's words, has it judged and its tools brought, and ends it behind work. What has happened is
+// on record when it returns.
+func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, text string, work func(t *loop.Turn, tools []phases.MergedTool) error) error {
 	where, err := g.completeTurn(ctx, c, phases.Context{
 		WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
 	})
@@ -103,7 +131,7 @@ func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, 
 	}
 	t := loop.Wrap(begun, loop.Options{Ask: answered})
 	err = func() error {
-		if err := judged(t.PrePolicy(ctx, &phases.PrePolicyInput{})); err != nil {
+		if err := judged(t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})); err != nil {
 			return err
 		}
 		out, err := t.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true})

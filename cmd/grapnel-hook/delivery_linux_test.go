@@ -324,15 +324,49 @@ func (*delivery) payload(t *testing.T, agent, event, session, dir, prompt string
 // offers reports whether the MCP server that the agent starts lists a tool of the plugin.
 func (d *delivery) offers(t *testing.T, dir string) bool {
 	t.Helper()
-	const in = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+	return strings.Contains(d.mcp(t, dir, `"tools/list"`), `"inputSchema"`)
+}
+
+// mcp makes a request of the MCP server that the agent starts.
+func (d *delivery) mcp(t *testing.T, dir, request string) string {
+	t.Helper()
+	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/list"}
-`
-	out, refused := d.grapnel(t, dir, in, "mcp", "--socket", d.socket)
+{"jsonrpc":"2.0","id":2,"method":`
+	out, refused := d.grapnel(t, dir, begin+request+"}\n", "mcp", "--socket", d.socket)
 	if refused != "" {
 		t.Error(refused)
 	}
-	return strings.Contains(string(out), `"inputSchema"`)
+	return string(out)
+}
+
+// TestWishHolds: what the user wishes of a prompt holds for the calls that the agent makes over the MCP server, until the
+// turn ends. The prompt of a subagent is nobody's wish.
+func TestWishHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts gateways")
+	}
+	t.Parallel()
+
+	bin := newHome(t, "grapnel")
+	memory := firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "memory" })].config
+	const refused = `"isError":true`
+	for _, tt := range []struct{ policy, event, prompt, want, behind string }{
+		{"default_allow", "UserPromptSubmit", "Do not remember this. My passphrase is SWORDFISH.", refused, `\"added\"`},
+		{"read_only", "UserPromptSubmit", "Remember that my fish is SWORDFISH.", `\"added\"`, refused},
+		{"default_allow", "SubagentStart", "Do not remember this.", `\"added\"`, `\"known\"`},
+	} {
+		d := newDelivery(t, bin, "memory", memory+"\n    config: {default_policy: "+tt.policy+"}")
+		for i, want := range []string{tt.want, tt.behind} {
+			event := []string{tt.event, "Stop"}[i]
+			if code, _, errs := d.hook(t, strings.NewReader(d.payload(t, "claude-code", event, "s", d.dir, tt.prompt, 1)), "--socket", d.socket, "claude-code", event); code != 0 {
+				t.Fatalf("exit code %d: %s", code, errs)
+			}
+			if got := d.mcp(t, d.dir, `"tools/call","params":{"name":"memory_remember","arguments":{"text":"SWORDFISH"}}`); !strings.Contains(got, want) {
+				t.Errorf("%q, %s: %s, want %s", tt.prompt, event, got, want)
+			}
+		}
+	}
 }
 
 // recorded returns why the record has the plugin's text and the model does not.
