@@ -14,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/gateway/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/autostart"
+	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
 type mcpFlags struct {
@@ -52,10 +53,12 @@ func (a *app) serveMCP(ctx context.Context, f *mcpFlags) error {
 	}
 	var tools mcpserver.Tools
 	err = r.Call(ctx, mcpserver.MethodTools, at, &tools)
-	if client.HasCode(err, "invalid") && f.at.Dir == "" {
-		reportf(a.err, "grapnel: calls have no working directory: %v\n", err)
+	if client.HasCode(err, rpc.CodeInvalid) && at.Dir != f.at.Dir {
+		why := err
 		at.Dir = ""
-		err = r.Call(ctx, mcpserver.MethodTools, at, &tools)
+		if err = r.Call(ctx, mcpserver.MethodTools, at, &tools); err == nil {
+			reportf(a.err, "grapnel: calls have no working directory: %v\n", why)
+		}
 	}
 	if err != nil {
 		return r.failed(err)

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -23,18 +25,26 @@ import (
 
 type object = map[string]any
 
+// Kinds of values, as expressions for their type of Go and text.
+const (
+	count  = `json.Number \d+(\.0+)?([eE]\+?\d+)?$`
+	anchor = `string [A-Za-z_][-A-Za-z0-9._]*$`
+)
+
 // keywords has the kinds that values of keywords must have, by the meta-schema of draft 2020-12, which Anthropic checks.
 //
 //nolint:gochecknoglobals // immutable table
 var keywords = map[string]string{
 	"items": "schema", "additionalProperties": "schema", "not": "schema", "contains": "schema", "propertyNames": "schema", "if": "schema",
-	"then": "schema", "else": "schema", "unevaluatedItems": "schema", "unevaluatedProperties": "schema", "additionalItems": "schema",
+	"then": "schema", "else": "schema", "unevaluatedItems": "schema", "unevaluatedProperties": "schema", "additionalItems": "schema", "contentSchema": "schema",
 	"properties": "schemas", "patternProperties": "schemas", "$defs": "schemas", "definitions": "schemas", "dependentSchemas": "schemas",
 	"anyOf": "choices", "oneOf": "choices", "allOf": "choices", "prefixItems": "choices", "enum": "list", "examples": "list",
 	"uniqueItems": "bool", "deprecated": "bool", "readOnly": "bool", "writeOnly": "bool", "type": "type", "required": "names", "$ref": "reference",
-	"title": "string", "description": "string", "pattern": "string", "format": "string", "$comment": "string", "$id": "string", "$anchor": "string",
-	"minimum": "json.Number", "maximum": "json.Number", "exclusiveMinimum": "json.Number", "exclusiveMaximum": "json.Number", "multipleOf": "json.Number",
-	"minLength": "json.Number", "maxLength": "json.Number", "minItems": "json.Number", "maxItems": "json.Number", "minProperties": "json.Number", "maxProperties": "json.Number",
+	"title": "string", "description": "string", "format": "string", "$comment": "string", "contentEncoding": "string", "contentMediaType": "string",
+	"pattern": "pattern", "$id": `string [^#\s]*#?$`, "$schema": `string [^#\s]*#?$`, "$anchor": anchor, "$dynamicAnchor": anchor, "$recursiveAnchor": anchor,
+	"$dynamicRef": "reference", "$recursiveRef": "reference", "dependentRequired": "dependents", "dependencies": "dependents", "$vocabulary": "none",
+	"minimum": "json.Number", "maximum": "json.Number", "exclusiveMinimum": "json.Number", "exclusiveMaximum": "json.Number", "multipleOf": `json.Number [0.]*[1-9]`,
+	"minLength": count, "maxLength": count, "minItems": count, "maxItems": count, "minProperties": count, "maxProperties": count, "minContains": count, "maxContains": count,
 }
 
 // maxReferences is how many references may lead to one schema.
@@ -241,7 +251,9 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 		}
 	case "schemas":
 		for name := range all {
-			all[name] = n.sub(at+"/"+name, all[name])
+			if all[name] = n.sub(at+"/"+name, all[name]); key == "patternProperties" && !isPattern(name) {
+				n.remove(all, at, name)
+			}
 		}
 		return isObject
 	case "choices":
@@ -256,7 +268,7 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 			list = []any{s[key]}
 		}
 		known := []any{"object", "array", "string", "number", "integer", "boolean", "null"}
-		return len(list) > 0 && !slices.ContainsFunc(list, func(kind any) bool { return !slices.Contains(known, kind) })
+		return len(list) > 0 && len(texts(list)) == len(list) && !slices.ContainsFunc(list, func(kind any) bool { return !slices.Contains(known, kind) })
 	case "names":
 		names := texts(list)
 		for _, name := range names { // Gemini wants a property for each
@@ -270,11 +282,34 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 		}
 		return list != nil && len(names) >= min(1, len(list))
 	case "reference":
-		return n.resolve(s) != nil
-	default: // a type of Go
-		return fmt.Sprintf("%T", s[key]) == kind
+		return s[key] != nil && n.resolve(object{"$ref": s[key]}) != nil
+	case "dependents":
+		for name, v := range all {
+			if names, isList := v.([]any); key == "dependencies" && !isList {
+				all[name] = n.sub(at+"/"+name, v)
+			} else if !isList || len(texts(names)) != len(names) {
+				n.remove(all, at, name)
+			}
+		}
+		return isObject
+	case "pattern":
+		text, isText := s[key].(string)
+		return isText && isPattern(text)
+	default: // what its type of Go and its text match
+		matches, err := regexp.MatchString("^"+kind, fmt.Sprintf("%T %v", s[key], s[key]))
+		return err == nil && matches
 	}
 	return ok
+}
+
+// isPattern reports whether a text may be a regular expression of ECMA 262. Go's have less: what only Go refuses is one.
+func isPattern(text string) bool {
+	_, err := syntax.Parse(strings.NewReplacer("(?=", "(?:", "(?!", "(?:", "(?<=", "(?:", "(?<!", "(?:", `\\`, `\\`, `\(`, `\(`).Replace(text), syntax.Perl)
+	flaw, _ := errors.AsType[*syntax.Error](err)
+	return flaw == nil || !slices.Contains([]syntax.ErrorCode{
+		syntax.ErrMissingBracket, syntax.ErrMissingParen, syntax.ErrUnexpectedParen, syntax.ErrTrailingBackslash,
+		syntax.ErrMissingRepeatArgument, syntax.ErrInvalidRepeatOp, syntax.ErrInvalidCharRange,
+	}, flaw.Code)
 }
 
 // sub returns v as a schema that is an object. True, and what is not a schema, become one that allows everything.

@@ -47,6 +47,9 @@ func TestNormal(t *testing.T) {
 		`{"properties":{"$top":{}},"required":["$top"]}`:                                                                       `it requires the argument "$top", and Anthropic accepts names of 1 to 64 letters, digits and _ . -`,
 		`{"properties":{"a":{"allOf":[{"$ref":"#"}]}},"allOf":[{"$ref":"#/properties/a"}]}`:                                    tooLarge, // contains itself
 		doubling(20): tooLarge,
+		`{"properties":{"a":{"minLength":-1,"maxItems":-2,"minItems":1.5,"multipleOf":0,"type":["string","string"],"contentSchema":5,"$anchor":"1 a","$id":"x#y","pattern":"(?!a)(","$dynamicRef":"#no"}}}`:                      `{"properties":{"a":{}},"type":"object"} - properties/a/$anchor, properties/a/$dynamicRef, properties/a/$id, properties/a/contentSchema, properties/a/maxItems, properties/a/minItems, properties/a/minLength, properties/a/multipleOf, properties/a/pattern, properties/a/type`,
+		`{"dependentRequired":{"a":["b","b"],"c":["d"]},"dependencies":{"a":["b","b"],"c":7},"patternProperties":{"*":{},"^x":{}}}`:                                                                                              `{"dependencies":{"c":{}},"dependentRequired":{"c":["d"]},"patternProperties":{"^x":{}},"properties":{},"type":"object"} - dependencies/a, dependencies/c, dependentRequired/a, patternProperties/*`,
+		`{"properties":{"a":{"minLength":0,"maxItems":2.0,"multipleOf":0.5,"pattern":"^(?<!\\\\)(?=x)\\1\\/(?<n>y)[^\\]]{2000}$","$dynamicAnchor":"n","contentSchema":{}},"b":{"$dynamicRef":"#/properties/a","$id":"b.json"}}}`: `{"properties":{"a":{"$dynamicAnchor":"n","contentSchema":{},"maxItems":2.0,"minLength":0,"multipleOf":0.5,"pattern":"^(?\u003c!\\\\)(?=x)\\1\\/(?\u003cn\u003ey)[^\\]]{2000}$"},"b":{"$dynamicRef":"#/properties/a","$id":"b.json"}},"type":"object"}`,
 	} {
 		schema, removed, err := toolschema.Normal([]byte(in))
 		got := string(schema)
