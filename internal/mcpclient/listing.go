@@ -1,14 +1,16 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
@@ -95,6 +97,8 @@ func (l *lister) add(t *mcp.Tool) {
 	l.seen++
 	switch {
 	case l.seen > mostListed || t == nil:
+	case t.Meta[illegible] != nil && (t.Name == "" || l.granted(t.Name)):
+		l.blame(CodeInvalid, cmp.Or(t.Name, fmt.Sprintf("entry %d", l.seen)), t.Description)
 	case !validName().MatchString(t.Name):
 		l.blame(CodeName, t.Name, "")
 	case l.granted(t.Name):
@@ -150,7 +154,7 @@ func (l *lister) listing(cut bool) *Listing {
 	for _, p := range []Problem{
 		{CodeName, "%s withheld for the name: 1 to 128 letters, digits and _ . / - are allowed: %s"},
 		{CodeTooLarge, "%s withheld for the size: a schema may have 64 KiB, a description 16 KiB, all of a server 1 MiB: %s"},
-		{CodeInvalid, "%s withheld, since providers refuse the input schema or the name is there twice: %s"},
+		{CodeInvalid, "%s withheld, since providers refuse the input schema, the name is there twice or the entry cannot be read: %s"},
 		{CodeSchema, "%s offered without parts of the input schema that providers refuse: %s"},
 	} {
 		if names := l.wrong[p.Code]; len(names) > 0 {
@@ -213,37 +217,96 @@ func resultOf(res *mcp.CallToolResult, most int) (out Result) {
 	return out
 }
 
-// illegible marks a text in the place of content that the SDK would refuse, and the whole result with it.
+// illegible marks what stands in the place of a part that the SDK would refuse, and the whole result with it.
 const illegible = "grapnel/illegible"
 
-// legible returns a message in which each part of a result that this program cannot read is a text that names its type.
+// legible returns a message in which each part of a result that this program cannot read is one that says so. A result that
+// cannot be read even so is an error in plain words.
 func legible(raw []byte) []byte {
 	var message, result map[string]json.RawMessage
-	var parts []json.RawMessage
-	if json.Unmarshal(raw, &message) != nil || json.Unmarshal(message["result"], &result) != nil || json.Unmarshal(result["content"], &parts) != nil {
+	if json.Unmarshal(raw, &message) != nil || message["result"] == nil {
 		return raw
 	}
-	changed := false
-	for i, part := range parts {
-		var c struct {
-			Type string `json:"type"`
-		}
-		err := json.Unmarshal(part, &c)
-		known := slices.Contains([]string{"text", "image", "audio", "resource_link", "resource"}, c.Type)
-		if err == nil && known && json.Unmarshal(fmt.Appendf(nil, `{"content":[%s]}`, part), new(mcp.CallToolResult)) == nil {
-			continue
-		}
-		text := fmt.Sprintf("[content of the type %q cannot be read and is not shown]", prompttext.Name(prompttext.Head(c.Type, maxName)))
-		parts[i], _ = json.Marshal(map[string]any{"type": "text", "text": text, "_meta": map[string]bool{illegible: true}}) //nolint:errchkjson // texts
-		changed = true
+	flaw, changed := "", false
+	switch err := json.Unmarshal(message["result"], &result); {
+	case err != nil:
+		flaw = "it is not an object"
+	case result["tools"] != nil:
+		changed = mend(result, "tools", legibleTool)
+		flaw = flawOf(result, func() any { return new(mcp.ListToolsResult) })
+	case result["content"] != nil || result["isError"] != nil:
+		changed = mend(result, "content", legiblePart)
+		flaw = flawOf(result, func() any { return new(mcp.CallToolResult) })
 	}
-	if !changed {
+	switch {
+	case flaw != "":
+		delete(message, "result")
+		message["error"], _ = json.Marshal(map[string]any{"code": jsonrpc.CodeInternalError, "message": "its answer cannot be read: " + flaw}) //nolint:errchkjson // texts
+	case changed:
+		message["result"], _ = json.Marshal(result) //nolint:errchkjson // all of it was decoded
+	default:
 		return raw
 	}
-	result["content"], _ = json.Marshal(parts)  //nolint:errchkjson // all of it was decoded
-	message["result"], _ = json.Marshal(result) //nolint:errchkjson // as above
-	raw, _ = json.Marshal(message)              //nolint:errchkjson // as above
+	raw, _ = json.Marshal(message) //nolint:errchkjson // as above
 	return append(raw, '\n')
+}
+
+// mend replaces the parts of a list for which there is another text, and reports whether there are any.
+func mend(result map[string]json.RawMessage, key string, other func(part json.RawMessage) map[string]any) (changed bool) {
+	var parts []json.RawMessage
+	if json.Unmarshal(result[key], &parts) != nil {
+		return false
+	}
+	for i, part := range parts {
+		if with := other(part); with != nil {
+			with["_meta"] = map[string]bool{illegible: true}
+			parts[i], _ = json.Marshal(with) //nolint:errchkjson // texts
+			changed = true
+		}
+	}
+	if changed {
+		result[key], _ = json.Marshal(parts) //nolint:errchkjson // all of it was decoded
+	}
+	return changed
+}
+
+// flawOf names the first member of an object that is not what it should be.
+func flawOf(object map[string]json.RawMessage, into func() any) string {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		one, err := json.Marshal(map[string]json.RawMessage{key: object[key]})
+		if err != nil || json.Unmarshal(one, into()) != nil {
+			return fmt.Sprintf("its %s is not of the type that the protocol has for it", prompttext.Name(prompttext.Head(key, maxName)))
+		}
+	}
+	return ""
+}
+
+// legibleTool is another entry for a tool that cannot be read: its name, if that can be read, and what is wrong.
+func legibleTool(part json.RawMessage) map[string]any {
+	var members map[string]json.RawMessage
+	flaw := "it is not an object"
+	if json.Unmarshal(part, &members) == nil {
+		flaw = flawOf(members, func() any { return new(mcp.Tool) })
+	}
+	if flaw == "" {
+		return nil
+	}
+	var name string
+	_ = json.Unmarshal(members["name"], &name) // it may be what is wrong
+	return map[string]any{"name": name, "description": flaw}
+}
+
+// legiblePart is a text for a part of a call's result that cannot be read, with its type.
+func legiblePart(part json.RawMessage) map[string]any {
+	var c struct {
+		Type string `json:"type"`
+	}
+	err := json.Unmarshal(part, &c)
+	known := slices.Contains([]string{"text", "image", "audio", "resource_link", "resource"}, c.Type)
+	if err == nil && known && json.Unmarshal(fmt.Appendf(nil, `{"content":[%s]}`, part), new(mcp.CallToolResult)) == nil {
+		return nil
+	}
+	return map[string]any{"type": "text", "text": fmt.Sprintf("[content of the type %q cannot be read and is not shown]", prompttext.Name(prompttext.Head(c.Type, maxName)))}
 }
 
 func embedded(c *mcp.EmbeddedResource) string {
@@ -253,7 +316,7 @@ func embedded(c *mcp.EmbeddedResource) string {
 	case c.Resource.Text != "":
 		return c.Resource.Text
 	}
-	return fmt.Sprintf("[resource %s (%d bytes) is not shown]", prompttext.Name(c.Resource.URI), base64.StdEncoding.DecodedLen(len(c.Resource.Blob)))
+	return fmt.Sprintf("[resource %s (%d bytes) is not shown]", prompttext.Name(c.Resource.URI), len(c.Resource.Blob))
 }
 
 func cut(text string, most int) string {

@@ -88,6 +88,12 @@ func rawAnswer(mode, method, id string) string {
 			return strings.Replace(result(`{"content":[{"type":"text","text":"not yours"}]}`), `"id":`+id, `"id":4711`, 1)
 		case "wrong type":
 			return result(`{"content":"text"}`)
+		case "wrong flag":
+			return result(`{"content":[],"isError":"yes"}`)
+		case "no object":
+			return result(`5`)
+		case "bytes":
+			return result(`{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"AAAA"}}]}`)
 		case "unknown content":
 			return result(unknownContent)
 		case "no content":
@@ -120,6 +126,8 @@ func rawList(mode string) string {
 			`,{"name":"grows","inputSchema":{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"title":"` + strings.Repeat("x", 40<<10) + `"}}}}}}]}`
 	case "no list":
 		return `{"tools":7}`
+	case "odd entries":
+		return `{"tools":[{"name":5},7,{"name":"titled","title":[]},{"name":"secret","title":[]},` + tool("fine", "") + `]}`
 	case "nulls":
 		return `{"tools":[null,` + tool("fine", "") + `,{"name":"bare"},{"name":"list","inputSchema":[]}]}`
 	}
@@ -277,7 +285,8 @@ func TestHostileLists(t *testing.T) {
 		"huge list":     {mcpclient.CodeTooMany, "256 of them are kept", 256},
 		"endless pages": {mcpclient.CodeTooMany, "lists more tools than are taken", 1},
 		"large":         {mcpclient.CodeTooLarge, "2 tools are withheld for the size", 1},
-		"no list":       {mcpclient.CodeDown, "the next attempt is in", 0},
+		"no list":       {mcpclient.CodeDown, `its answer cannot be read: its tools is not of the type that the protocol has for it; the next attempt is in`, 0},
+		"odd entries":   {mcpclient.CodeInvalid, `entry 1 (its name is not of the type that the protocol has for it), entry 2 (it is not an object), titled (its title is not`, 1},
 		"nulls":         {mcpclient.CodeInvalid, "list", 2},
 	} {
 		t.Run(mode, func(t *testing.T) {
@@ -306,7 +315,10 @@ func TestHostileCalls(t *testing.T) {
 		"last words":      {"goodbye", "", ""},
 		"broken call":     {"", "it has not answered within 2s", ""},
 		"another id":      {"", "it has not answered within 2s", ""},
-		"wrong type":      {"", "its answer is none of the protocol", ""},
+		"wrong type":      {"", `its answer cannot be read: its content is not of the type that the protocol has for it`, ""},
+		"wrong flag":      {"", `its answer cannot be read: its isError is not of the type that the protocol has for it`, ""},
+		"no object":       {"", "its answer cannot be read: it is not an object", ""},
+		"bytes":           {"[resource a:b (3 bytes) is not shown]", "", ""},
 		"unknown content": {unreadable("hologram") + "\nafter it\n" + unreadable("") + "\n" + unreadable("image") + "\n" + unreadable("tool_use"), "", mcpclient.CodeContent},
 		"no content":      {"", "", ""},
 		"an error":        {"", "out of order", ""},
@@ -321,6 +333,11 @@ func TestHostileCalls(t *testing.T) {
 			}
 			if r.Text != want.text || (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) {
 				t.Errorf("%+v, %v", r, err)
+			}
+			if mode == "dies" {
+				if _, err := s.Call(t.Context(), "fine", nil); !errors.Is(err, mcpclient.ErrDown) {
+					t.Errorf("after its end: %v", err)
+				}
 			}
 		})
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -239,12 +241,14 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		return Result{}, context.Cause(ctx)
 	case calling.Err() != nil:
 		return Result{}, fmt.Errorf("it has not answered within %v", s.cfg.Timeout)
+	case err != nil && unsent(err):
+		return Result{}, fmt.Errorf("%w: the connection was closed before the call, which was not sent", ErrDown)
 	case err != nil:
 		if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
 			return Result{}, err
 		}
 		if _, broken := errors.AsType[net.Error](err); !broken && !errors.Is(err, io.EOF) && !errors.Is(err, mcp.ErrConnectionClosed) {
-			return Result{}, fmt.Errorf("its answer is none of the protocol: %w", err)
+			return Result{}, errors.New("its answer is none of the protocol, and the call may have had an effect")
 		}
 		return Result{}, fmt.Errorf("it ended during the call, which may have had an effect (%w)", err)
 	}
@@ -253,4 +257,15 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		out.Problems = append(out.Problems, Problem{CodeNoise, noise})
 	}
 	return out, nil
+}
+
+// unsent reports whether a call failed before a server could get it.
+func unsent(err error) bool {
+	if way, ok := errors.AsType[*net.OpError](err); ok && way.Op == "dial" {
+		return true
+	}
+	if pipe, ok := errors.AsType[*fs.PathError](err); ok && pipe.Op == "write" { // to a program's input
+		return true
+	}
+	return errors.Is(err, mcp.ErrConnectionClosed) && strings.Contains(err.Error(), "is closing") // the SDK's own, not a server's error of that code
 }
