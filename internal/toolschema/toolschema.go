@@ -284,22 +284,32 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 	case "reference":
 		return s[key] != nil && n.resolve(object{"$ref": s[key]}) != nil
 	case "dependents":
-		for name, v := range all {
-			if names, isList := v.([]any); key == "dependencies" && !isList {
-				all[name] = n.sub(at+"/"+name, v)
-			} else if !isList || len(texts(names)) != len(names) {
-				n.remove(all, at, name)
-			}
-		}
+		n.dependents(at, all, key == "dependencies")
 		return isObject
-	case "pattern":
-		text, isText := s[key].(string)
-		return isText && isPattern(text)
-	default: // what its type of Go and its text match
-		matches, err := regexp.MatchString("^"+kind, fmt.Sprintf("%T %v", s[key], s[key]))
-		return err == nil && matches
+	default:
+		return plain(s[key], kind)
 	}
 	return ok
+}
+
+// dependents removes what is no list of names, each once, and mends schemas where they may be.
+func (n *normaliser) dependents(at string, all object, schemas bool) {
+	for name, v := range all {
+		if names, isList := v.([]any); schemas && !isList {
+			all[name] = n.sub(at+"/"+name, v)
+		} else if !isList || len(texts(names)) != len(names) {
+			n.remove(all, at, name)
+		}
+	}
+}
+
+// plain reports whether a value is a pattern, or its type of Go and its text match the kind.
+func plain(v any, kind string) bool {
+	if text, isText := v.(string); kind == "pattern" {
+		return isText && isPattern(text)
+	}
+	matches, err := regexp.MatchString("^"+kind, fmt.Sprintf("%T %v", v, v))
+	return err == nil && matches
 }
 
 // isPattern reports whether a text may be a regular expression of ECMA 262. Go's have less: what only Go refuses is one.

@@ -268,7 +268,7 @@ func TestOddServer(t *testing.T) {
 	}
 	for code, want := range map[string]string{
 		"mcp_stdout_noise": "it writes to its standard output what is not a message", "mcp_tool_name": "1 tool is withheld for the name",
-		"mcp_tool_name_taken": "aaaa", "mcp_tool_invalid": "server srv: 1 tool is withheld, since providers refuse the input schema or the name is there twice: strschema (its type is string, and providers accept only object)",
+		"mcp_tool_name_taken": "aaaa", "mcp_tool_invalid": "server srv: 1 tool is withheld, since providers refuse the input schema, the name is there twice or the entry cannot be read: strschema (its type is string, and providers accept only object)",
 		"contribution_not_allowed": `plugin house: tool "own_string" is withheld, since providers refuse its input schema: its type is string`,
 		"tool_schema_reduced":      `tool "own_any": providers refuse parts of its input schema, which were removed: anyOf`,
 		"mcp_tool_schema_reduced":  "badref (properties/n/$ref), remoteref (properties/n/$ref), anyof (anyOf)",
