@@ -264,23 +264,9 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 	case "list":
 		return len(list) > 0
 	case "type":
-		if list == nil {
-			list = []any{s[key]}
-		}
-		known := []any{"object", "array", "string", "number", "integer", "boolean", "null"}
-		return len(list) > 0 && len(texts(list)) == len(list) && !slices.ContainsFunc(list, func(kind any) bool { return !slices.Contains(known, kind) })
+		return areTypes(s[key])
 	case "names":
-		names := texts(list)
-		for _, name := range names { // Gemini wants a property for each
-			all := properties(s)
-			if text, _ := name.(string); all[text] == nil {
-				all[text], s["properties"] = object{}, all
-			}
-		}
-		if len(names) > 0 {
-			s[key] = names
-		}
-		return list != nil && len(names) >= min(1, len(list))
+		return list != nil && required(s, key) >= min(1, len(list))
 	case "reference":
 		return s[key] != nil && n.resolve(object{"$ref": s[key]}) != nil
 	case "dependents":
@@ -290,6 +276,31 @@ func (n *normaliser) keyword(at string, s object, key, kind string) (ok bool) {
 		return plain(s[key], kind)
 	}
 	return ok
+}
+
+// areTypes reports whether a value is a type, or a list of them, each once.
+func areTypes(v any) bool {
+	list, isList := v.([]any)
+	if !isList {
+		list = []any{v}
+	}
+	known := []any{"object", "array", "string", "number", "integer", "boolean", "null"}
+	return len(list) > 0 && len(texts(list)) == len(list) && !slices.ContainsFunc(list, func(kind any) bool { return !slices.Contains(known, kind) })
+}
+
+// required keeps each name once, and returns how many there are. Gemini wants a property for each.
+func required(s object, key string) int {
+	names := texts(s[key])
+	for _, name := range names {
+		all := properties(s)
+		if text, _ := name.(string); all[text] == nil {
+			all[text], s["properties"] = object{}, all
+		}
+	}
+	if len(names) > 0 {
+		s[key] = names
+	}
+	return len(names)
 }
 
 // dependents removes what is no list of names, each once, and mends schemas where they may be.
