@@ -25,7 +25,6 @@ const (
 	CauseMoved    Cause = "section_moved"    // field says whether stability or placement moved a section over a boundary
 	CauseKey      Cause = "key"              // another fingerprint key: the plan's key is another, no text need be
 	CausePoint    Cause = "breakpoint"       // no breakpoint where the previous prompt had one, or none at all there
-	CauseMinimum  Cause = "minimum"          // of older records only: a prompt that is shorter than what the model caches breaks nothing
 	CauseEpoch    Cause = "epoch"            // a compaction, clear or reload replaced the conversation
 	CauseEdited   Cause = "history_edited"   // earlier messages are not what they were
 	CauseCut      Cause = "history_cut"      // earlier messages were left out or summarized
@@ -40,7 +39,7 @@ const (
 func causes() []Cause {
 	return []Cause{
 		CauseProvider, CauseModel, CauseTools, CauseHost, CauseExpired, CauseText, CauseOrder, CauseInserted, CauseRemoved, CauseMoved, CauseKey,
-		CausePoint, CauseMinimum, CauseEpoch, CauseEdited, CauseCut, CauseVersion, CauseConfig, CauseBuild, CauseProfile, CauseUnknown,
+		CausePoint, CauseEpoch, CauseEdited, CauseCut, CauseVersion, CauseConfig, CauseBuild, CauseProfile, CauseUnknown,
 	}
 }
 

@@ -10,7 +10,7 @@ func (b Break) Words() string {
 	what := map[Cause]string{
 		CauseProvider: "another provider", CauseModel: "another model", CauseExpired: "the last prompt expired",
 		CauseKey: "another fingerprint key", CausePoint: "no breakpoint where the last prompt had one",
-		CauseMinimum: "shorter than what the model caches", CauseEpoch: "the conversation was replaced",
+		CauseEpoch:  "the conversation was replaced",
 		CauseEdited: "earlier messages were edited", CauseCut: "earlier messages were cut",
 		CauseVersion: "another version of a plugin", CauseConfig: "another configuration", CauseBuild: "another build",
 		CauseUnknown: "the provider dropped it",

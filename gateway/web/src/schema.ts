@@ -418,11 +418,11 @@ interface GetResult {
     /** actual is how many input tokens did come from the cache, as the provider reported; null until it has. It is filled in where a record is shown and is null in what is stored and hashed. */
     actual: null | number;
     /** because is what changed at the same time and explains it: plugin_version, configuration, build or profile. */
-    because?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "minimum" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
+    because?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
     /** broke_at is the section that changed; empty where it was something else. */
     broke_at: string;
     /** cause is the first change in the order of the request; absent if there is none. */
-    cause?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "minimum" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
+    cause?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
     /** field says what of the section or tool changed: text, order, added or removed contributions; stability or placement; definition, added, removed, hidden_domain or owner. Absent where the cause says it. */
     field?: string;
     /** model is the model that the prompt was compiled for; empty where that is not known. */
