@@ -28,9 +28,9 @@ func (x *indexing) addRecord(id int64, m *manifest.Manifest) []string {
 		k := markOf(t)
 		x.marks[k] = append(x.marks[k], id)
 	}
-	hashes := make([]string, len(m.Sections))
+	var hashes []string
 	for i := range m.Sections {
-		hashes[i] = m.Sections[i].Hash
+		hashes = append(hashes, m.Sections[i].Hash)
 	}
 	for i := range m.Calls {
 		hashes = append(hashes, m.Calls[i].Came, m.Calls[i].Went)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/BRIDGES.md again")
@@ -374,8 +375,8 @@ func (d *delivery) recorded(t *testing.T, dir, agent string) string {
 	t.Helper()
 	out, refused := d.grapnel(t, dir, "", "manifest", "show", "latest", "--thread", agent+"-2", "--json", "--store", "sqlite:"+d.dir+"/grapnel.db")
 	var m struct {
-		Omitted     []struct{ Owner, Reason string } `json:"omitted"`
-		Diagnostics []struct{ Code string }          `json:"diagnostics"`
+		Omitted     []phases.Omitted    `json:"omitted"`
+		Diagnostics []phases.Diagnostic `json:"diagnostics"`
 	}
 	if err := json.Unmarshal(out, &m); err != nil {
 		t.Fatal(err, refused)
@@ -383,7 +384,7 @@ func (d *delivery) recorded(t *testing.T, dir, agent string) string {
 	var why []string
 	for _, o := range m.Omitted {
 		if o.Owner == d.plugin {
-			why = append(why, "`"+o.Reason+"`")
+			why = append(why, "`"+string(o.Reason)+"`")
 		}
 	}
 	for _, diag := range m.Diagnostics {

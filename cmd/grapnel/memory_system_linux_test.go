@@ -83,7 +83,7 @@ func (h *host) kill(t *testing.T) (more []string) {
 	var plugins []unix.PollFd // a plugin may outlive its host by what it is about to store
 	for _, pid := range childrenOf(t, h.cmd.Process.Pid) {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
-			defer func() { _ = unix.Close(fd) }()
+			t.Cleanup(func() { _ = unix.Close(fd) })
 			plugins = append(plugins, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 		}
 	}

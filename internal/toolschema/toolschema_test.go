@@ -70,13 +70,13 @@ func TestNormal(t *testing.T) {
 
 // doubling returns a schema whose argument x is one of four, each of four, and so on.
 func doubling(depth int) string {
-	parts := `"a0":{},"b0":{}`
+	parts := []string{`"a0":{},"b0":{}`}
 	for n := range depth {
 		for _, name := range []string{"a", "b"} {
-			parts += fmt.Sprintf(`,"%[1]s%[2]d":{"properties":{"x":{"title":"%[1]s%[2]d"}},"allOf":[{"$ref":"#/$defs/a%[3]d"},{"$ref":"#/$defs/b%[3]d"}]}`, name, n+1, n)
+			parts = append(parts, fmt.Sprintf(`"%[1]s%[2]d":{"properties":{"x":{"title":"%[1]s%[2]d"}},"allOf":[{"$ref":"#/$defs/a%[3]d"},{"$ref":"#/$defs/b%[3]d"}]}`, name, n+1, n))
 		}
 	}
-	return fmt.Sprintf(`{"$ref":"#/$defs/a%d","$defs":{%s}}`, depth, parts)
+	return fmt.Sprintf(`{"$ref":"#/$defs/a%d","$defs":{%s}}`, depth, strings.Join(parts, ","))
 }
 
 // FuzzNormal: whatever comes, what goes has the form that providers want.

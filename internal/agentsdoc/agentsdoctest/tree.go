@@ -32,11 +32,11 @@ func Put(tb testing.TB, base, name, text string) {
 	if isDir {
 		directory = path
 	}
-	err := os.MkdirAll(directory, 0o755)
+	err := os.MkdirAll(directory, 0o755) //nolint:gosec // another user must read it
 	if target, isLink := strings.CutPrefix(text, "-> "); err == nil && isLink {
 		err = os.Symlink(strings.ReplaceAll(strings.TrimSpace(target), "BASE", base), path)
 	} else if err == nil && !isDir {
-		err = os.WriteFile(path, []byte(text), 0o644)
+		err = os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // another user must read it
 	}
 	if err != nil {
 		tb.Fatal(err)
