@@ -384,7 +384,7 @@ func (d *delivery) recorded(t *testing.T, dir, agent string) string {
 	var why []string
 	for _, o := range m.Omitted {
 		if o.Owner == d.plugin {
-			why = append(why, "`"+string(o.Reason)+"`")
+			why = append(why, "`"+o.Reason+"`")
 		}
 	}
 	for _, diag := range m.Diagnostics {
