@@ -454,7 +454,7 @@ func (s *session) bring(t *loop.Turn, r room, with phases.Phase) (string, error)
 		s.late = ""
 	}
 	_, err := t.HandReminders(with, func(reminder string) bool {
-		more := strings.TrimSpace(text + "\n\n" + reminder)
+		more := strings.TrimSpace(text + "\n\n" + plain(reminder))
 		if !r.fits(more) {
 			return false
 		}

@@ -105,6 +105,13 @@ func (r room) fits(text string) bool { return r.most > 0 && r.size(text) <= r.mo
 
 const cutMark = "\n\n[cut: this host takes no more text]"
 
+// plain is a reminder without its element: agents put hooks' text into one of their own, and Claude Code escapes ours.
+func plain(reminder string) string {
+	inner := strings.TrimSuffix(strings.TrimPrefix(reminder, "<"+prompttext.ReminderTag+" "), "\n</"+prompttext.ReminderTag+">")
+	head, text, _ := strings.Cut(inner, ">\n")
+	return strings.TrimSpace("Reminder (" + strings.TrimSuffix(head, "/>") + "):\n" + text)
+}
+
 // put joins a text and reminders so that they fit. Reminders have priority: it cuts the text. The change is nil if
 // nothing was cut.
 func (r room) put(text string, reminders []string) (string, *manifest.RequestChange) {
@@ -112,7 +119,11 @@ func (r room) put(text string, reminders []string) (string, *manifest.RequestCha
 		r.size = inBytes
 	}
 	join := func(text string) string {
-		return strings.TrimSpace(strings.Join(append([]string{strings.TrimSpace(text)}, reminders...), "\n\n"))
+		parts := []string{strings.TrimSpace(text)}
+		for _, r := range reminders {
+			parts = append(parts, plain(r))
+		}
+		return strings.TrimSpace(strings.Join(parts, "\n\n"))
 	}
 	whole := join(text)
 	if r.fits(whole) {

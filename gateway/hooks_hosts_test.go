@@ -316,7 +316,7 @@ func TestCompactions(t *testing.T) {
 				answers = append(answers, send(event))
 			}
 			all := strings.Join(answers, "\n")
-			if strings.Count(all, "Be brief.") != 4 || strings.Count(all, c.again) != 1 {
+			if strings.Count(all, "Be brief.") != 4 || strings.Count(all, c.again) != 1 || strings.Contains(all, "system-reminder") {
 				t.Errorf("the model has %s", all)
 			}
 			runs, prompts := 0, 0
