@@ -213,7 +213,7 @@ func TestToolSizes(t *testing.T) {
 func TestToolIsToldWhatIsGranted(t *testing.T) {
 	t.Parallel()
 
-	for _, see := range []string{"metadata", "input"} {
+	for _, see := range []string{"metadata", "arguments"} {
 		t.Run(see, func(t *testing.T) {
 			t.Parallel()
 

@@ -62,7 +62,7 @@ func (x suite) testAsideTampered(t *testing.T) {
 			"word replaced", "INSERT INTO text_words (text_words, rowid, words) VALUES ('delete', 1, 'brief'); INSERT INTO text_words (rowid, words) VALUES (1, 'long')",
 			"UPDATE text_words SET words = ts_delete(words, 'brief')", manifest.BadDatabase,
 		},
-		{"words of a text", "DELETE FROM text_words_docsize", "UPDATE text_words SET text_id = 9", manifest.BadDatabase},
+		{"words of a text", "DELETE FROM text_words_docsize", "UPDATE text_words SET text_id = text_id + 9", manifest.BadDatabase},
 		{"trigger", hide, "CREATE RULE hide AS ON INSERT TO pending DO INSTEAD NOTHING", manifest.BadDatabase},
 		{"view", "ALTER TABLE holds RENAME TO other; CREATE VIEW holds AS SELECT * FROM other", "", manifest.BadDatabase},
 		{"no index", "DROP INDEX chains_workspace", "", manifest.BadDatabase},

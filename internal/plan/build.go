@@ -30,8 +30,8 @@ func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 	b.checkBudgets()
 	seen := b.seen()
 	for _, p := range b.plugins {
-		b.checkWords(p, "grants.see", "input field", p.Grants.See, seen)
-		b.checkWords(p, "grants.host", "host service", p.Grants.Host, o.Services)
+		b.checkWords(p, "grants.see", "input field", p.Grants.See, seen, true)
+		b.checkWords(p, "grants.host", "host service", p.Grants.Host, o.Services, false)
 		if p.Description != nil {
 			b.described(p)
 		} else {
@@ -113,11 +113,15 @@ func (b *builder) seen() (all []string) {
 	return append(all, "tool")
 }
 
-// checkWords finds words of a grant that nothing has. Without known words, all are fine.
-func (b *builder) checkWords(p *Plugin, field, what string, words, known []string) {
+// checkWords finds words of a grant that nothing has; of a list that is not closed only those that resemble a known one. Without
+// known words, all are fine.
+func (b *builder) checkWords(p *Plugin, field, what string, words, known []string, closed bool) {
 	for _, word := range words {
-		if known != nil && !slices.ContainsFunc(known, func(name string) bool { return phases.Allows([]string{word}, name) }) {
-			b.operatorf(p, "", field, "unknown %s %q%s", what, word, suggest.DidYouMean(strings.TrimSuffix(word, "*"), known))
+		if known == nil || slices.ContainsFunc(known, func(name string) bool { return phases.Allows([]string{word}, name) }) {
+			continue
+		}
+		if near := suggest.DidYouMean(strings.TrimSuffix(word, "*"), known); closed || near != "" { // another host may have it
+			b.operatorf(p, "", field, "unknown %s %q%s", what, word, near)
 		}
 	}
 }
