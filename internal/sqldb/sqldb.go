@@ -182,9 +182,6 @@ func (d *DB) ReadOnly() bool { return d.opts.ReadOnly }
 // LockTimeout is how long changes wait for others.
 func (d *DB) LockTimeout() time.Duration { return d.opts.LockTimeout }
 
-// Server returns a copy of how the PostgreSQL server is reached.
-func (d *DB) Server() *pgx.ConnConfig { return d.server.Copy() }
-
 // Reader is the pool for single queries and statements prepared for them.
 func (d *DB) Reader() *sql.DB { return d.read }
 
