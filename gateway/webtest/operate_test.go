@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,9 +85,9 @@ func TestDeadJobs(t *testing.T) {
 	g, file, dsn := configured(t, failing)
 	g.call(t, "workspace/create", object{"name": "W", "id": "w"})
 	for _, turn := range []string{"one", "two"} {
-		g.call(t, "phase/dispatch", object{
+		g.awaitCall(t, "phase/dispatch", object{ // until the plugin has started
 			"phase": "turn.post_turn", "context": object{"workspace_id": "w", "thread_id": "t", "turn_id": turn}, "input": object{"status": "succeeded"},
-		})
+		}, func(r object) bool { return strings.Contains(fmt.Sprint(r), "state:queued") })
 	}
 	ids := map[any]any{}
 	g.awaitCall(t, "jobs/list", object{"state": "dead"}, func(r object) bool {
