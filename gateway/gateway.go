@@ -17,6 +17,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway/web"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/recent"
@@ -40,6 +41,8 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	AwaitStarts(ctx context.Context)
 	Plugins() []phases.PluginRow
+	Config() *config.Config
+	Descriptions() map[string]*phases.Description
 	Plan(phase phases.Phase) runtime.PlanView
 	Release(ctx context.Context, plugin string) (*runtime.Released, error)
 	Stats() runtime.Stats

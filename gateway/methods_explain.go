@@ -9,6 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/store"
 )
 
 type explainParams struct {
@@ -36,6 +37,9 @@ func (g *Gateway) explain(ctx context.Context, c call[explainParams]) (*explain.
 		return nil, err
 	}
 	r := &explain.Record{Manifest: *turn}
+	if g.opts.Engine != nil {
+		r.Know(g.opts.Engine.Config(), g.opts.Engine.Descriptions())
+	}
 	if p.Sentence != "" {
 		return g.explainSentence(ctx, r, p.Sentence)
 	}
@@ -47,6 +51,9 @@ func (g *Gateway) explain(ctx context.Context, c call[explainParams]) (*explain.
 		known := r.IDs()
 		return nil, rpc.Errorf(rpc.CodeNotFound, "the manifest %s knows no section, subscription, plugin or tool %q%s; it knows: %s",
 			r.ManifestID, p.ID, suggest.DidYouMean(p.ID, known), strings.Join(known[:min(len(known), maxKnown)], ", "))
+	}
+	if list[0].ManifestID != turn.ManifestID {
+		e.Asked = list[0].ManifestID
 	}
 	return e, nil
 }
@@ -62,6 +69,13 @@ func (g *Gateway) explainSentence(ctx context.Context, r *explain.Record, senten
 	texts := make([]string, len(kept.Sections))
 	for i, s := range kept.Sections {
 		texts[i] = *s.Text
+	}
+	for i := range r.Reminders {
+		said, err := g.opts.Log.Text(ctx, r.Reminders[i].Hash)
+		if err != nil && !store.HasCode(err, store.CodeNotFound) {
+			return nil, err
+		}
+		texts = append(texts, said)
 	}
 	return r.Sentence(sentence, texts), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -82,6 +83,10 @@ func (e *fakeEngine) Collect(ctx context.Context) (context.Context, func(context
 }
 
 func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }
+
+func (*fakeEngine) Config() *config.Config { return &config.Config{} }
+
+func (*fakeEngine) Descriptions() map[string]*phases.Description { return nil }
 func (e *fakeEngine) Release(context.Context, string) (*runtime.Released, error) {
 	return nil, errDown
 }

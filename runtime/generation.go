@@ -98,7 +98,7 @@ func (g *generation) hashLabels(m *manifest.Manifest) {
 // outside is the state of a dispatch or call outside of a turn.
 func (g *generation) outside() *turnstate.State {
 	s := turnstate.Outside(g.cfg.Budgets.Turn, g.key)
-	s.KeepArguments = g.cfg.Manifest.KeepText
+	s.KeepTexts = g.cfg.Manifest.KeepText
 	return s
 }
 

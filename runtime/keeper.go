@@ -45,7 +45,7 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 		return manifest.Seal(m, nil, nil)
 	}
 	own := m.Clone() // a sink that hangs may use it for ever
-	err := e.append(ctx, &own, slices.Concat(r.output.Texts, r.turn.state.ArgumentTexts()))
+	err := e.append(ctx, &own, slices.Concat(r.output.Texts, r.turn.state.Texts(&own)))
 	if err == nil {
 		r.turn.state.Kept()
 		m.Seq, m.Integrity = own.Seq, own.Integrity
@@ -113,7 +113,7 @@ func (e *Engine) keepEvents(ctx context.Context, g *generation, c *phases.Contex
 		m.ManifestID, m.CreatedAt = id, now
 		s.Events(&m, turnstate.AuditedRows(g.rows().rows), g.cfg.Budgets.Turn, ends)
 		g.hashLabels(&m)
-		err = e.append(ctx, &m, s.ArgumentTexts())
+		err = e.append(ctx, &m, s.Texts(&m))
 	}
 	if err == nil {
 		s.Kept()

@@ -98,7 +98,7 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	begun := &turn{
 		engine: e, gen: g, begun: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), round: make(chan struct{}, 1), users: 1, calls: map[phases.Phase]int{},
 	}
-	begun.state.KeepArguments = g.cfg.Manifest.KeepText
+	begun.state.KeepTexts = g.cfg.Manifest.KeepText
 	begun.forgotten = goruntime.AddCleanup(begun, e.notEnded, t.TurnID)
 	e.open.Add(begun)
 	if t.SessionID != "" {

@@ -22,18 +22,25 @@ type textWords struct {
 	words any
 }
 
-// addRecord adds a record's terms and returns the hashes of the texts that it may have kept: sections, and arguments of calls.
+// addRecord adds a record's terms and returns the hashes of the texts that it may have kept.
 func (x *indexing) addRecord(id int64, m *manifest.Manifest) []string {
 	for _, t := range m.Terms() {
 		k := markOf(t)
 		x.marks[k] = append(x.marks[k], id)
 	}
-	var hashes []string
+	return textHashes(m)
+}
+
+// textHashes are the hashes of what a record may have kept: sections, arguments of calls, and reminders.
+func textHashes(m *manifest.Manifest) (hashes []string) {
 	for i := range m.Sections {
 		hashes = append(hashes, m.Sections[i].Hash)
 	}
 	for i := range m.Calls {
 		hashes = append(hashes, m.Calls[i].Came, m.Calls[i].Went)
+	}
+	for i := range m.Reminders {
+		hashes = append(hashes, m.Reminders[i].Hash)
 	}
 	return hashes
 }

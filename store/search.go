@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // Query says what records to look for: those for which all holds that is set.
@@ -50,7 +51,7 @@ type SearchResult struct {
 
 // FoundText are kept texts that hold a sentence in the same section, from the same writers.
 type FoundText struct {
-	// SectionID is the section's id, and Owners who wrote the sentence there.
+	// SectionID is the section's id, or reminder, and Owners who wrote the sentence there.
 	SectionID string   `json:"section_id"`
 	Owners    []string `json:"owners"`
 	// Texts is how many different texts these are, Fingerprint and Hash are those of the newest, and ManifestID is a record
@@ -289,9 +290,9 @@ func (r *search) unindexed() ([]int64, error) {
 		}
 		ids = append(ids, u.ID)
 		r.chains.add(uint64(u.Chain)) //nolint:gosec // ids are positive
-		for j := range m.Sections {
+		for _, hash := range textHashes(&m) {
 			if r.places != nil {
-				r.places[m.Sections[j].Hash] = u.ID
+				r.places[hash] = u.ID
 			}
 		}
 	})
@@ -502,6 +503,12 @@ func (r *search) writers(ids []int64, to *SearchResult) error {
 					writers = []string{s.Owner}
 				}
 				to.addText(s, writers, m.ManifestID)
+			}
+		}
+		for i := range m.Reminders {
+			if h := &m.Reminders[i]; slices.Contains(newest[id], h.Hash) {
+				owner, _, _ := strings.Cut(h.Owner, ".") // a plugin's name has no dot
+				to.addText(&manifest.Section{SectionID: string(phases.KindReminder), Fingerprint: h.Fingerprint, Hash: h.Hash}, []string{owner}, m.ManifestID)
 			}
 		}
 	}

@@ -270,7 +270,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 	a.printSections(m.Sections, m.Cache.OfAgent)
 	a.printInstructions(m.Sections)
 	a.printOmitted(m.Omitted)
-	printList(a, "persona directory", "file|status|>chars", m.Files, func(f *manifest.File) cells { return cells{f.Path, mark(f.Status), text.Thousands(f.Chars)} })
+	printList(a, "files", "file|status|>chars", m.Files, func(f *manifest.File) cells { return cells{f.Path, mark(f.Status), text.Thousands(f.Chars)} })
 	a.printRuns(m.Runs, true)
 	a.printPlugins("plugins not ready", notReady(m.Plugins))
 	printList(a, "tools", "tool|owner|bundle|hash|?hidden in", m.Tools, func(t *manifest.Tool) cells {
@@ -278,6 +278,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 	})
 	a.printPolicies(m.Policies)
 	a.printCalls(m.Calls)
+	a.printHanded(m.Reminders)
 	a.printRequests(m.Requests)
 	a.printHostEvents(m.HostEvents)
 	a.printAudits("audit events", m.Audits)
@@ -358,6 +359,13 @@ func shortSum(sum string) string {
 func (a *app) printPolicies(list []phases.PolicyEntry) {
 	printList(a, "policies", "policy|value|>priority|owner", list, func(p *phases.PolicyEntry) cells {
 		return cells{p.Domain + "/" + p.Key, string(p.Value), p.Priority, p.Owner}
+	})
+}
+
+// printHanded prints reminders that were handed to the host.
+func (a *app) printHanded(list []manifest.Reminder) {
+	printList(a, "reminders", "type|owner|>chars|with|hash", list, func(r *manifest.Reminder) cells {
+		return cells{r.Type, r.Owner, text.Thousands(r.Chars), cmp.Or(words.If(r.With != "", "the answer to "+string(r.With)), "the prompt"), r.Hash}
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -43,7 +44,7 @@ func (a *app) explainCommand() *cobra.Command {
 			}
 			asked := append(args, sentence)[0]
 			e, err := known.answer(asked, sentence != "")
-			if err != nil && sentence == "" {
+			if sentence == "" && (err != nil || e.Kind == explain.OfSection && !e.In && len(e.Runs) > 1) {
 				if planned := a.explainPlanned(c.Context(), known, asked); planned != nil {
 					e, err = planned, nil
 				}
@@ -51,6 +52,7 @@ func (a *app) explainCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			e.Asked = known.asked
 			return a.print(e, func() {
 				a.printExplanation(e, known.Cache.OfAgent)
 				a.printf("\n%s\n", known.about())
@@ -85,7 +87,11 @@ func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileF
 	case given != "" && api.IsManifestID(given), given == "" && !now && !saysCompile(c):
 		return a.recordKept(c.Context(), given, f)
 	case given != "":
-		return a.readManifest("manifest", given)
+		r, err := a.readManifest("manifest", given)
+		if cfg, _, failed := a.loadConfig(); err == nil && failed == nil {
+			r.Know(cfg, nil)
+		}
+		return r, err
 	}
 	return a.recordNow(c.Context(), f)
 }
@@ -101,13 +107,13 @@ func saysCompile(c *cobra.Command) bool {
 	return said
 }
 
-// recordKept falls back to a turn compiled now if there is no store, or the configuration's is empty.
+// recordKept falls back to a turn compiled now if there is no store, or the one that nobody named on the command line is empty.
 func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*record, error) {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return nil, err
 	}
-	if id == "" && a.storeNamed(cfg, from).dsn == "" {
+	if _, err := a.storeWanted(cfg, from); id == "" && err != nil {
 		return a.recordNow(ctx, f)
 	}
 	var r record
@@ -116,10 +122,14 @@ func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*reco
 		if err != nil {
 			return notThere(err)
 		}
+		found := m
 		if m, err = api.Turn(ctx, s, m); err != nil {
 			return err
 		}
-		r.Manifest = *m
+		if r.Manifest = *m; found.ManifestID != m.ManifestID {
+			r.asked = found.ManifestID
+		}
+		r.Know(cfg, nil)
 		r.texts, r.textsErr = keptTexts(ctx, s, m)
 		return nil
 	})
@@ -136,9 +146,10 @@ func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*reco
 type record struct {
 	explain.Record
 
-	now bool
-	// texts are those of the sections, without headings; nil if they are not known, for the reason textsErr if it is not
-	// that they were not kept.
+	now   bool
+	asked string // the record of events that was named
+	// texts are those of the sections, without headings, and of the reminders; nil if they are not known, for the reason
+	// textsErr if it is not that they were not kept.
 	texts    []string
 	textsErr error
 }
@@ -147,7 +158,8 @@ func (r *record) about() string {
 	if r.now {
 		return "manifest " + r.ManifestID + ", compiled now"
 	}
-	return fmt.Sprintf("manifest %s of the turn %s in the thread %s, %s", r.ManifestID, clean(r.TurnID), clean(r.ThreadID), clock(r.CreatedAt))
+	return fmt.Sprintf("manifest %s of the turn %s in the thread %s, %s", r.ManifestID, clean(r.TurnID), clean(r.ThreadID), clock(r.CreatedAt)) +
+		words.If(r.asked != "", "\nthat is the turn's prompt before the record of events "+r.asked+"; what the turn's records of events have until the next prompt is part of the answer")
 }
 
 func (a *app) recordNow(ctx context.Context, f *compileFlags) (*record, error) {
@@ -163,15 +175,9 @@ func (a *app) recordNow(ctx context.Context, f *compileFlags) (*record, error) {
 	if done == nil {
 		return nil, err
 	}
-	r := &record{Record: explain.Record{Manifest: *done.Manifest, Claims: map[string][]string{}}, now: true, texts: sectionTexts(done.Manifest, done.Prompt)}
+	r := &record{Record: explain.Record{Manifest: *done.Manifest}, now: true, texts: sectionTexts(done.Manifest, done.Prompt, done.Reminders)}
 	r.Diagnostics = turnDiagnostics(done)
-	for i := range cfg.Plugins {
-		for _, id := range cfg.Plugins[i].Grants.Sections {
-			if id[len(id)-1] != '*' { // a wildcard claims no section in particular
-				r.Claims[id] = append(r.Claims[id], cfg.Plugins[i].Name)
-			}
-		}
-	}
+	r.Know(cfg, nil)
 	return r, nil
 }
 
@@ -194,8 +200,9 @@ func (a *app) readManifest(flag, path string) (*record, error) {
 		return nil, err
 	}
 	var wrapped struct {
-		Manifest json.RawMessage  `json:"manifest"`
-		Prompt   *compiler.Prompt `json:"prompt"`
+		Manifest  json.RawMessage         `json:"manifest"`
+		Prompt    *compiler.Prompt        `json:"prompt"`
+		Reminders []phases.MergedReminder `json:"reminders"`
 	}
 	if err := json.Unmarshal(data, &wrapped); err != nil {
 		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -210,7 +217,7 @@ func (a *app) readManifest(flag, path string) (*record, error) {
 	if err != nil {
 		return nil, usagef("%s: %w", inputName(flag, path), err)
 	}
-	return &record{Record: explain.Record{Manifest: m}, texts: sectionTexts(&m, wrapped.Prompt)}, nil
+	return &record{Record: explain.Record{Manifest: m}, texts: sectionTexts(&m, wrapped.Prompt, wrapped.Reminders)}, nil
 }
 
 func quotedList(ids []string) string {
@@ -221,14 +228,18 @@ func quotedList(ids []string) string {
 func (a *app) printExplanation(e *explain.Result, ofAgent bool) {
 	answer := "is in the prompt"
 	switch {
+	case !e.In && e.Kind == explain.OfTool:
+		answer = "is not on record as offered to the model"
 	case !e.In:
 		answer = "is not in the prompt"
+	case e.Kind == explain.OfSentence && len(e.Sections) == 0:
+		answer = "is in a reminder"
 	case e.Kind == explain.OfSubscription, e.Kind == explain.OfPlugin:
 		answer = "contributed"
 	case e.Kind == explain.OfTool:
 		answer = "is offered to the model"
 	}
-	a.printf("%s %s %s: %s\n", e.Kind, clean(e.ID), answer, clean(e.Why))
+	a.printf("%s %s %s: %s\n", e.Kind, clean(e.ID), answer, text.Sanitize(e.Why, len(e.Why)))
 	printList(a, "said", "section|>offset|>length|owner|subscription|contribution|text", e.Said, func(s *explain.Saying) cells {
 		return cells{s.SectionID, s.Offset, s.Length, s.Owner, s.SubscriptionID, s.ContributionID, s.Text}
 	})
@@ -247,6 +258,7 @@ func (a *app) printExplanation(e *explain.Result, ofAgent bool) {
 		return cells{t.Name, t.BundleID, t.Owner, t.HiddenDomain, t.Hash}
 	})
 	a.printCalls(e.Calls)
+	a.printHanded(e.Reminders)
 	a.printOmitted(e.Omitted)
 	a.printRuns(e.Runs, true)
 	a.printPlugins("plugins", e.Plugins)

@@ -13,8 +13,8 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// sectionTexts splits a prompt into the texts of its sections, without headings.
-func sectionTexts(m *manifest.Manifest, p *compiler.Prompt) []string {
+// sectionTexts splits a prompt into the texts of its sections, without headings. Those of reminders follow.
+func sectionTexts(m *manifest.Manifest, p *compiler.Prompt, reminders []phases.MergedReminder) []string {
 	if p == nil {
 		return nil
 	}
@@ -33,10 +33,14 @@ func sectionTexts(m *manifest.Manifest, p *compiler.Prompt) []string {
 			}
 		}
 	}
+	for i := range reminders[:min(len(reminders), len(m.Reminders))] {
+		texts = append(texts, reminders[i].Text)
+	}
 	return texts
 }
 
-// keptTexts are the texts of a kept manifest's sections, without headings; nil if they were not kept, or not all.
+// keptTexts are the texts of a kept manifest's sections, without headings; nil if they were not kept, or not all. Those of
+// its reminders follow.
 func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]string, error) {
 	texts := make([]string, len(m.Sections))
 	for i := range m.Sections {
@@ -50,6 +54,13 @@ func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]str
 			_, rendered, _ = strings.Cut(rendered, "\n\n")
 		}
 		texts[i] = rendered
+	}
+	for i := range m.Reminders {
+		said, err := s.keptText(ctx, m.Reminders[i].Hash, "the reminder "+clean(m.Reminders[i].Type), m.ManifestID)
+		if err != nil && !store.HasCode(err, store.CodeNotFound) {
+			return nil, err
+		}
+		texts = append(texts, said)
 	}
 	return texts, nil
 }

@@ -122,7 +122,16 @@ func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.
 	return in.Get(ctx, id)
 }
 
-// Turn returns m, or the prompt before it if m is a record of events, with the runs and diagnostics of the later events.
+// addEvents adds the lists of a record of events to those of another record.
+func addEvents(to, m *manifest.Manifest) {
+	to.HookSources, to.Omitted = append(to.HookSources, m.HookSources...), append(to.Omitted, m.Omitted...)
+	to.Runs, to.Diagnostics = append(to.Runs, m.Runs...), append(to.Diagnostics, m.Diagnostics...)
+	to.Audits, to.Calls = append(to.Audits, m.Audits...), append(to.Calls, m.Calls...)
+	to.Reminders, to.Requests = append(to.Reminders, m.Reminders...), append(to.Requests, m.Requests...)
+	to.HostEvents = append(to.HostEvents, m.HostEvents...)
+}
+
+// Turn returns m, or the prompt before it if m is a record of events, with what the later records of events have.
 func Turn(ctx context.Context, in interface {
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
 	Search(ctx context.Context, q store.Query) (store.SearchResult, error)
@@ -143,7 +152,7 @@ func Turn(ctx context.Context, in interface {
 		case next.Kind == manifest.KindPrompt:
 			whole = next
 		case next.Seq > whole.Seq:
-			whole.Runs, whole.Diagnostics = append(whole.Runs, next.Runs...), append(whole.Diagnostics, next.Diagnostics...)
+			addEvents(whole, next)
 		}
 	}
 	return whole, err

@@ -57,7 +57,7 @@ const layers = `
 	phases, internal/digest, internal/sections, internal/text, internal/toolschema < internal/merge;
 	phases, internal/text < internal/stats;
 	internal/text < internal/words;
-	phases, manifest, compiler, internal/persona, internal/plan, internal/sections, internal/text, internal/words < internal/explain;
+	phases, config, manifest, compiler, internal/persona, internal/plan, internal/sections, internal/text, internal/words < internal/explain;
 	phases, config, manifest, internal/digest, internal/merge, internal/plan, internal/sections, internal/suggest, internal/text < internal/turnstate;
 	phases, manifest, internal/recent < internal/sessions;
 	phases, internal/merge, internal/recent, internal/turnstate < internal/answers;

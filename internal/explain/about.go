@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// explainSection includes, for a missing section, the runs of all hooks that could have written it. The record alone does
-// not say which plugins may: then these are all hooks of the phase.
+// explainSection includes, for a missing section, the runs of all hooks that could have written it.
 func (r *Record) explainSection(e *Result) {
 	e.Kind = OfSection
 	e.Sections = filtered(r.Sections, func(s *manifest.Section) bool { return s.SectionID == e.ID })
@@ -23,8 +23,13 @@ func (r *Record) explainSection(e *Result) {
 	})
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool { return l.ID == e.ID })
 	e.In = len(e.Sections) > 0
-	owners := slices.Clone(r.Claims[e.ID])
-	if row := sections.Lookup(e.ID); row != nil && row.Writer != "" {
+	var owners []string
+	for plugin, g := range r.Grants {
+		if granted(g, e.ID) {
+			owners = append(owners, plugin)
+		}
+	}
+	if row := sections.Lookup(e.ID); r.Grants == nil && row != nil && row.Writer != "" {
 		owners = append(owners, row.Writer)
 	}
 	for _, l := range e.Omitted {
@@ -34,8 +39,7 @@ func (r *Record) explainSection(e *Result) {
 		if slices.ContainsFunc(e.HookSources, func(h phases.HookSource) bool { return h.SubscriptionID == run.Subscription }) {
 			return true
 		}
-		phase := run.Phase == phases.PrePromptCompile || e.ID == sections.DynamicContext && run.Phase == phases.PrePromptContext
-		return !e.In && phase && (slices.Contains(owners, run.Plugin) || r.Claims == nil && forHooks(e.ID))
+		return !e.In && r.mayWrite(run, e.ID)
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool {
 		return d.SectionID == e.ID || d.HookSource != "" && (e.ran(d.HookSource) || d.Code == phases.CodeNotDelivered && slices.Contains(owners, PluginOf(d.HookSource)))
@@ -62,13 +66,14 @@ func (r *Record) explainSubscription(e *Result) {
 	}
 	e.Sections = filtered(r.Sections, func(s *manifest.Section) bool { return gave(s.SectionID) })
 	e.Runs = filtered(r.Runs, func(run *phases.Run) bool { return run.Subscription == e.ID })
+	e.Reminders = filtered(r.Reminders, func(m *manifest.Reminder) bool { return m.Owner == e.ID })
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool {
 		return strings.HasPrefix(l.ID, e.ID+"#") || gave(l.ID) || len(e.HookSources) == 0 && len(e.Runs) > 0 && l.Owner == PluginOf(e.ID)
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool { return d.HookSource == e.ID })
-	e.In = len(e.HookSources) > 0
+	e.In = len(e.HookSources)+len(e.Reminders) > 0
 	r.addPlugins(e, []string{PluginOf(e.ID)})
-	e.Why = r.whySubscription(e)
+	e.Why = r.whySubscription(e) + e.handed()
 }
 
 func (e *Result) ran(id string) bool {
@@ -98,6 +103,7 @@ func (r *Record) explainPlugin(e *Result) {
 	e.Kind = OfPlugin
 	e.Sections = filtered(r.Sections, func(s *manifest.Section) bool { return charsOf(s, e.ID) > 0 })
 	e.HookSources = filtered(r.HookSources, func(h *phases.HookSource) bool { return h.Plugin == e.ID })
+	e.Reminders = filtered(r.Reminders, func(m *manifest.Reminder) bool { return PluginOf(m.Owner) == e.ID })
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool { return l.Owner == e.ID })
 	e.Runs = filtered(r.Runs, func(run *phases.Run) bool { return run.Plugin == e.ID })
 	e.Tools = filtered(r.Tools, func(t *manifest.Tool) bool { return t.Owner == e.ID })
@@ -105,7 +111,7 @@ func (r *Record) explainPlugin(e *Result) {
 		return c.Owner == e.ID || slices.ContainsFunc(c.DecidedBy, func(d manifest.Decider) bool { return PluginOf(d.Subscription) == e.ID })
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool { return d.HookSource != "" && PluginOf(d.HookSource) == e.ID })
-	e.In = len(e.HookSources) > 0
+	e.In = len(e.HookSources)+len(e.Reminders) > 0
 	r.addPlugins(e, []string{e.ID})
 	e.Why = whyPlugin(e)
 }
@@ -141,7 +147,7 @@ func whyPlugin(e *Result) string {
 	if len(e.Omitted) > 0 {
 		parts = append(parts, words.Count(len(e.Omitted), "thing of it was omitted", "things of it were omitted"))
 	}
-	return strings.Join(parts, ", ") + e.undelivered()
+	return strings.Join(parts, ", ") + e.handed() + e.undelivered()
 }
 
 func (r *Record) isTool(id string) bool {
@@ -159,8 +165,8 @@ func (r *Record) explainTool(e *Result) {
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool { return l.ID == e.ID })
 	owners := []string{}
 	if len(e.Calls) > 0 {
-		e.Why = "it was called, as one of " + ownerText(e.Calls[0].Owner) + words.If(r.Kind == manifest.KindPrompt, ", and the model was not offered it") +
-			words.If(r.Kind != manifest.KindPrompt, "; what the model was offered stands in records of prompts")
+		e.Why = "it was called, as one of " + ownerText(e.Calls[0].Owner) + cmp.Or(words.If(r.Kind != manifest.KindPrompt, "; what the model was offered stands in records of prompts"),
+			words.If(e.Calls[0].Owner == phases.OwnerHost && len(r.HostTools) == 0, ", which did not say what it offers by itself"), ", and the model was not offered it")
 	}
 	if slices.ContainsFunc(r.HostTools, func(t manifest.HostTool) bool { return t.Name == e.ID }) {
 		e.In, e.Why = true, "it is the host's own"
@@ -180,13 +186,19 @@ func (r *Record) explainTool(e *Result) {
 	}
 }
 
-// Sentence says who wrote each piece of a text, wherever it is in the prompt. texts are those of the sections,
-// in order, without headings.
+// Sentence says who wrote each piece of a text, wherever it is in the prompt or its reminders. texts are those of the
+// sections, in order, without headings, and of the reminders; those of reminders that were not kept are empty.
 func (r *Record) Sentence(sentence string, texts []string) *Result {
 	e := r.result(sentence, OfSentence)
 	var subscriptions, owners []string
 	for i, whole := range texts {
-		s := &r.Sections[i]
+		s := &manifest.Section{SectionID: string(phases.KindReminder)}
+		if i < len(r.Sections) {
+			s = &r.Sections[i]
+		} else {
+			m := &r.Reminders[i-len(r.Sections)]
+			s.ContentMap = []manifest.Span{{Owner: PluginOf(m.Owner), ContributionID: m.ContributionID, Length: utf8.RuneCountInString(whole)}}
+		}
 		found := len(e.Said)
 		for from := 0; ; {
 			at := strings.Index(whole[from:], sentence)
@@ -196,8 +208,15 @@ func (r *Record) Sentence(sentence string, texts []string) *Result {
 			e.Said = append(e.Said, r.saidAt(s, whole, from+at, sentence)...)
 			from += at + len(sentence)
 		}
-		if len(e.Said) > found {
+		switch {
+		case len(e.Said) == found:
+		case i < len(r.Sections):
 			e.Sections = append(e.Sections, *s)
+		default:
+			e.Reminders = append(e.Reminders, r.Reminders[i-len(r.Sections)])
+			for j := range e.Said[found:] {
+				e.Said[found+j].SubscriptionID = r.Reminders[i-len(r.Sections)].Owner
+			}
 		}
 	}
 	for _, said := range e.Said {
@@ -211,7 +230,13 @@ func (r *Record) Sentence(sentence string, texts []string) *Result {
 	e.Runs = filtered(r.Runs, func(run *phases.Run) bool { return slices.Contains(subscriptions, run.Subscription) })
 	e.In = len(e.Said) > 0
 	r.addPlugins(e, owners)
-	e.Why = whySentence(e)
+	lost := 0
+	for i := len(r.Sections); i < len(r.Sections)+len(r.Reminders); i++ {
+		if i >= len(texts) || texts[i] == "" {
+			lost++
+		}
+	}
+	e.Why = whySentence(e) + words.If(!e.In && lost > 0, "; the texts of "+words.Count(lost, "reminder", "reminders")+" of it were not kept")
 	return e
 }
 
@@ -239,11 +264,11 @@ func (r *Record) saidAt(s *manifest.Section, whole string, at int, sentence stri
 
 func whySentence(e *Result) string {
 	if !e.In {
-		return "no section has this text: it must be given as it stands in the prompt, line breaks and escapes included"
+		return "no section and no reminder has this text: it must be given as it stands in the prompt, line breaks and escapes included"
 	}
 	var who []string
 	for _, s := range e.Said {
-		if said := ownerText(s.Owner) + words.If(s.SubscriptionID != "", " ("+s.SubscriptionID+")") + " in " + s.SectionID; !slices.Contains(who, said) {
+		if said := ownerText(s.Owner) + words.If(s.SubscriptionID != "", " ("+s.SubscriptionID+")") + " in " + words.If(s.SectionID == string(phases.KindReminder), "a ") + s.SectionID; !slices.Contains(who, said) {
 			who = append(who, said)
 		}
 	}

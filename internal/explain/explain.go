@@ -5,9 +5,11 @@
 package explain
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -18,11 +20,13 @@ type Result struct {
 	ID         string `json:"id"          jsonschema:"what was asked about"`
 	Kind       Kind   `json:"kind"`
 	ManifestID string `json:"manifest_id" jsonschema:"the manifest that this is about"`
+	Asked      string `json:"asked,omitempty" jsonschema:"the record of events that was named, if this is about the prompt before it"`
 	In         bool   `json:"in"          jsonschema:"whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept, or the model was offered the tool"`
 	Why        string `json:"why"         jsonschema:"the reason in a sentence, for people"`
 
 	Sections    []manifest.Section    `json:"sections"     jsonschema:"the section itself, or those with text of the subscription"`
 	HookSources []phases.HookSource   `json:"hook_sources" jsonschema:"the contributions that were kept"`
+	Reminders   []manifest.Reminder   `json:"reminders"    jsonschema:"the reminders that were handed over"`
 	Omitted     []phases.Omitted      `json:"omitted"      jsonschema:"what was dropped, and why"`
 	Runs        []phases.Run          `json:"runs"         jsonschema:"the hook runs concerned; of a section that nobody contributed those that could have"`
 	Plugins     []phases.PluginRow    `json:"plugins"      jsonschema:"the plugins concerned"`
@@ -46,7 +50,7 @@ const (
 
 // Saying is a piece of a prompt that one owner wrote.
 type Saying struct {
-	SectionID string `json:"section_id"`
+	SectionID string `json:"section_id" jsonschema:"the section that it stands in, or reminder"`
 	manifest.Span
 	SubscriptionID string `json:"subscription_id,omitempty" jsonschema:"the hook that brought it; absent from texts of the host and the engine"`
 	PluginVersion  string `json:"plugin_version,omitempty"`
@@ -57,8 +61,44 @@ type Saying struct {
 type Record struct {
 	manifest.Manifest
 
-	// Claims are plugins by the sections that their grants name; nil if only the manifest is known.
-	Claims map[string][]string
+	// Grants and Described are what is known of the turn's plugins beside the manifest, by name: see [Record.Know].
+	Grants    map[string]*phases.Grants
+	Described map[string]*phases.Description
+}
+
+// Know notes the grants of a configuration for the plugins that had the same in the turn, and what plugins say of
+// themselves, which may be nil.
+func (r *Record) Know(cfg *config.Config, described map[string]*phases.Description) {
+	r.Grants, r.Described = map[string]*phases.Grants{}, described
+	for i := range cfg.Plugins {
+		p := &cfg.Plugins[i]
+		hash := manifest.HashJSON(p.Grants, []byte(cfg.Manifest.FingerprintKey.Value))
+		if slices.ContainsFunc(r.Plugins, func(row phases.PluginRow) bool { return row.Plugin == p.Name && row.GrantHash == hash }) {
+			r.Grants[p.Name] = &p.Grants
+		}
+	}
+}
+
+// granted reports whether a plugin is granted a section, or what dynamic_context is made of.
+func granted(g *phases.Grants, section string) bool {
+	if section == sections.DynamicContext {
+		return phases.Allows(g.Contribute, string(phases.KindPromptContext))
+	}
+	return phases.Allows(g.Contribute, string(phases.KindPromptSection)) && sections.Granted(slices.Concat(g.Sections, g.StableSections, g.Join), section)
+}
+
+// mayWrite reports whether the hook of a run could have written a section. What is not known excludes nothing.
+func (r *Record) mayWrite(run *phases.Run, section string) bool {
+	kind := phases.KindPromptSection
+	if section == sections.DynamicContext {
+		kind = phases.KindPromptContext
+	}
+	row, _ := phases.Standard().Lookup(run.Phase)
+	if g := r.Grants[run.Plugin]; !forHooks(section) || !slices.Contains(row.Kinds, kind) || g != nil && !granted(g, section) {
+		return false
+	}
+	d := r.Described[run.Plugin]
+	return d == nil || !slices.ContainsFunc(d.Hooks, func(h phases.Hook) bool { return h.Name == run.Hook && !slices.Contains(h.Kinds, kind) })
 }
 
 func (r *Record) fileOf(section string) *manifest.File {
@@ -79,8 +119,11 @@ func (r *Record) IDs() []string {
 	for _, l := range r.Omitted {
 		ids = append(ids, l.ID)
 	}
-	for id := range r.Claims {
-		ids = append(ids, id)
+	for _, g := range r.Grants {
+		ids = append(ids, slices.DeleteFunc(slices.Concat(g.Sections, g.StableSections), func(id string) bool { return strings.HasSuffix(id, "*") })...)
+	}
+	for i := range r.Reminders {
+		ids = append(ids, r.Reminders[i].Owner)
 	}
 	for _, row := range sections.All() {
 		if r.fileOf(row.ID) != nil {
@@ -121,15 +164,15 @@ func (r *Record) About(id string) *Result {
 
 // isSection excludes ids of contributions, which have a "#" and may be omitted too.
 func (r *Record) isSection(id string) bool {
-	_, claimed := r.Claims[id]
-	return claimed || sections.Lookup(id) != nil || r.fileOf(id) != nil || slices.Contains(r.SectionIDs, id) ||
+	return slices.ContainsFunc(slices.Collect(maps.Values(r.Grants)), func(g *phases.Grants) bool { return slices.Contains(slices.Concat(g.Sections, g.StableSections), id) }) || sections.Lookup(id) != nil || r.fileOf(id) != nil || slices.Contains(r.SectionIDs, id) ||
 		slices.ContainsFunc(r.Omitted, func(l phases.Omitted) bool { return l.ID == id && !strings.Contains(id, "#") })
 }
 
 // isSubscription also accepts ids of plugins that never described themselves.
 func (r *Record) isSubscription(id string) bool {
 	plugin := PluginOf(id)
-	return slices.ContainsFunc(r.Runs, func(run phases.Run) bool { return run.Subscription == id }) || plugin != id &&
+	return slices.ContainsFunc(r.Runs, func(run phases.Run) bool { return run.Subscription == id }) ||
+		slices.ContainsFunc(r.Reminders, func(m manifest.Reminder) bool { return m.Owner == id && id != phases.OwnerHost }) || plugin != id &&
 		slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == plugin && p.State != phases.PluginReady })
 }
 
@@ -137,7 +180,7 @@ func (r *Record) isSubscription(id string) bool {
 func (r *Record) result(id string, kind Kind) *Result {
 	return &Result{
 		ID: id, Kind: kind, ManifestID: r.ManifestID,
-		Sections: []manifest.Section{}, HookSources: []phases.HookSource{}, Omitted: []phases.Omitted{}, Runs: []phases.Run{},
+		Sections: []manifest.Section{}, HookSources: []phases.HookSource{}, Reminders: []manifest.Reminder{}, Omitted: []phases.Omitted{}, Runs: []phases.Run{},
 		Plugins: []phases.PluginRow{}, Diagnostics: []manifest.Diagnostic{}, Tools: []manifest.Tool{}, Calls: []manifest.Call{}, Said: []Saying{},
 	}
 }

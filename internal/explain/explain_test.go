@@ -29,7 +29,9 @@ func turn() *explain.Record {
 		Tools:   []manifest.Tool{{Name: "measure", Owner: "house", HiddenDomain: "numbers"}},
 	}
 	m.Complete()
-	return &explain.Record{Manifest: m, Claims: map[string][]string{"weather_today": {"weather"}}}
+	return &explain.Record{Manifest: m, Grants: map[string]*phases.Grants{
+		"weather": {Contribute: []string{"*"}, Sections: []string{"weather_today"}}, "house": {Contribute: []string{"*"}, Sections: []string{"house_rules"}},
+	}}
 }
 
 func TestAbout(t *testing.T) {
@@ -73,7 +75,7 @@ func TestKept(t *testing.T) {
 		{"the host's own is omitted", "memory_recall", func(r *explain.Record) {
 			r.Omitted = []phases.Omitted{{ID: "memory_recall", Owner: phases.OwnerHost, Reason: "host_cannot"}}
 		}, "it was omitted: the host takes texts of hooks and nothing else (host_cannot) (the host); no hook contributed it: " + runs},
-		{"no hook", "memory_recall", func(r *explain.Record) { r.Runs = nil }, "no hook contributed it: there is no run of one that may write it in the record"},
+		{"no hook", "memory_recall", func(r *explain.Record) { r.Runs = nil }, "no hook contributed it: there is no run of one that may write it in the record; the built-in plugin memory brings it, with the grant of its id"},
 		{"events", "identity", func(r *explain.Record) { r.Kind, r.Sections = manifest.KindEvents, nil }, "the record is not of a prompt (events)"},
 		{"blocked", "identity", func(r *explain.Record) { r.Blocked, r.Sections = true, nil }, "the turn was blocked before there was a prompt"},
 		{"not sent", "house_rules", func(r *explain.Record) { r.Blocked = true }, "it is section 1 of 1, 11 characters by the plugin house; the turn was blocked, and the prompt was not sent"},
@@ -89,7 +91,7 @@ func TestKept(t *testing.T) {
 		}, "it was called, as one of the host; what the model was offered stands in records of prompts; 1 call of it"},
 	} {
 		r := turn()
-		r.Claims, r.Audits = nil, []manifest.Audit{{SubscriptionID: "house.rules", EventKind: "memory_recalled"}}
+		r.Grants, r.Audits = nil, []manifest.Audit{{SubscriptionID: "house.rules", EventKind: "memory_recalled"}}
 		tt.change(r)
 		if e := r.About(tt.id); e == nil || e.Why != tt.why {
 			t.Errorf("%s: got %q, want %q", tt.name, e.Why, tt.why)

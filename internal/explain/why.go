@@ -52,7 +52,7 @@ func (r *Record) whySection(e *Result) string {
 	}
 	for i := range e.Plugins {
 		ran := slices.ContainsFunc(e.Runs, func(run phases.Run) bool { return run.Plugin == e.Plugins[i].Plugin && run.State.Completed() })
-		if p := &e.Plugins[i]; p.State != phases.PluginReady && !ran && r.Claims != nil {
+		if p := &e.Plugins[i]; p.State != phases.PluginReady && !ran && r.Grants[p.Plugin] != nil {
 			return fmt.Sprintf("the plugin %s, which may write it, is %s: %s", p.Plugin, p.State, Detail(p))
 		}
 	}
@@ -61,17 +61,37 @@ func (r *Record) whySection(e *Result) string {
 	case !forHooks(e.ID):
 		return row.Absent
 	case len(e.Runs) == 0:
-		return "no hook contributed it: there is no run of one that may write it in the record"
-	case r.Claims == nil:
+		return "no hook contributed it: there is no run of one that may write it in the record" +
+			words.If(row != nil && row.Writer != "", "; the built-in plugin "+row.Writer+" brings it, with the grant of its id")
+	case slices.ContainsFunc(e.Runs, func(run phases.Run) bool { return r.Grants[run.Plugin] == nil }):
 		return "no hook contributed it; of those that were expected before the prompt: " + r.eachRun(e.Runs)
 	}
-	// What failed is the reason rather than what ran and had nothing to say, and that rather than what did not run.
-	for _, reason := range []func(phases.RunState) bool{failedRun, phases.RunState.Completed, func(phases.RunState) bool { return true }} {
-		if i := slices.IndexFunc(e.Runs, func(run phases.Run) bool { return reason(run.State) }); i >= 0 {
-			return r.whyNothing(&e.Runs[i], row)
+	// What failed comes before what ran and had nothing to say, and that before what did not run.
+	rank := func(run phases.Run) int {
+		return slices.Index([]bool{failedRun(run.State), run.State.Completed(), true}, true)
+	}
+	var why []string
+	for _, run := range slices.SortedStableFunc(slices.Values(e.Runs), func(a, b phases.Run) int { return cmp.Compare(rank(a), rank(b)) }) {
+		why = append(why, r.whyNothing(&run, row))
+	}
+	return strings.Join(why, "; ")
+}
+
+// handed says which reminders were handed over, and whether some of the contributions wait for another prompt.
+func (e *Result) handed() string {
+	why, waiting := "", 0
+	for i := range e.Reminders {
+		m := &e.Reminders[i]
+		why += fmt.Sprintf("; its reminder %s (%s characters) was handed over with the %s", m.Type, text.Thousands(m.Chars), cmp.Or(words.If(m.With != "", "answer to "+string(m.With)), "prompt"))
+	}
+	for i := range e.HookSources {
+		if h := &e.HookSources[i]; h.ContributionKind == phases.KindReminder && !slices.ContainsFunc(e.Reminders, func(m manifest.Reminder) bool {
+			return m.Owner == h.SubscriptionID && m.ContributionID == h.ContributionID
+		}) {
+			waiting++
 		}
 	}
-	return ""
+	return why + words.If(waiting > 0, "; "+words.Count(waiting, "reminder of it was", "reminders of it were")+" not handed over in this turn")
 }
 
 // undelivered says what did not reach the model.
@@ -97,12 +117,11 @@ func (r *Record) whyNothing(run *phases.Run, row *sections.Row) string {
 
 // eachRun says of some hooks what became of them.
 func (r *Record) eachRun(runs []phases.Run) string {
-	const most = 5
 	var list []string
-	for i := range runs[:min(most, len(runs))] {
+	for i := range runs {
 		list = append(list, runs[i].Subscription+" ("+r.runText(&runs[i])+")")
 	}
-	return strings.Join(list, ", ") + words.If(len(runs) > most, fmt.Sprintf(" and %d more", len(runs)-most))
+	return strings.Join(list, ", ")
 }
 
 // runText says what became of a run, what it decided, and what it reported of itself for the audit trail.
@@ -157,7 +176,10 @@ func omittedText(reason string, profile phases.Profile) string {
 
 // Of several runs the last counts, and the others are named.
 func (r *Record) whySubscription(e *Result) string {
-	if len(e.Runs) == 0 {
+	switch {
+	case len(e.Runs) == 0 && len(e.Reminders) > 0:
+		return "its run is in an earlier record"
+	case len(e.Runs) == 0:
 		for i := range e.Plugins {
 			p := &e.Plugins[i]
 			return fmt.Sprintf("the plugin %s is %s and has not described its hooks: %s", p.Plugin, p.State, Detail(p))

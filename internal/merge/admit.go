@@ -389,10 +389,10 @@ func checkSection(h *Hook, g *phases.Grants, c *phases.PromptSection) (Drop, boo
 	case sections.Reserved(id):
 		return forbidden(h, id, "may not contribute section %q: it belongs to builtin", id)
 	case c.Stability == phases.StabilityStable && sections.ForHooks(id) == nil:
-		if !names(g.StableSections, id) {
+		if !sections.Granted(g.StableSections, id) {
 			return forbidden(h, id, "may not contribute section %q as a stable one", id)
 		}
-	case !names(g.Sections, id) && !names(g.Join, id):
+	case !sections.Granted(g.Sections, id) && !sections.Granted(g.Join, id):
 		return forbidden(h, id, "may not contribute section %q", id)
 	}
 	return Drop{}, false
@@ -404,17 +404,9 @@ func forbidden(h *Hook, slot, format string, args ...any) (Drop, bool) {
 }
 
 func (h *Hook) ownsSection(id string) bool {
-	return h.Grants != nil && (names(h.Grants.Sections, id) || names(h.Grants.StableSections, id))
+	return h.Grants != nil && (sections.Granted(h.Grants.Sections, id) || sections.Granted(h.Grants.StableSections, id))
 }
 
 func (h *Hook) joinsSection(id string) bool {
-	return h.Grants != nil && names(h.Grants.Join, id)
-}
-
-// names reports whether grants cover a section id that is not reserved. Wildcards do not cover the compiler's rows.
-func names(granted []string, id string) bool {
-	if sections.ForHooks(id) != nil {
-		return slices.Contains(granted, id)
-	}
-	return phases.Allows(granted, id)
+	return h.Grants != nil && sections.Granted(h.Grants.Join, id)
 }

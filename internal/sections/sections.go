@@ -115,6 +115,14 @@ func ForHooks(id string) *Row {
 	return nil
 }
 
+// Granted reports whether grants cover the id of a section that is not reserved. Wildcards do not cover the table's rows.
+func Granted(granted []string, id string) bool {
+	if ForHooks(id) != nil {
+		return slices.Contains(granted, id)
+	}
+	return phases.Allows(granted, id)
+}
+
 // Reserved reports whether hooks must not write a section under an id, whatever
 // they are granted: it is a row of the compiler's, or reads like one.
 func Reserved(id string) bool { return ForHooks(id) == nil && TitleReadsLikeOne(id) }

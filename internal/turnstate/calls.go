@@ -48,7 +48,7 @@ const maxArgumentBytes = 1 << 20
 // argumentTexts are the arguments of a tool call where texts are kept and they fit.
 func (s *State) argumentTexts(in phases.Input) []manifest.Text {
 	call, ok := in.(*phases.ToolPreCallInput)
-	if !ok || !s.KeepArguments {
+	if !ok || !s.KeepTexts {
 		return nil
 	}
 	raw := call.Arguments
@@ -63,11 +63,17 @@ func (s *State) argumentTexts(in phases.Input) []manifest.Text {
 	return []manifest.Text{{Hash: manifest.Hash(string(text), s.key), Text: string(text)}}
 }
 
-// ArgumentTexts are the arguments of the calls in the record that was made last.
-func (s *State) ArgumentTexts() []manifest.Text {
+// Texts are the arguments of the calls in the record that was made last, and the texts of its reminders.
+func (s *State) Texts(m *manifest.Manifest) []manifest.Text {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Concat(s.arguments[s.recorded.kept.calls:s.recorded.made.calls]...)
+	texts := slices.Concat(s.arguments[s.recorded.kept.calls:s.recorded.made.calls]...)
+	for i := range m.Reminders {
+		if text := s.reminderTexts[m.Reminders[i].Hash]; text != "" {
+			texts = append(texts, manifest.Text{Hash: m.Reminders[i].Hash, Text: text})
+		}
+	}
+	return texts
 }
 
 func (s *State) addCall(c manifest.Call, texts []manifest.Text) {

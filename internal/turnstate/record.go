@@ -254,10 +254,18 @@ func runRows(runs []phases.Run) []phases.Run {
 }
 
 func (s *State) reminderRow(r *phases.MergedReminder) manifest.Reminder {
-	return manifest.Reminder{
+	row := manifest.Reminder{
 		Type: r.Type, Owner: r.Owner, ContributionID: r.ContributionID, Fingerprint: manifest.Fingerprint(r.Text, s.key), Hash: manifest.Hash(r.Text, s.key),
 		Chars: text.Chars(r.Text),
 	}
+	if s.KeepTexts && s.reminderTexts[row.Hash] == "" && s.argumentBytes+len(r.Text) <= maxArgumentBytes {
+		s.argumentBytes += len(r.Text)
+		if s.reminderTexts == nil {
+			s.reminderTexts = map[string]string{}
+		}
+		s.reminderTexts[row.Hash] = r.Text
+	}
+	return row
 }
 
 // placeContexts names the section of rendered contexts in their sources, which merging

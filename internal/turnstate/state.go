@@ -25,8 +25,8 @@ type State struct {
 	gathers bool
 	// key keys hashes and fingerprints; nil leaves them plain.
 	key []byte
-	// KeepArguments keeps the arguments of tool calls for the records; it is set before anything else.
-	KeepArguments bool
+	// KeepTexts keeps the arguments of tool calls and the texts of reminders for the records; it is set before anything else.
+	KeepTexts bool
 
 	mu       sync.Mutex
 	budget   budget
@@ -45,6 +45,7 @@ type State struct {
 	recorded      recorded
 	reminders     []phases.MergedReminder
 	handed        []manifest.Reminder // reminders that did not come with a prompt
+	reminderTexts map[string]string   // by hash, as far as they are kept; argumentBytes counts them
 	// own are the ids of the host's own sections, sorted.
 	own       []string
 	round     int
