@@ -82,7 +82,9 @@ type Options struct {
 
 	// Readers give the model files by themselves, before this chain does: those are skipped.
 	Readers []Reader `json:"-"`
-	_       struct{}
+	// Above counts files above the root and within the boundary, too. Only their names are looked at.
+	Above bool `json:"-"`
+	_     struct{}
 }
 
 // Rules are directories of files with any names, each below a directory of the chain. What is in and below one is

@@ -19,6 +19,7 @@ func AgentOptions(agent string, at Places) (Options, bool) {
 		"claude-code": PresetClaude, "codex": PresetCodex, "cursor": PresetCursor, "gemini": PresetGemini, "opencode": PresetOpencode,
 	}
 	if o, err := ForPreset(presets[agent], at); err == nil {
+		o.Above = agent == "claude-code" // up to the top of the file system
 		return o, true
 	}
 	o := defaultOptions(Places{})
@@ -42,6 +43,11 @@ func (r *resolver) leaveToReaders() {
 	for i := range r.chain.Options.Readers {
 		by := &r.chain.Options.Readers[i]
 		theirs := resolve(r.view, cmp.Or(by.Dir, r.chain.Dir), by.Options, r.touched)
+		for _, d := range theirs.Diagnostics {
+			if d.Code == CodeReadByAgent && !r.touched {
+				r.report(d)
+			}
+		}
 		for _, s := range Render(theirs, Budget{Bytes: by.Options.Budget.Total, Chars: math.MaxInt32}).Sources {
 			if s.DeliveredBytes > 0 || len(s.Globs) > 0 {
 				read = append(read, s.Path, s.RealPath)

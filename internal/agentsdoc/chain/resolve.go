@@ -47,6 +47,11 @@ func resolve(view FS, dir string, o Options, touched bool) Chain {
 	}
 	wide := len(r.chain.Sources)
 	r.choose(&n)
+	for _, path := range r.above {
+		if isAbove(path, slices.Concat(n.project, n.local)) {
+			r.report(diagnostic(CodeReadByAgent, path, "it is above the tree: the agent reads a file of this name there by itself; only the name was looked at"))
+		}
+	}
 	r.visitTree(n)
 	if r.chain.Options.NearestFirst {
 		slices.Reverse(r.chain.Sources[wide:])
@@ -66,6 +71,7 @@ type resolver struct {
 	markers []string
 
 	tree    []directory // root to working directory, as far as they exist
+	above   []string    // paths of candidates above the root, from the top down
 	trusted bool        // the root
 	allowed *[]string
 	gitDirs *[]string
@@ -114,8 +120,18 @@ func (r *resolver) choose(n *names) {
 	}
 }
 
+// isAbove reports whether a path above the root ends with one of the names.
+func isAbove(path string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasSuffix(path, string(filepath.Separator)+filepath.FromSlash(name))
+	})
+}
+
 // has reports whether one of the names is in a directory of the tree.
 func (r *resolver) has(names []string) bool {
+	if slices.ContainsFunc(r.above, func(path string) bool { return isAbove(path, names) }) {
+		return true
+	}
 	found := false
 	r.walkTree(func(f *directory) bool {
 		v := visitor{resolver: r, directory: *f, scope: ScopeProject}

@@ -51,6 +51,9 @@ func (r *resolver) survey() (*survey, bool) {
 	if s.rootAt < 0 {
 		s.rootAt = len(s.directories) - 1
 	}
+	for i := range s.directories[:s.rootAt] {
+		r.above = append(r.above, s.directories[i].names...)
+	}
 	r.tree = s.directories[s.rootAt:]
 	r.chain.Root = r.tree[0].path
 	return s, true
@@ -198,6 +201,14 @@ func (s *survey) enter(f directory, dir fsview.Dir) {
 		s.held -= s.directories[last].close()
 	}
 	f.dir = dir
+	if o := &s.r.chain.Options; o.Above && filepath.Dir(f.path) != f.path { // the agent leaves out the top
+		v := visitor{resolver: s.r, directory: f, scope: ScopeProject}
+		for _, name := range slices.Concat(o.Names, o.LocalNames, slices.Concat(o.Otherwise...)) {
+			if path := Below(f.path, filepath.FromSlash(name)); filepath.Dir(path) != o.GlobalDir && v.has(name) {
+				f.names = append(f.names, path)
+			}
+		}
+	}
 	s.directories = append(s.directories, f)
 	s.held++
 	switch {

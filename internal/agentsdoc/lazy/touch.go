@@ -103,7 +103,7 @@ func nestedOptions(o chain.Options, root string) chain.Options {
 	if !o.AllNames { // a directory is judged by itself
 		o.FallbackNames, o.Otherwise = slices.Concat(o.FallbackNames, slices.Concat(o.Otherwise...)), nil
 	}
-	o.Root, o.Managed, o.GlobalDir = root, "", ""
+	o.Root, o.Managed, o.GlobalDir, o.Above = root, "", "", false
 	o.Markers, o.Home, o.ConfigDirs = []string{}, "", []string{} // the root is known
 	o.Checks.NearMisses = false                                  // the chain and lint report them
 	r, def := &o.Resolver, chain.Default().Resolver
