@@ -270,7 +270,17 @@ func (a *app) printContent(m *manifest.Manifest) {
 	a.printSections(m.Sections, m.Cache.OfAgent)
 	a.printInstructions(m.Sections)
 	a.printOmitted(m.Omitted)
-	printList(a, "files", "file|status|>chars", m.Files, func(f *manifest.File) cells { return cells{f.Path, mark(f.Status), text.Thousands(f.Chars)} })
+	t := newTable("persona directory", "file|status|>chars")
+	given := newTable("files that the host gives the model", "file")
+	for i := range m.Files {
+		if f := &m.Files[i]; f.Status == manifest.FileOfHost {
+			given.add(f.Path)
+		} else {
+			t.add(f.Path, mark(f.Status), text.Thousands(f.Chars))
+		}
+	}
+	a.printTable(t)
+	a.printTable(given)
 	a.printRuns(m.Runs, true)
 	a.printPlugins("plugins not ready", notReady(m.Plugins))
 	printList(a, "tools", "tool|owner|bundle|hash|?hidden in", m.Tools, func(t *manifest.Tool) cells {
