@@ -19,7 +19,9 @@ func TestExplained(t *testing.T) {
     grants: {contribute: [prompt_section, reminder, decision, prompt_context], sections: [house_rules]}
     config:
       hooks:
-        - {id: idle, phase: turn.pre_prompt_compile}
+        - {id: bad, phase: turn.pre_prompt_compile, respond: [{kind: prompt_section, section_id: other_rules, content: "No."}]}
+        - {id: blank, phase: turn.pre_prompt_compile, respond: [{kind: prompt_section, section_id: house_rules, content: " "}]}
+        - {id: begin, phase: session.start, respond: [{kind: prompt_context, content: "Begun."}]}
         - {id: after, phase: turn.post_compaction, respond: [{kind: reminder, type: house.after, text: "Look at the list again."}]}
         - {id: guard, phase: tool.pre_call, role: validate, when: 'tool.name == "Bash"', respond: [{kind: decision, verdict: deny, reason_code: no_shell}]}
         - {id: note, phase: tool.post_call, respond: [{kind: reminder, type: house.note, text: "Mind the gap."}]}
@@ -46,6 +48,7 @@ manifest: {keep_text: true}`)
 		return `,"tool_name":"` + tool + `","tool_use_id":"c","tool_input":{"file_path":"/x"},"tool_response":"x"`
 	}
 
+	send(1, "SessionStart", `,"source":"startup"`)
 	send(1, "UserPromptSubmit", "")
 	const read = "it is above the tree: the agent reads a file of this name there by itself"
 	says("/outer/AGENTS.md: "+read, "manifest", "show", "latest", "--json")
@@ -57,6 +60,9 @@ manifest: {keep_text: true}`)
 	says("hook runs (1)", "explain", "agents_md")
 	says("house.guard (deny no_shell)", "explain", "Bash")
 	says("which did not say what it offers by itself", "explain", "Bash")
+	says("2 things of it were omitted", "explain", "house") // each once, though more records of events follow
+	says("of its plugin was omitted: house_rules, since it has no text (blank)\n", "explain", "house.blank")
+	says("subscription house.begin contributed: its run is in an earlier record, and 1 of its contributions was kept\n", "explain", "house.begin")
 	send(1, "PreCompact", `,"trigger":"manual"`)
 	send(1, "PostCompact", `,"trigger":"manual"`)
 	if d.write(t, "outer/CLAUDE.md", "Of above.\n", 0o600); !strings.Contains(send(2, "UserPromptSubmit", ""), "Heron of the tree.") {

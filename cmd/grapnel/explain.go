@@ -78,8 +78,8 @@ func (r *record) answer(asked string, sentence bool) (*explain.Result, error) {
 	if e := r.About(asked); e != nil {
 		return e, nil
 	}
-	return nil, refused(fmt.Errorf("the manifest %s knows no section, subscription, plugin or tool %q%s; it knows: %s",
-		r.ManifestID, asked, suggest.DidYouMean(asked, r.IDs()), quotedList(r.IDs())))
+	return nil, refused(fmt.Errorf("the manifest %s knows no section, subscription, plugin or tool %q%s; it knows: %s%s",
+		r.ManifestID, asked, suggest.DidYouMean(asked, r.IDs()), quotedList(r.IDs()), words.If(!r.now, "; --compile explains a turn compiled now")))
 }
 
 func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileFlags) (*record, error) {

@@ -143,6 +143,9 @@ func Turn(ctx context.Context, in interface {
 	})
 	whole := m
 	for _, row := range found.Records {
+		if row.ThreadID != m.ThreadID || row.WorkspaceID != m.WorkspaceID { // an empty id selects all
+			continue
+		}
 		next, failed := in.Get(ctx, row.ManifestID)
 		switch {
 		case failed != nil:

@@ -18,11 +18,11 @@ import (
 func (r *Record) explainSection(e *Result) {
 	e.Kind = OfSection
 	e.Sections = filtered(r.Sections, func(s *manifest.Section) bool { return s.SectionID == e.ID })
+	e.In = len(e.Sections) > 0
 	e.HookSources = filtered(r.HookSources, func(h *phases.HookSource) bool {
-		return h.SectionID == e.ID || e.ID == sections.DynamicContext && h.ContributionKind == phases.KindPromptContext
+		return h.SectionID == e.ID || !e.In && e.ID == sections.DynamicContext && h.ContributionKind == phases.KindPromptContext
 	})
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool { return l.ID == e.ID })
-	e.In = len(e.Sections) > 0
 	var owners []string
 	for plugin, g := range r.Grants {
 		if granted(g, e.ID) {
@@ -57,7 +57,8 @@ func forHooks(id string) bool {
 	return row == nil || row.Hooks || id == sections.DynamicContext
 }
 
-// What was omitted is recorded by owner; so if nothing was kept, everything that its plugin lost is shown.
+// What was omitted is recorded by owner; so if nothing was kept, everything that its plugin lost is shown, unless a
+// diagnostic says that it was another hook's.
 func (r *Record) explainSubscription(e *Result) {
 	e.Kind = OfSubscription
 	e.HookSources = filtered(r.HookSources, func(h *phases.HookSource) bool { return h.SubscriptionID == e.ID })
@@ -68,7 +69,9 @@ func (r *Record) explainSubscription(e *Result) {
 	e.Runs = filtered(r.Runs, func(run *phases.Run) bool { return run.Subscription == e.ID })
 	e.Reminders = filtered(r.Reminders, func(m *manifest.Reminder) bool { return m.Owner == e.ID })
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool {
-		return strings.HasPrefix(l.ID, e.ID+"#") || gave(l.ID) || len(e.HookSources) == 0 && len(e.Runs) > 0 && l.Owner == PluginOf(e.ID)
+		another := func(d manifest.Diagnostic) bool { return d.SectionID == l.ID && d.HookSource != "" && d.HookSource != e.ID }
+		return strings.HasPrefix(l.ID, e.ID+"#") || gave(l.ID) ||
+			len(e.HookSources) == 0 && len(e.Runs) > 0 && l.Owner == PluginOf(e.ID) && !slices.ContainsFunc(r.Diagnostics, another)
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool { return d.HookSource == e.ID })
 	e.In = len(e.HookSources)+len(e.Reminders) > 0

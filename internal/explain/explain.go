@@ -122,8 +122,13 @@ func (r *Record) IDs() []string {
 	for _, g := range r.Grants {
 		ids = append(ids, slices.DeleteFunc(slices.Concat(g.Sections, g.StableSections), func(id string) bool { return strings.HasSuffix(id, "*") })...)
 	}
+	for i := range r.HookSources {
+		ids = append(ids, r.HookSources[i].SubscriptionID)
+	}
 	for i := range r.Reminders {
-		ids = append(ids, r.Reminders[i].Owner)
+		if id := r.Reminders[i].Owner; id != phases.OwnerHost {
+			ids = append(ids, id)
+		}
 	}
 	for _, row := range sections.All() {
 		if r.fileOf(row.ID) != nil {
@@ -172,7 +177,8 @@ func (r *Record) isSection(id string) bool {
 func (r *Record) isSubscription(id string) bool {
 	plugin := PluginOf(id)
 	return slices.ContainsFunc(r.Runs, func(run phases.Run) bool { return run.Subscription == id }) ||
-		slices.ContainsFunc(r.Reminders, func(m manifest.Reminder) bool { return m.Owner == id && id != phases.OwnerHost }) || plugin != id &&
+		slices.ContainsFunc(r.Reminders, func(m manifest.Reminder) bool { return m.Owner == id && id != phases.OwnerHost }) ||
+		slices.ContainsFunc(r.HookSources, func(h phases.HookSource) bool { return h.SubscriptionID == id }) || plugin != id &&
 		slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == plugin && p.State != phases.PluginReady })
 }
 

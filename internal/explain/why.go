@@ -176,13 +176,13 @@ func omittedText(reason string, profile phases.Profile) string {
 
 // Of several runs the last counts, and the others are named.
 func (r *Record) whySubscription(e *Result) string {
-	switch {
-	case len(e.Runs) == 0 && len(e.Reminders) > 0:
-		return "its run is in an earlier record"
+	switch n := len(e.HookSources); {
+	case len(e.Runs) == 0 && e.In:
+		return "its run is in an earlier record" + words.If(n > 0, fmt.Sprintf(", and %d of its contributions %s kept", n, words.Plural(n, "was", "were")))
 	case len(e.Runs) == 0:
 		for i := range e.Plugins {
 			p := &e.Plugins[i]
-			return fmt.Sprintf("the plugin %s is %s and has not described its hooks: %s", p.Plugin, p.State, Detail(p))
+			return fmt.Sprintf("the plugin %s is %s and has no hooks in the plan: %s", p.Plugin, p.State, Detail(p))
 		}
 	}
 	run := &e.Runs[len(e.Runs)-1]
@@ -201,7 +201,11 @@ func (r *Record) whySubscription(e *Result) string {
 	case run.State.Completed() && own >= 0:
 		return why + ", and what it contributed was omitted: " + omittedText(e.Omitted[own].Reason, r.Profile)
 	case run.State.Completed() && len(e.Omitted) > 0:
-		return why + ", and nothing that it contributed was kept; of its plugin was omitted: " + e.Omitted[0].ID + ", since " + omittedText(e.Omitted[0].Reason, r.Profile)
+		var lost []string
+		for i := range e.Omitted {
+			lost = append(lost, e.Omitted[i].ID+", since "+omittedText(e.Omitted[i].Reason, r.Profile))
+		}
+		return why + ", and nothing that it contributed was kept; of its plugin was omitted: " + strings.Join(lost, "; ")
 	case run.State.Completed():
 		return why + " and contributed nothing that was kept"
 	}

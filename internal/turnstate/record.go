@@ -232,7 +232,7 @@ func (s *State) sources(m *manifest.Manifest) {
 		before = append(before, s.brought[i].omitted...)
 	}
 	m.Omitted = append(before, m.Omitted...)
-	s.recorded.sources, s.recorded.omitted = slices.Clone(m.HookSources), before
+	s.recorded.sources, s.recorded.omitted = slices.Clone(m.HookSources), slices.Clone(before)
 }
 
 // added returns the rows that were not there before.
