@@ -288,7 +288,6 @@ func (a *app) printContent(m *manifest.Manifest) {
 	})
 	a.printPolicies(m.Policies)
 	a.printCalls(m.Calls)
-	a.printHanded(m.Reminders)
 	a.printRequests(m.Requests)
 	a.printHostEvents(m.HostEvents)
 	a.printAudits("audit events", m.Audits)

@@ -141,6 +141,7 @@ func (a *app) printStored(m *manifest.Manifest, usage *manifest.Usage) {
 	}
 	a.printErasure(m.Erasure)
 	a.printContent(m)
+	a.printHanded(m.Reminders)
 	rows := make([]phases.Diagnostic, len(m.Diagnostics))
 	for i, d := range m.Diagnostics { // messages are there where they were safe to keep
 		rows[i] = phases.Diagnostic{Code: d.Code, Severity: d.Severity, Message: d.Message, Subscription: d.HookSource, Slot: d.SectionID}

@@ -69,9 +69,11 @@ func (r *Record) explainSubscription(e *Result) {
 	e.Runs = filtered(r.Runs, func(run *phases.Run) bool { return run.Subscription == e.ID })
 	e.Reminders = filtered(r.Reminders, func(m *manifest.Reminder) bool { return m.Owner == e.ID })
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool {
-		another := func(d manifest.Diagnostic) bool { return d.SectionID == l.ID && d.HookSource != "" && d.HookSource != e.ID }
+		another := func(d manifest.Diagnostic) bool {
+			return d.SectionID == l.ID && d.HookSource != e.ID && PluginOf(d.HookSource) == l.Owner
+		}
 		return strings.HasPrefix(l.ID, e.ID+"#") || gave(l.ID) ||
-			len(e.HookSources) == 0 && len(e.Runs) > 0 && l.Owner == PluginOf(e.ID) && !slices.ContainsFunc(r.Diagnostics, another)
+			len(e.HookSources) == 0 && len(e.Runs) > 0 && l.Owner == PluginOf(e.ID) && !strings.Contains(l.ID, "#") && !slices.ContainsFunc(r.Diagnostics, another)
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool { return d.HookSource == e.ID })
 	e.In = len(e.HookSources)+len(e.Reminders) > 0

@@ -117,7 +117,9 @@ func (r *Record) fileOf(section string) *manifest.File {
 func (r *Record) IDs() []string {
 	ids := slices.Clone(r.SectionIDs)
 	for _, l := range r.Omitted {
-		ids = append(ids, l.ID)
+		if r.isSection(l.ID) {
+			ids = append(ids, l.ID)
+		}
 	}
 	for _, g := range r.Grants {
 		ids = append(ids, slices.DeleteFunc(slices.Concat(g.Sections, g.StableSections), func(id string) bool { return strings.HasSuffix(id, "*") })...)

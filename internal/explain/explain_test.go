@@ -3,8 +3,6 @@ package explain_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -119,22 +117,5 @@ func TestPlanned(t *testing.T) {
 	}
 	if e := turn().Planned(view, "house.rules"); e != nil {
 		t.Errorf("a hook that the plan does not have: %+v", e)
-	}
-}
-
-// TestSentence: each piece has the one who wrote it.
-func TestSentence(t *testing.T) {
-	t.Parallel()
-
-	e := turn().Sentence("Be", []string{"Be kind. Be"})
-	want := []explain.Saying{
-		{SectionID: "house_rules", Span: manifest.Span{Owner: "house", ContributionID: "r", Length: 2}, SubscriptionID: "house.rules", PluginVersion: "1.0.0", Text: "Be"},
-		{SectionID: "house_rules", Span: manifest.Span{Owner: "house", ContributionID: "r", Offset: 9, Length: 2}, SubscriptionID: "house.rules", PluginVersion: "1.0.0", Text: "Be"},
-	}
-	if diff := cmp.Diff(e.Said, want); diff != "" || !e.In || len(e.Runs) != 1 {
-		t.Errorf("%s: %s", e.Why, diff)
-	}
-	if e := turn().Sentence("Never", []string{"Be kind. Be"}); e.In || len(e.Said) != 0 {
-		t.Errorf("a sentence that nobody wrote: %+v", e)
 	}
 }

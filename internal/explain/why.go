@@ -34,9 +34,12 @@ func (r *Record) whySection(e *Result) string {
 		return why + words.If(r.Blocked, "; the turn was blocked, and the prompt was not sent") + lost
 	}
 	if len(e.Omitted) > 0 {
-		o := &e.Omitted[0]
-		why := fmt.Sprintf("it was omitted: %s (%s)", omittedText(o.Reason, r.Profile), ownerText(o.Owner))
-		if o.Reason == compiler.ReasonHostCannot && len(e.Runs) > 0 {
+		var each []string
+		for _, o := range e.Omitted {
+			each = append(each, fmt.Sprintf("%s (%s)", omittedText(o.Reason, r.Profile), ownerText(o.Owner)))
+		}
+		why := "it was omitted: " + strings.Join(each, "; ")
+		if e.Omitted[0].Reason == compiler.ReasonHostCannot && len(e.Runs) > 0 {
 			why += "; no hook contributed it: " + r.eachRun(e.Runs)
 		}
 		return why + lost

@@ -14,8 +14,6 @@ type directory struct {
 	real string     // behind links
 	link bool       // the last element is a link
 	dir  fsview.Dir // its handle; may be nil
-
-	names []string // paths of its candidates, where those above the root count
 }
 
 // file returns the paths of a name in the directory. Both are clean: cleaning a long path again would cost more than

@@ -51,11 +51,9 @@ func (r *resolver) survey() (*survey, bool) {
 	if s.rootAt < 0 {
 		s.rootAt = len(s.directories) - 1
 	}
-	for i := range s.directories[:s.rootAt] {
-		r.above = append(r.above, s.directories[i].names...)
-	}
 	r.tree = s.directories[s.rootAt:]
 	r.chain.Root = r.tree[0].path
+	r.above = slices.DeleteFunc(r.above, func(path string) bool { return Within(r.chain.Root, path) })
 	return s, true
 }
 
@@ -205,7 +203,7 @@ func (s *survey) enter(f directory, dir fsview.Dir) {
 		v := visitor{resolver: s.r, directory: f, scope: ScopeProject}
 		for _, name := range slices.Concat(o.Names, o.LocalNames, slices.Concat(o.Otherwise...)) {
 			if path := Below(f.path, filepath.FromSlash(name)); filepath.Dir(path) != o.GlobalDir && v.has(name) {
-				f.names = append(f.names, path)
+				s.r.above = append(s.r.above, path)
 			}
 		}
 	}
