@@ -71,7 +71,7 @@ var keyRules = map[string]rule{
 	"PhaseBudget.time":    atLeast(1, "Wall time of all hooks of one dispatch. Default: by phase."),
 	"PhaseBudget.require": about("Subscriptions that must complete (succeeded, denied or cached), or the phase fails closed with `required_missing`, also if the plugin did not start. Background work (hooks of `turn.post_turn` and `session.end`, observers) never completes in its phase: naming it is an error. Default: none."),
 
-	"Manifest.keep_text":       about("Keeps the texts of prompts in the store, beside the manifests, each section once: `grapnel manifest show --text` shows them. Default: `false`."),
+	"Manifest.keep_text":       about("Keeps the texts of prompts and reminders, and the arguments of tool calls, in the store, beside the manifests, each section once: `grapnel manifest show --text` shows them. Default: `false`."),
 	"Manifest.fingerprint_key": about("Keys hashes and fingerprints, so that short texts cannot be guessed from them. Default: none."),
 	"Manifest.chain_key":       about("Keys the hashes of kept manifests: nobody without it can forge the log, and `grapnel manifest verify` needs it. Manifests from before there was a key stay valid in front of the others; a log that has used a key needs it for ever. Default: none."),
 	"Manifest.labels":          oneOf("`hash`: manifests have hashes of titles, labels, messages and paths instead of the texts. Default: `full`.", "full", "hash"),

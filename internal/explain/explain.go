@@ -5,7 +5,6 @@
 package explain
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -113,16 +112,21 @@ func (r *Record) fileOf(section string) *manifest.File {
 	return &r.Files[i]
 }
 
+// claims are the sections that grants name. A wildcard claims none in particular.
+func (r *Record) claims() (ids []string) {
+	for _, g := range r.Grants {
+		ids = append(ids, slices.Concat(g.Sections, g.StableSections)...)
+	}
+	return slices.DeleteFunc(ids, func(id string) bool { return strings.HasSuffix(id, "*") })
+}
+
 // IDs are all ids that [Record.About] knows, sorted.
 func (r *Record) IDs() []string {
-	ids := slices.Clone(r.SectionIDs)
+	ids := append(r.claims(), r.SectionIDs...)
 	for _, l := range r.Omitted {
 		if r.isSection(l.ID) {
 			ids = append(ids, l.ID)
 		}
-	}
-	for _, g := range r.Grants {
-		ids = append(ids, slices.DeleteFunc(slices.Concat(g.Sections, g.StableSections), func(id string) bool { return strings.HasSuffix(id, "*") })...)
 	}
 	for i := range r.HookSources {
 		ids = append(ids, r.HookSources[i].SubscriptionID)
@@ -171,7 +175,7 @@ func (r *Record) About(id string) *Result {
 
 // isSection excludes ids of contributions, which have a "#" and may be omitted too.
 func (r *Record) isSection(id string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(r.Grants)), func(g *phases.Grants) bool { return slices.Contains(slices.Concat(g.Sections, g.StableSections), id) }) || sections.Lookup(id) != nil || r.fileOf(id) != nil || slices.Contains(r.SectionIDs, id) ||
+	return slices.Contains(r.claims(), id) || sections.Lookup(id) != nil || r.fileOf(id) != nil || slices.Contains(r.SectionIDs, id) ||
 		slices.ContainsFunc(r.Omitted, func(l phases.Omitted) bool { return l.ID == id && !strings.Contains(id, "#") })
 }
 
