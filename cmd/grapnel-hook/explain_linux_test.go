@@ -62,7 +62,7 @@ manifest: {keep_text: true}`)
 	says("which did not say what it offers by itself", "explain", "Bash")
 	says("2 things of it were omitted", "explain", "house") // each once, though more records of events follow
 	says("of its plugin was omitted: house_rules, since it has no text (blank)\n", "explain", "house.blank")
-	says("subscription house.begin contributed: its run is in an earlier record, and 1 of its contributions was kept\n", "explain", "house.begin")
+	says("subscription house.begin contributed: it ran before this turn, and 1 of its contributions was kept\n", "explain", "house.begin")
 	send(1, "PreCompact", `,"trigger":"manual"`)
 	send(1, "PostCompact", `,"trigger":"manual"`)
 	if d.write(t, "outer/CLAUDE.md", "Of above.\n", 0o600); !strings.Contains(send(2, "UserPromptSubmit", ""), "Heron of the tree.") {
@@ -73,7 +73,7 @@ manifest: {keep_text: true}`)
 	send(2, "PostToolUse", call("Read"))
 	send(2, "Stop", "")
 	const handed = "its reminder house.after (23 characters) was handed over with the prompt"
-	says("subscription house.after contributed: its run is in an earlier record; "+handed, "explain", "house.after")
+	says("subscription house.after contributed: it ran before this turn; "+handed, "explain", "house.after")
 	says(handed+"; its reminder house.note (13 characters) was handed over with the answer to tool.post_call", "explain", "house")
 	says("house.after  house.after", "manifest", "show", "latest")
 	says("is in a reminder: it was said by the plugin house (house.after) in a reminder", "explain", "--sentence", "Look at the list")

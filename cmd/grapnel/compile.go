@@ -286,6 +286,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 	printList(a, "tools", "tool|owner|bundle|hash|?hidden in", m.Tools, func(t *manifest.Tool) cells {
 		return cells{t.Name, t.Owner, t.BundleID, t.Hash, t.HiddenDomain}
 	})
+	printList(a, "tools of the host", "tool|hash", m.HostTools, func(t *manifest.HostTool) cells { return cells{t.Name, t.Hash} })
 	a.printPolicies(m.Policies)
 	a.printCalls(m.Calls)
 	a.printRequests(m.Requests)

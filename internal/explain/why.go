@@ -181,7 +181,7 @@ func omittedText(reason string, profile phases.Profile) string {
 func (r *Record) whySubscription(e *Result) string {
 	switch n := len(e.HookSources); {
 	case len(e.Runs) == 0 && e.In:
-		return "its run is in an earlier record" + words.If(n > 0, fmt.Sprintf(", and %d of its contributions %s kept", n, words.Plural(n, "was", "were")))
+		return "it ran before this turn" + words.If(n > 0, fmt.Sprintf(", and %d of its contributions %s kept", n, words.Plural(n, "was", "were")))
 	case len(e.Runs) == 0:
 		for i := range e.Plugins {
 			p := &e.Plugins[i]
