@@ -66,7 +66,7 @@ func (g *Gateway) explainSentence(ctx context.Context, r *explain.Record, senten
 	if i := slices.IndexFunc(kept.Sections, func(s sectionText) bool { return s.Text == nil }); i >= 0 {
 		return nil, rpc.Errorf(rpc.CodeNotFound, "the text of the section %s is not there: %s", kept.Sections[i].ID, kept.Why)
 	}
-	texts := make([]string, len(kept.Sections))
+	texts := make([]string, len(kept.Sections)+len(r.Reminders))
 	for i, s := range kept.Sections {
 		texts[i] = *s.Text
 	}
@@ -75,7 +75,7 @@ func (g *Gateway) explainSentence(ctx context.Context, r *explain.Record, senten
 		if err != nil && !store.HasCode(err, store.CodeNotFound) {
 			return nil, err
 		}
-		texts = append(texts, said)
+		texts[len(kept.Sections)+i] = said
 	}
 	return r.Sentence(sentence, texts), nil
 }

@@ -75,12 +75,13 @@ manifest: {keep_text: true}`)
 	const handed = "its reminder house.after (23 characters) was handed over with the prompt"
 	says("subscription house.after contributed: it ran before this turn; "+handed, "explain", "house.after")
 	says(handed+"; its reminder house.note (13 characters) was handed over with the answer to tool.post_call", "explain", "house")
-	says("house.after  house.after", "manifest", "show", "latest")
+	says("  house.after  house."+"after", "manifest", "show", "latest")
 	says("is in a reminder: it was said by the plugin house (house.after) in a reminder", "explain", "--sentence", "Look at the list")
 	says("in the prompt: it was said by the plugin agentsdoc (agentsdoc.prompt) in agents_md", "explain", "--sentence", "Heron of the tree.")
 	says("reminder  house  ", "manifest", "find", "the gap")
 	found, _ := d.grapnel(t, work, "", "manifest", "find", "the gap", "--json")
-	events := strings.SplitN(strings.SplitAfterN(string(found), `"manifest_id": "`, 2)[1], `"`, 2)[0]
+	_, events, _ := strings.Cut(string(found), `"manifest_id": "`)
+	events, _, _ = strings.Cut(events, `"`)
 	says("before the record of events "+events, "explain", "house", "--manifest", events)
 	says(`"asked": "`+events, "explain", "house", "--manifest", events, "--json")
 }

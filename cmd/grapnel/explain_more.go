@@ -18,7 +18,7 @@ func sectionTexts(m *manifest.Manifest, p *compiler.Prompt, reminders []phases.M
 	if p == nil {
 		return nil
 	}
-	texts, rest := make([]string, len(m.Sections)), p.FullText
+	texts, rest := make([]string, len(m.Sections)+len(m.Reminders)), p.FullText
 	for i := range m.Sections {
 		s := &m.Sections[i]
 		if s.Placement == phases.PlacementSystem {
@@ -34,7 +34,7 @@ func sectionTexts(m *manifest.Manifest, p *compiler.Prompt, reminders []phases.M
 		}
 	}
 	for i := range reminders[:min(len(reminders), len(m.Reminders))] {
-		texts = append(texts, reminders[i].Text)
+		texts[len(m.Sections)+i] = reminders[i].Text
 	}
 	return texts
 }
@@ -42,7 +42,7 @@ func sectionTexts(m *manifest.Manifest, p *compiler.Prompt, reminders []phases.M
 // keptTexts are the texts of a kept manifest's sections, without headings; nil if they were not kept, or not all. Those of
 // its reminders follow.
 func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]string, error) {
-	texts := make([]string, len(m.Sections))
+	texts := make([]string, len(m.Sections)+len(m.Reminders))
 	for i := range m.Sections {
 		rendered, err := s.sectionText(ctx, m, &m.Sections[i])
 		switch {
@@ -60,7 +60,7 @@ func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]str
 		if err != nil && !store.HasCode(err, store.CodeNotFound) {
 			return nil, err
 		}
-		texts = append(texts, said)
+		texts[len(m.Sections)+i] = said
 	}
 	return texts, nil
 }

@@ -236,8 +236,8 @@ func (r *Record) Sentence(sentence string, texts []string) *Result {
 	e.In = len(e.Said) > 0
 	r.addPlugins(e, owners)
 	lost := 0
-	for i := len(r.Sections); i < len(r.Sections)+len(r.Reminders); i++ {
-		if i >= len(texts) || texts[i] == "" {
+	for _, said := range texts[len(r.Sections):] {
+		if said == "" {
 			lost++
 		}
 	}

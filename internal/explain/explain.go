@@ -19,9 +19,10 @@ type Result struct {
 	ID         string `json:"id"          jsonschema:"what was asked about"`
 	Kind       Kind   `json:"kind"`
 	ManifestID string `json:"manifest_id" jsonschema:"the manifest that this is about"`
-	Asked      string `json:"asked,omitempty" jsonschema:"the record of events that was named, if this is about the prompt before it"`
 	In         bool   `json:"in"          jsonschema:"whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept, or the model was offered the tool"`
 	Why        string `json:"why"         jsonschema:"the reason in a sentence, for people"`
+
+	Asked string `json:"asked,omitempty" jsonschema:"the record of events that was named, if this is about the prompt before it"`
 
 	Sections    []manifest.Section    `json:"sections"     jsonschema:"the section itself, or those with text of the subscription"`
 	HookSources []phases.HookSource   `json:"hook_sources" jsonschema:"the contributions that were kept"`

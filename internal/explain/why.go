@@ -82,10 +82,11 @@ func (r *Record) whySection(e *Result) string {
 
 // handed says which reminders were handed over, and whether some of the contributions wait for another prompt.
 func (e *Result) handed() string {
-	why, waiting := "", 0
+	var why strings.Builder
+	waiting := 0
 	for i := range e.Reminders {
 		m := &e.Reminders[i]
-		why += fmt.Sprintf("; its reminder %s (%s characters) was handed over with the %s", m.Type, text.Thousands(m.Chars), cmp.Or(words.If(m.With != "", "answer to "+string(m.With)), "prompt"))
+		fmt.Fprintf(&why, "; its reminder %s (%s characters) was handed over with the %s", m.Type, text.Thousands(m.Chars), cmp.Or(words.If(m.With != "", "answer to "+string(m.With)), "prompt"))
 	}
 	for i := range e.HookSources {
 		if h := &e.HookSources[i]; h.ContributionKind == phases.KindReminder && !slices.ContainsFunc(e.Reminders, func(m manifest.Reminder) bool {
@@ -94,7 +95,7 @@ func (e *Result) handed() string {
 			waiting++
 		}
 	}
-	return why + words.If(waiting > 0, "; "+words.Count(waiting, "reminder of it was", "reminders of it were")+" not handed over in this turn")
+	return why.String() + words.If(waiting > 0, "; "+words.Count(waiting, "reminder of it was", "reminders of it were")+" not handed over in this turn")
 }
 
 // undelivered says what did not reach the model.
