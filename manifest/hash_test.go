@@ -100,7 +100,7 @@ func TestContentHashCountsEachField(t *testing.T) {
 	t.Parallel()
 
 	free := []string{
-		"Head.ManifestID", "Head.Seq", "Head.Round", "Head.Generation", "Head.WorkspaceID", "Head.ThreadID", "Head.TurnID",
+		"Head.ManifestID", "Head.Seq", "Head.Round", "Head.RunsBefore", "Head.Generation", "Head.WorkspaceID", "Head.ThreadID", "Head.TurnID",
 		"Head.SessionID", "Head.Epoch", "Head.CreatedAt", "Head.Actor", "Head.AgentID", "Head.TaskID", "Head.Mode", "Head.Build", "Head.ConfigHash",
 		"Head.TurnEnded", "Head.TextsKept", "Integrity.ContentHash", "Integrity.Prev", "Integrity.Hash",
 		"Cache.Plan.Key", "Cache.OfAgent", "Cache.Provider", "Cache.Model", "Cache.ToolTokens", "Cache.Predicted", "Cache.Actual", "Cache.Break.Cause", "Cache.Break.BrokeAt", "Cache.Break.Tool", "Cache.Break.Field", "Cache.Break.Owner",

@@ -82,6 +82,8 @@ type Head struct {
 	Seq uint64 `json:"seq"`
 	// Round is the provider round within the turn, from 0.
 	Round int `json:"round"`
+	// RunsBefore is how many of the runs, the first ones, stand in the turn's earlier records, too; absent if none.
+	RunsBefore int `json:"runs_before,omitempty"`
 	// CompilerVersion changes when the same input would give another prompt; empty in the record of an erasure.
 	CompilerVersion string `json:"compiler_version"`
 	// Profile is how much of the prompt was compiled.

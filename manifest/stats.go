@@ -32,7 +32,7 @@ type OwnerStats struct {
 	// Tokens and Chars are what it wrote in all prompts; tokens of a section with several writers are shared out by length.
 	Tokens int `json:"tokens"`
 	Chars  int `json:"chars"`
-	// Runs counts its hooks that ran, Failed those that failed, timed out or were unavailable, Denied those that denied.
+	// Runs counts the runs of its hooks and tools, each once, Failed those that failed, timed out or were unavailable, Denied those that denied.
 	Runs   int `json:"runs"`
 	Failed int `json:"failed"`
 	Denied int `json:"denied"`
@@ -116,19 +116,12 @@ type SumsOf struct{ Workspace, Day string }
 type Counter struct {
 	// Sums are what was added so far.
 	Sums    map[SumsOf]*Sums
-	threads map[[2]string]*lastPrompt
-}
-
-// lastPrompt is the last prompt of a thread that was sent.
-type lastPrompt struct {
-	turn  string
-	runs  int
-	entry *Entry
+	threads map[[2]string]*Entry
 }
 
 // NewCounter returns a counter without records.
 func NewCounter() *Counter {
-	return &Counter{Sums: map[SumsOf]*Sums{}, threads: map[[2]string]*lastPrompt{}}
+	return &Counter{Sums: map[SumsOf]*Sums{}, threads: map[[2]string]*Entry{}}
 }
 
 // Merge adds others' sums so many times.
@@ -193,29 +186,20 @@ func (s *Sums) section(id string) *SectionStats {
 	return at(s.Sections, id, SectionStats{SectionID: id})
 }
 
-// Follow makes a prompt that was sent the last one of its thread and counts nothing. The record is needed only if what
-// follows is of the same turn.
-func (c *Counter) Follow(e *Entry, m *Manifest) {
-	last := &lastPrompt{entry: e}
-	if m != nil {
-		last.turn, last.runs = m.TurnID, len(m.Runs)
-	}
-	c.threads[[2]string{e.Outline.WorkspaceID, e.Outline.ThreadID}] = last
+// Follow makes a prompt that was sent the last one of its thread and counts nothing. It returns the one before.
+func (c *Counter) Follow(e *Entry) (before *Entry) {
+	thread := [2]string{e.Outline.WorkspaceID, e.Outline.ThreadID}
+	before, c.threads[thread] = c.threads[thread], e
+	return before
 }
 
 // AddRecord adds what a record says by itself.
 func (c *Counter) AddRecord(m *Manifest) {
 	s := c.day(m.WorkspaceID, m.CreatedAt)
 	s.Records++
-	last := at(c.threads, [2]string{m.WorkspaceID, m.ThreadID}, lastPrompt{})
-	runs := m.Runs
-	if m.Kind == KindPrompt && m.TurnID != "" && last.turn == m.TurnID { // the ledger of a later round repeats that of the one before
-		runs = runs[min(last.runs, len(runs)):]
-	}
-	s.addRuns(runs)
+	s.addRuns(m.Runs[m.RunsBefore:])
 	switch {
 	case m.Sent():
-		last.turn, last.runs = m.TurnID, len(m.Runs)
 		s.addPrompt(m)
 	case m.Kind == KindPrompt:
 		s.Blocked++
@@ -235,9 +219,7 @@ func (c *Counter) AddEntry(e *Entry) {
 	if !o.Sent {
 		return
 	}
-	last := at(c.threads, [2]string{o.WorkspaceID, o.ThreadID}, lastPrompt{})
-	b := blame(last.entry, e)
-	last.entry = e
+	b := blame(c.Follow(e), e)
 	if !b.Broke() {
 		return
 	}
@@ -260,6 +242,10 @@ func (s *Sums) addRuns(runs []phases.Run) {
 			s.Day.Failed++
 		case phases.StateFiltered, phases.StateDisabled:
 			continue
+		case phases.StateCancelled:
+			if r.Attempts == 0 { // the turn ended before
+				continue
+			}
 		case phases.StateDenied:
 			o.Denied++
 		}

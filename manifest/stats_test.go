@@ -9,7 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// TestCounter: rounds of a turn repeat its ledger, tokens of a joined section are shared out, and nothing is counted twice.
+// TestCounter: rounds of a turn repeat the beginning of its ledger, tokens of a joined section are shared out, and nothing is counted twice.
 func TestCounter(t *testing.T) {
 	t.Parallel()
 
@@ -36,7 +36,9 @@ func TestCounter(t *testing.T) {
 		c.AddEntry(&Entry{Outline: m.Outline(), Usage: u})
 	}
 	add(prompt("1", day, first, run("desk", phases.StateFiltered, 0)), nil)
-	add(prompt("1", day.Add(2*time.Hour), first, run("desk", phases.StateFiltered, 0), second), &Usage{Usage: phases.Usage{InputTokens: 50, CacheReadTokens: 20}})
+	again := prompt("1", day.Add(2*time.Hour), first, run("desk", phases.StateFiltered, 0), second)
+	again.RunsBefore = 2
+	add(again, &Usage{Usage: phases.Usage{InputTokens: 50, CacheReadTokens: 20}})
 	events := New()
 	events.Kind, events.CreatedAt, events.Runs = KindEvents, day.Add(2*time.Hour), []phases.Run{run("desk", phases.StateDenied, 0)}
 	add(&events, nil)

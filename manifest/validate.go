@@ -92,6 +92,7 @@ func (v *validator) head(m *Manifest) {
 	v.needf(slices.Contains([]RecordKind{KindPrompt, KindEvents, KindErasure}, m.Kind), "kind: %.80q is not prompt, events or erasure", m.Kind)
 	v.needf(isULID(m.ManifestID), "manifest_id: %q is not a ULID", m.ManifestID)
 	v.needf(m.Round >= 0, "round: %d is below 0", m.Round)
+	v.needf(0 <= m.RunsBefore && m.RunsBefore <= len(m.Runs), "runs_before: %d of %d runs", m.RunsBefore, len(m.Runs))
 	v.needf(m.CompilerVersion != "" || m.Kind == KindErasure, "compiler_version: is empty")
 	v.needf(slices.Contains([]phases.Profile{phases.ProfileFull, phases.ProfileMinimal, phases.ProfileNone}, m.Profile),
 		"profile: %q is not full, minimal or none", m.Profile)

@@ -58,7 +58,7 @@ type Context struct {
 	AgentID              string `json:"agent_id,omitempty"`
 	SessionID            string `json:"session_id,omitempty"`
 	ParentSessionID      string `json:"parent_session_id,omitempty"`
-	// Epoch counts compactions, clears and reloads of the session, from 0.
+	// Epoch counts compactions, clears and reloads of the session, from 0. Within a turn it rises with turn.post_compaction.
 	Epoch   int     `json:"epoch,omitempty"`
 	Mode    Mode    `json:"mode,omitempty"`
 	Profile Profile `json:"profile,omitempty"`

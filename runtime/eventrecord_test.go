@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"math/rand/v2"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -98,6 +100,75 @@ func TestEventRecords(t *testing.T) {
 		if b, err := json.Marshal(m); err != nil || bytes.Contains(b, []byte("words of the plugin")) {
 			t.Errorf("the record has a plugin's words, or %v", err)
 		}
+	}
+}
+
+// TestRunsAreCountedOnce: what stats count over a log of random turns, with several prompts, records of events, blocked
+// prompts and ids of turns that come again, is what the hooks themselves and the tool have counted.
+func TestRunsAreCountedOnce(t *testing.T) {
+	t.Parallel()
+
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	want := manifest.OwnerStats{Owner: "p"}
+	counting := func(p phases.Phase, kinds ...phases.Kind) sdk.Hook {
+		return on(strings.ReplaceAll(string(p), ".", "_"), p, func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
+			want.Runs++
+			switch n := r.IntN(6); {
+			case n == 0:
+				want.Failed++
+				return nil, errors.New("no")
+			case n == 1 && len(kinds) > 0:
+				want.Denied++
+				return []phases.Contribution{&phases.Decision{Verdict: phases.VerdictDeny}}, nil
+			}
+			return nil, nil
+		}, kinds...)
+	}
+	h, sink := newHosted(plugin("p", counting(phases.PrePromptCompile), counting(phases.ToolPreCall, phases.KindDecision),
+		counting(phases.PostPromptCompile, phases.KindDecision), counting(phases.PostCompaction))), &memorySink{}
+	h.opts.Sink = sink
+	eng := h.start(t)
+	turns, epochs := map[string]*runtime.Turn{}, map[string]int{}
+	for range 300 {
+		id := []string{"1", "2"}[r.IntN(2)]
+		turn := turns[id]
+		if turn == nil {
+			where := host()
+			where.TurnID = id
+			turn, _ = eng.BeginTurn(t.Context(), where)
+			turns[id], epochs[id] = turn, 0
+		}
+		switch r.IntN(6) {
+		case 0, 1:
+			_, _ = turn.Compile(t.Context(), runtime.CompileInput{})
+			if last := sink.last("w", "t"); last.TurnID != id || last.Epoch != epochs[id] {
+				t.Fatalf("turn %s has the epoch %d, want %d", last.TurnID, last.Epoch, epochs[id])
+			}
+		case 2:
+			_, _ = turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list"})
+		case 3:
+			_, _ = turn.PostCompaction(t.Context(), &phases.PostCompactionInput{})
+			epochs[id]++
+		case 4:
+			if err := turn.Keep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			_, _ = turn.End(t.Context(), nil)
+			delete(turns, id)
+		}
+	}
+	for turn := range maps.Values(turns) {
+		_, _ = turn.End(t.Context(), nil)
+	}
+	c := manifest.NewCounter()
+	for _, m := range sink.records {
+		c.AddRecord(m)
+	}
+	if diff := cmp.Diff(c.Stats().Owners[1:], []manifest.OwnerStats{want}); diff != "" { // behind "builtin"
+		t.Errorf("over %d records (-got +want):\n%s", len(sink.records), diff)
 	}
 }
 

@@ -172,7 +172,7 @@ func (r *recording) manifest() *manifest.Manifest {
 	if r.draft == nil {
 		m := r.output.Manifest()
 		profile := m.Profile
-		m.Head = turnstate.Head(t.gen.head, &t.context)
+		m.Head = turnstate.Head(t.gen.head, new(t.Context()))
 		m.ManifestID, m.Round, m.CreatedAt, m.Profile, m.TextsKept = r.id, r.round, r.now, profile, len(r.output.Texts) > 0
 		m.HostTools, m.History = t.gen.tools.Rows(r.in.ExistingTools, r.in.HostTools, t.gen.key), turnstate.History(r.in.History, t.gen.key)
 		r.draft = &m

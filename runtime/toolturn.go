@@ -33,7 +33,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	if err := t.state.Admit(); err != nil {
 		return nil, err
 	}
-	call.Context, call.OutsideTurn = t.context, false
+	call.Context, call.OutsideTurn = t.now(t.context), false
 	id := call.IdempotencyKey
 	if err := phases.CheckID("idempotency_key", call.IdempotencyKey); err != nil {
 		return nil, t.refuseTool(ctx, "", &call, err)
@@ -96,7 +96,7 @@ func (t *Turn) requestTools(ctx context.Context, call phases.ToolCall) (*phases.
 		for i := range a.Loaded {
 			loaded[i] = a.Loaded[i].Domain
 		}
-		t.engine.sessions.Ask(t.context, loaded)
+		t.engine.sessions.Ask(t.now(t.context), loaded)
 	} else {
 		a = t.state.Load(nil)
 		a.Errors = []string{err.Error()}

@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/keeper"
@@ -61,6 +62,8 @@ type turn struct {
 	begun phases.Context
 	state *turnstate.State
 	usage turnstate.Usage
+	// compactions counts those within the turn, each of which begins an epoch of the session.
+	compactions atomic.Int64
 
 	// serial is held by all phases but those of tools, and round by a compilation.
 	serial sync.Mutex
@@ -154,8 +157,14 @@ func (t *Turn) Outdated() bool { return t.engine.current.Load() != t.gen }
 // once more.
 func (t *Turn) LedgerBytes() int { return t.state.LedgerBytes() }
 
-// Context returns the turn's context.
-func (t *Turn) Context() phases.Context { return t.context.Clone() }
+// Context returns the turn's context. Its epoch rises with each [phases.PostCompaction] that is dispatched in the turn.
+func (t *Turn) Context() phases.Context { return t.now(t.context).Clone() }
+
+// now returns a context of the turn with the epoch as it is now.
+func (t *turn) now(c phases.Context) phases.Context {
+	c.Epoch += int(t.compactions.Load())
+	return c
+}
 
 // Remind adds a reminder of the host's, which the turn's next prompt delivers with those of hooks. The type is a name
 // ([phases.ValidName]). It fails with ErrTurnEnded or ErrClosed, when the ledger is full, and for a reminder that no
@@ -258,7 +267,10 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if err := t.prompted(phases.PhaseOf(in)); err != nil {
 		return nil, err
 	}
-	return t.engine.dispatch(ctx, t.gen, &request{context: t.context, input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
+	if phases.PhaseOf(in) == phases.PostCompaction {
+		t.compactions.Add(1)
+	}
+	return t.engine.dispatch(ctx, t.gen, &request{context: t.now(t.context), input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
 }
 
 // prompted returns an error for the end of a turn that has sent the model nothing.
@@ -440,7 +452,7 @@ func (t *turn) keepEvents(ctx context.Context, ends bool) error {
 		defer func() { <-t.round }()
 	case <-ctx.Done(): // what it brings is in its own record
 	}
-	return t.engine.keepEvents(ctx, t.gen, &t.begun, t.state, ends)
+	return t.engine.keepEvents(ctx, t.gen, new(t.now(t.begun)), t.state, ends)
 }
 
 // OnlyLooks says that the host makes nothing of the turn, such as listing tools: unless it has a prompt, it leaves a record

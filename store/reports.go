@@ -50,7 +50,7 @@ func (s *Store) Report(ctx context.Context, u manifest.Usage) error {
 		}
 		add := func(c *manifest.Counter) error {
 			where, args := st.where()
-			if err := follow(ctx, tx, c, where, args, false); err != nil {
+			if err := follow(ctx, tx, c, where, args); err != nil {
 				return err
 			}
 			return addEntries(ctx, tx, c, where, args)

@@ -134,7 +134,7 @@ func newBatch() batch {
 // read prepares what can be done while nobody waits.
 func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) error {
 	var hashes []string
-	err := follow(ctx, tx, b.counter, " WHERE id IN (SELECT id FROM pending ORDER BY id LIMIT $1)", []any{most}, true)
+	err := follow(ctx, tx, b.counter, " WHERE id IN (SELECT id FROM pending ORDER BY id LIMIT $1)", []any{most})
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (s *Store) settleRecords(ctx context.Context, tx *sql.Tx, b *batch) error {
 // keepSums adds the batch to the sums. Providers may have reported since it was read, and cannot now.
 func (b *batch) keepSums(ctx context.Context, tx *sql.Tx, ids []any) error {
 	c, where := manifest.NewCounter(), " WHERE id IN ("+places(len(ids))+")"
-	if err := follow(ctx, tx, c, where, ids, false); err != nil {
+	if err := follow(ctx, tx, c, where, ids); err != nil {
 		return err
 	}
 	if err := addEntries(ctx, tx, c, where, ids); err != nil {

@@ -144,7 +144,7 @@ func (a *adding) span(s *manifest.Stats, since, until time.Time) error {
 // addUp adds the selected records, which must be consecutive in each thread.
 func addUp(ctx context.Context, tx *sql.Tx, to *manifest.Counter, where string, args []any, seen func()) error {
 	c := manifest.NewCounter() // each thread starts over
-	if err := follow(ctx, tx, c, where, args, true); err != nil {
+	if err := follow(ctx, tx, c, where, args); err != nil {
 		return err
 	}
 	scan := scanManifest()
@@ -172,9 +172,8 @@ func addEntries(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where stri
 	})
 }
 
-// follow gives a counter the last prompt before the records that it is about to add, for each thread. If records are read,
-// and the prompt is of the same turn, it gives the whole record.
-func follow(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where string, args []any, records bool) error {
+// follow gives a counter the last prompt before the records that it is about to add, for each thread.
+func follow(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where string, args []any) error {
 	type place struct {
 		workspace, thread string
 		seq               int64
@@ -184,24 +183,14 @@ func follow(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where string, 
 	if err != nil {
 		return err
 	}
-	const again = "SELECT 1 FROM manifests WHERE workspace_id = $2 AND thread_id = $3 AND seq BETWEEN $4 AND $4 + 99 AND turn_id = $5"
-	const record = "SELECT " + manifestColumns + " FROM manifests WHERE manifest_id = $1 AND EXISTS (" + again + ")"
 	for _, p := range firsts {
 		before, err := sent(ctx, tx, p.workspace, p.thread, p.seq, 1)
 		if err != nil {
 			return err
 		}
-		if len(before) == 0 {
-			continue
+		if len(before) > 0 {
+			c.Follow(&before[0])
 		}
-		var m *manifest.Manifest
-		if o := &before[0].Outline; records {
-			err = sqldb.Each(ctx, tx, record, []any{o.ManifestID, p.workspace, p.thread, p.seq, o.TurnID}, func(rows *sql.Rows) error { return scanManifest()(rows, &m) })
-			if err != nil {
-				return err
-			}
-		}
-		c.Follow(&before[0], m)
 	}
 	return nil
 }

@@ -102,11 +102,7 @@ func wantStats(t *testing.T, s *store.Store, f store.Filter, since, until time.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	type last struct {
-		m *manifest.Manifest
-		e *manifest.Entry
-	}
-	before, total, breaks := map[string]last{}, manifest.NewCounter(), 0
+	before, total, breaks := map[string]*manifest.Entry{}, manifest.NewCounter(), 0
 	var want manifest.Stats
 	var first, end time.Time
 	for _, m := range all {
@@ -115,11 +111,11 @@ func wantStats(t *testing.T, s *store.Store, f store.Filter, since, until time.T
 			e.Usage = &reports[len(reports)-1]
 		}
 		c, thread := manifest.NewCounter(), m.WorkspaceID+m.ThreadID
-		if b := before[thread]; b.m != nil {
-			c.Follow(b.e, b.m)
+		if b := before[thread]; b != nil {
+			c.Follow(b)
 		}
 		if m.Sent() {
-			before[thread] = last{m, e}
+			before[thread] = e
 		}
 		if f.Workspace != "" && m.WorkspaceID != f.Workspace || f.Thread != "" && m.ThreadID != f.Thread ||
 			m.CreatedAt.Before(since) || !until.IsZero() && !m.CreatedAt.Before(until) {

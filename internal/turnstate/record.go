@@ -96,7 +96,7 @@ func (s *State) Record(m *manifest.Manifest, b config.TurnBudget, ends bool) {
 	m.TurnEnded = ends
 	s.sources(m)
 	s.placeContexts(m)
-	m.Runs = runRows(s.ledger.runs)
+	m.Runs, m.RunsBefore = runRows(s.ledger.runs), s.recorded.kept.runs
 	m.Policies = s.policies
 	m.Budgets = s.budgetRows(m, b, 0)
 	s.since(m)
