@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -26,8 +27,8 @@ type Difference struct {
 	Tools []Change[ToolSlot] `json:"tools"`
 	// HostTools are those of the host's own.
 	HostTools []Change[string] `json:"host_tools"`
-	// Head is what the prompts were made for and by: provider, model, profile, mode, agent, build, compiler_version,
-	// configuration and fingerprint_key.
+	// Head is what the prompts were made for and by: provider, model, profile, mode, agent, actor, build, compiler_version,
+	// configuration, fingerprint_key, and epoch if they are of one session.
 	Head []Change[string] `json:"head"`
 	// Plugins are the plugins whose version, program, grants or state differ.
 	Plugins []Change[PluginSlot] `json:"plugins"`
@@ -35,6 +36,8 @@ type Difference struct {
 	Runs []Change[RunSlot] `json:"runs"`
 	// Omitted is what was omitted, named owner/id, with the reason.
 	Omitted []Change[string] `json:"omitted"`
+	// Reminders are those that were handed to the host, named owner/type, with their hash.
+	Reminders []Change[string] `json:"reminders"`
 	// Files are the persona files, with their status.
 	Files []Change[string] `json:"files"`
 	// History is the conversation behind the prompts if it did more than grow, named history_edited or history_cut.
@@ -132,8 +135,11 @@ func Diff(a, b *Manifest, was, is *Usage) Difference {
 		Policies: diffNamed(policySlots(a), policySlots(b), samePolicy, func(p *PolicySlot) *string { return &p.Owner }),
 		Tools:    diffNamed(toolSlots(a), toolSlots(b), func(x, y ToolSlot) bool { return x == y }, func(t *ToolSlot) *string { return &t.Owner }),
 	}
-	d.HostTools = diffTexts(hostTools(a), hostTools(b))
+	d.HostTools, d.Reminders = diffTexts(hostTools(a), hostTools(b)), diffTexts(remindersOf(a), remindersOf(b))
 	d.Head, d.Omitted, d.Files = diffTexts(headOf(a), headOf(b)), diffTexts(omittedOf(a), omittedOf(b)), diffTexts(filesOf(a), filesOf(b))
+	if a.SessionID == b.SessionID && a.Epoch != b.Epoch {
+		d.Head = append(d.Head, Change[string]{What: ChangeChanged, Name: "epoch", From: new(strconv.Itoa(a.Epoch)), To: new(strconv.Itoa(b.Epoch))})
+	}
 	d.Plugins = diffNamed(pluginSlots(a), pluginSlots(b), func(x, y PluginSlot) bool { return x == y }, func(*PluginSlot) *string { return new("") })
 	d.Runs = diffNamed(runSlots(a), runSlots(b), func(x, y RunSlot) bool { return x == y }, func(r *RunSlot) *string { return &r.Plugin })
 	before, after := a.Outline(), b.Outline()
@@ -150,7 +156,7 @@ func Diff(a, b *Manifest, was, is *Usage) Difference {
 	}
 	s := &d.Sections
 	d.Same = len(s.Added)+len(s.Removed)+len(s.Moved)+len(s.Changed)+len(s.Reowned)+len(d.Budgets)+len(d.Policies)+len(d.Tools)+
-		len(d.HostTools)+len(d.Head)+len(d.Plugins)+len(d.Runs)+len(d.Omitted)+len(d.Files)+len(d.History) == 0 && d.Break == nil
+		len(d.HostTools)+len(d.Head)+len(d.Plugins)+len(d.Runs)+len(d.Omitted)+len(d.Reminders)+len(d.Files)+len(d.History) == 0 && d.Break == nil
 	return d
 }
 
@@ -248,17 +254,21 @@ func diffNamed[T any](a, b map[string]T, same func(x, y T) bool, owner func(*T) 
 func grants(m *Manifest) map[string]Grant {
 	out := map[string]Grant{"turn": {m.Budgets.Turn.GrantedMS, m.Budgets.Turn.GrantedChars}}
 	for _, p := range m.Budgets.Phases {
-		g := Grant{p.GrantedMS, p.GrantedChars}
-		name := string(p.Phase)
-		for n := 2; ; n++ {
-			if have, taken := out[name]; !taken || have == g {
-				break
-			}
-			name = fmt.Sprintf("%s#%d", p.Phase, n)
-		}
-		out[name] = g
+		putOther(out, string(p.Phase), Grant{p.GrantedMS, p.GrantedChars})
 	}
 	return out
+}
+
+// putOther adds a value under a name, with a number behind it if the name has another value already.
+func putOther[T comparable](to map[string]T, name string, value T) {
+	key := name
+	for n := 2; ; n++ {
+		if have, taken := to[key]; !taken || have == value {
+			break
+		}
+		key = fmt.Sprintf("%s#%d", name, n)
+	}
+	to[key] = value
 }
 
 func policySlots(m *Manifest) map[string]PolicySlot {

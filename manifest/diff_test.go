@@ -90,6 +90,15 @@ func TestDiffCounts(t *testing.T) {
 			m.Budgets.Phases = append(m.Budgets.Phases, PhaseBudget{phases.PrePromptCompile, Budget{GrantedMS: 7}})
 		}, `{"budgets":[{"what":"added","name":"turn.pre_prompt_compile#2","from":null,"to":{"granted_ms":7,"granted_chars":0}}]}`},
 		{
+			"a compaction within the session", func(m *Manifest) { m.Epoch = 1 },
+			`{"head":[{"what":"changed","name":"epoch","from":"0","to":"1"}]}`,
+		},
+		{"the epoch of another session", func(m *Manifest) { m.SessionID, m.Epoch = "other", 1 }, `{}`},
+		{
+			"reminders", func(m *Manifest) { m.Reminders = append(m.Reminders, Reminder{Owner: "p.h", Type: "note", Hash: "1"}, Reminder{Owner: "p.h", Type: "note", Hash: "2"}) },
+			`{"reminders":[{"what":"added","name":"p.h/note","from":null,"to":"1"},{"what":"added","name":"p.h/note#2","from":null,"to":"2"}]}`,
+		},
+		{
 			"policy's value", func(m *Manifest) { m.Policies[0].Value = json.RawMessage(`"on"`) },
 			`{"policies":[{"what":"changed","name":"memory/mode","from":{"value":"off","priority":5,"owner":"memory.policy"},"to":{"value":"on","priority":5,"owner":"memory.policy"}}]}`,
 		},
@@ -146,7 +155,7 @@ func compact(t *testing.T, d Difference) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, list := range []string{"added", "removed", "moved", "changed", "reowned", "budgets", "policies", "tools"} {
+	for _, list := range []string{"added", "removed", "moved", "changed", "reowned", "budgets", "policies", "tools", "reminders"} {
 		if strings.Contains(string(out), `"`+list+`":null`) {
 			t.Errorf("%s is null: %s", list, out)
 		}
@@ -156,7 +165,7 @@ func compact(t *testing.T, d Difference) string {
 		s = s[:at] + "}"
 	}
 	for _, empty := range []string{
-		`"host_tools":[]`, `"history":[]`, `"head":[]`, `"plugins":[]`, `"runs":[]`, `"omitted":[]`, `"files":[]`, `"same":false`, `"same":true`, `"added":[]`, `"removed":[]`, `"moved":[]`, `"changed":[]`, `"reowned":[]`, `"budgets":[]`, `"policies":[]`, `"tools":[]`,
+		`"host_tools":[]`, `"reminders":[]`, `"history":[]`, `"head":[]`, `"plugins":[]`, `"runs":[]`, `"omitted":[]`, `"files":[]`, `"same":false`, `"same":true`, `"added":[]`, `"removed":[]`, `"moved":[]`, `"changed":[]`, `"reowned":[]`, `"budgets":[]`, `"policies":[]`, `"tools":[]`,
 	} {
 		s = strings.ReplaceAll(s, empty+",", "")
 		s = strings.ReplaceAll(s, ","+empty, "")

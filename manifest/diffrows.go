@@ -8,7 +8,7 @@ func diffTexts(a, b map[string]string) []Change[string] {
 
 func headOf(m *Manifest) map[string]string {
 	out := map[string]string{
-		"provider": m.Cache.Provider, "model": m.Cache.Model, "profile": string(m.Profile), "mode": string(m.Mode), "agent": m.AgentID,
+		"provider": m.Cache.Provider, "model": m.Cache.Model, "profile": string(m.Profile), "mode": string(m.Mode), "agent": m.AgentID, "actor": m.Actor,
 		"build": m.Build, "compiler_version": m.CompilerVersion, "configuration": m.ConfigHash, "fingerprint_key": m.FingerprintKeyID,
 	}
 	for name, value := range out {
@@ -31,6 +31,14 @@ func omittedOf(m *Manifest) map[string]string {
 	out := make(map[string]string, len(m.Omitted))
 	for _, o := range m.Omitted {
 		out[o.Owner+"/"+o.ID] = o.Reason
+	}
+	return out
+}
+
+func remindersOf(m *Manifest) map[string]string {
+	out := make(map[string]string, len(m.Reminders))
+	for _, r := range m.Reminders {
+		putOther(out, r.Owner+"/"+r.Type, r.Hash)
 	}
 	return out
 }

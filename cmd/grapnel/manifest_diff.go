@@ -75,6 +75,7 @@ func (a *app) printOrigins(d *manifest.Difference) {
 		return cells{c.Name, mark(c.What), mark(text(c.From)), mark(text(c.To))}
 	})
 	plain("omitted", d.Omitted)
+	plain("reminders", d.Reminders)
 	plain("files", d.Files)
 	printList(a, "history", "what|from|to", d.History, func(c *manifest.Change[manifest.History]) cells {
 		text := func(h *manifest.History) string {

@@ -243,7 +243,8 @@ func (a *app) printDiff(from, to *manifest.Manifest, d *manifest.Difference) {
 	t.add("to", to.ManifestID, clock(to.CreatedAt), "thread "+to.ThreadID, "turn "+to.TurnID)
 	a.printTable(t)
 	if d.Same {
-		a.println("\nthe same sections, budgets, policies, tools, plugins, runs, files, model, configuration and build, and the conversation has at most grown")
+		a.println("\nthe same sections, budgets, policies, tools, plugins, runs, reminders, files, model, configuration and build" +
+			words.If(from.History != nil && to.History != nil, ", and the conversation has at most grown"))
 		return
 	}
 	a.printSectionChanges(from, to, &d.Sections)
