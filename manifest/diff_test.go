@@ -95,7 +95,9 @@ func TestDiffCounts(t *testing.T) {
 		},
 		{"the epoch of another session", func(m *Manifest) { m.SessionID, m.Epoch = "other", 1 }, `{}`},
 		{
-			"reminders", func(m *Manifest) { m.Reminders = append(m.Reminders, Reminder{Owner: "p.h", Type: "note", Hash: "1"}, Reminder{Owner: "p.h", Type: "note", Hash: "2"}) },
+			"reminders", func(m *Manifest) {
+				m.Reminders = append(m.Reminders, Reminder{Owner: "p.h", Type: "note", Hash: "1"}, Reminder{Owner: "p.h", Type: "note", Hash: "2"})
+			},
 			`{"reminders":[{"what":"added","name":"p.h/note","from":null,"to":"1"},{"what":"added","name":"p.h/note#2","from":null,"to":"2"}]}`,
 		},
 		{

@@ -46,7 +46,8 @@ type Reminder struct {
 	With phases.Phase `json:"with,omitempty"`
 }
 
-// Call is one dispatch that was decided, or that rewrote its input: a tool call, as a rule.
+// Call is one dispatch that was decided, or that rewrote its input, or a step of a tool call: it was judged
+// (tool.pre_call), a plugin was called (tool.call), or the host has said how its own tool ended (tool.post_call).
 type Call struct {
 	// Phase is the phase that was dispatched.
 	Phase phases.Phase `json:"phase"`
@@ -54,7 +55,7 @@ type Call struct {
 	CallID string `json:"call_id,omitempty"`
 	// Tool is the name of the tool; absent from other dispatches.
 	Tool string `json:"tool,omitempty"`
-	// Owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches.
+	// Owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches, and where nobody has that tool.
 	Owner string `json:"owner,omitempty"`
 	// Came is the hash of the input as the host gave it, as canonical JSON.
 	Came string `json:"came"`
@@ -62,6 +63,12 @@ type Call struct {
 	Went string `json:"went"`
 	// Verdict is the decision; absent where no hook decided.
 	Verdict phases.Verdict `json:"verdict,omitempty"`
+	// State is what became of the call: succeeded if it was made, else how it failed, or that its judgement did; absent where
+	// nothing came of it yet.
+	State phases.RunState `json:"state,omitempty"`
+	// Code is why it failed or was refused: forbidden for a tool that may not be called; tool_error, or the host's own word,
+	// for one that was made and reported a failure; absent when all is well.
+	Code string `json:"code,omitempty"`
 	// DecidedBy are the subscriptions behind the verdict, in order; absent without one.
 	DecidedBy []Decider `json:"decided_by,omitempty"`
 	// RewrittenBy are the subscriptions whose rewrites were applied, in order; absent without any.

@@ -62,19 +62,26 @@ func TestEventRecords(t *testing.T) {
 	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: arguments}))
 	_, _ = turn.CallTool(t.Context(), phases.ToolCall{Tool: "list", Arguments: raw(`{"path":".","depth":1}`), IdempotencyKey: "call-1"})
 	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+	_, _ = turn.CallTool(t.Context(), phases.ToolCall{Tool: "gone"})
+	for _, tool := range []string{"list", "cat"} { // of a plugin's tool the call before says it
+		outcome(t)(turn.ToolPostCall(t.Context(), &phases.ToolPostCallInput{Tool: tool, Outcome: "error"}))
+	}
 	outcome(t)(turn.End(t.Context(), nil))
 	if len(sink.records) != 2 || sink.last("w", "t").Kind != manifest.KindEvents {
 		t.Fatalf("%d records", len(sink.records))
 	}
 	m := sink.records[1]
 	came, went, empty := manifest.HashRaw(arguments, nil), manifest.HashRaw(raw(`{"depth":1,"path":"."}`), nil), manifest.HashRaw(raw("{}"), nil)
+	none := manifest.Hash("", nil)
 	safe := func(v phases.Verdict, code string) []manifest.Decider {
 		return []manifest.Decider{{Subscription: "p.safe", Verdict: v, ReasonCode: code}, {Subscription: "p.strict", Verdict: phases.VerdictDeny, Shadow: true}}
 	}
 	want := []manifest.Call{
 		{Phase: phases.ToolPreCall, Tool: "list", Owner: "p", Came: came, Went: went, Verdict: phases.VerdictAllow, DecidedBy: safe(phases.VerdictAllow, "known"), RewrittenBy: []string{"p.safe"}},
-		{Phase: phases.PhaseToolCall, CallID: "call-1", Tool: "list", Owner: "p", Came: went, Went: went},
+		{Phase: phases.PhaseToolCall, CallID: "call-1", Tool: "list", Owner: "p", Came: went, Went: went, State: phases.StateFailed, Code: string(phases.CausePluginError)},
 		{Phase: phases.ToolPreCall, Tool: "rm", Owner: phases.OwnerHost, Came: empty, Went: empty, Verdict: phases.VerdictDeny, DecidedBy: safe(phases.VerdictDeny, "destructive")},
+		{Phase: phases.PhaseToolCall, Tool: "gone", Came: empty, Went: empty, State: phases.StateFailed, Code: string(phases.CauseForbidden)},
+		{Phase: phases.ToolPostCall, Tool: "cat", Owner: phases.OwnerHost, Came: none, Went: none, State: phases.StateSucceeded, Code: phases.CodeToolError},
 	}
 	if diff := cmp.Diff(m.Calls, want); diff != "" {
 		t.Errorf("calls (-got +want):\n%s", diff)
@@ -83,11 +90,10 @@ func TestEventRecords(t *testing.T) {
 	for _, r := range m.Runs {
 		rows = append(rows, string(r.Phase)+" "+r.Hook)
 	}
-	if diff := cmp.Diff(rows, []string{"tool.pre_call safe", "tool.pre_call strict", "tool.call list", "tool.pre_call safe", "tool.pre_call strict", "turn.post_turn end"}); diff != "" {
+	if diff := cmp.Diff(rows, []string{"tool.pre_call safe", "tool.pre_call strict", "tool.call list", "tool.pre_call safe", "tool.pre_call strict", "tool.call gone", "turn.post_turn end"}); diff != "" {
 		t.Errorf("runs since the prompt (-got +want):\n%s", diff)
 	}
-	none := manifest.Fingerprint("", nil)
-	if m.Prev != sink.records[0].Hash || !m.TurnEnded || sink.records[0].TurnEnded || m.FingerprintFull != none || len(m.Plugins) != 1 || len(m.Sections) != 0 {
+	if m.Prev != sink.records[0].Hash || !m.TurnEnded || sink.records[0].TurnEnded || m.FingerprintFull != manifest.Fingerprint("", nil) || len(m.Plugins) != 1 || len(m.Sections) != 0 {
 		t.Errorf("record %+v", m.Head)
 	}
 	for _, m := range sink.records {

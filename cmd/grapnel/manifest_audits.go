@@ -153,7 +153,7 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) 
 		if len(rows) == 0 {
 			a.println("there are no such calls")
 		}
-		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|decided by|rewritten by|went|manifest|?arguments|?as they came", rows, func(x *callRow) cells {
+		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|result|decided by|rewritten by|went|manifest|?arguments|?as they came", rows, func(x *callRow) cells {
 			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, string(x.Arguments), string(x.ArgumentsCame))...)
 		})
 	})
@@ -181,11 +181,25 @@ func callCells(c *manifest.Call) cells {
 	for i, d := range c.DecidedBy {
 		by[i] = d.Subscription + " (" + string(d.Verdict) + words.If(d.ReasonCode != "", " "+d.ReasonCode) + words.If(d.Shadow, ", shadow") + ")"
 	}
-	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, strings.Join(by, ", "), strings.Join(c.RewrittenBy, ", "), c.Went}
+	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, resultOf(c), strings.Join(by, ", "), strings.Join(c.RewrittenBy, ", "), c.Went}
+}
+
+// resultOf says in words what came of a call.
+func resultOf(c *manifest.Call) string {
+	code := words.If(c.Code != "", " ("+c.Code+")")
+	switch {
+	case c.Verdict == phases.VerdictDeny, c.Phase == phases.ToolPreCall && c.State != "", c.Code == string(phases.CauseForbidden):
+		return "refused" + code
+	case c.State == phases.StateSucceeded:
+		return "made" + code
+	case c.State == "":
+		return ""
+	}
+	return "failed" + code
 }
 
 func (a *app) printCalls(calls []manifest.Call) {
-	printList(a, "calls", "phase|tool|owner|verdict|decided by|rewritten by|went", calls, callCells)
+	printList(a, "calls", "phase|tool|owner|verdict|result|decided by|rewritten by|went", calls, callCells)
 }
 
 // printRequests prints a row for each change, and one for each request without any.

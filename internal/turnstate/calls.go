@@ -11,7 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// addDecided adds a call for a dispatch that was decided or rewritten, would have been, or is about a tool's call.
+// addDecided adds a call for a dispatch that was decided or rewritten, would have been, judges a tool's call, or says how a
+// call of the host's own tool ended.
 func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
 	c := manifest.Call{Phase: out.Phase}
 	if out.Decision != nil {
@@ -30,16 +31,33 @@ func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
 	if out.Error == nil {
 		c.RewrittenBy = merge.Owners(out.Merged.Rewrites)
 	}
-	if out.Phase != phases.ToolPreCall && len(c.DecidedBy)+len(c.RewrittenBy) == 0 {
+	c.Tool, c.Came = s.judgedInput(in)
+	c.Owner = s.ownerOf(c.Tool)
+	if post, ok := in.(*phases.ToolPostCallInput); ok && c.Owner == phases.OwnerHost {
+		c.State, c.Code = phases.StateSucceeded, endOf(post.Outcome)
+	} else if out.Phase == phases.ToolPreCall && out.Error != nil {
+		c.State, c.Code = phases.StateFailed, string(out.Error.Code)
+	}
+	if out.Phase != phases.ToolPreCall && c.State == "" && len(c.DecidedBy)+len(c.RewrittenBy) == 0 {
 		return
 	}
-	c.Tool, c.Came = s.judgedInput(in)
 	texts := s.argumentTexts(in)
 	if c.Went = c.Came; len(c.RewrittenBy) > 0 {
 		_, c.Went = s.judgedInput(out.Rewritten)
 		texts = append(texts, s.argumentTexts(out.Rewritten)...)
 	}
 	s.addCall(c, texts)
+}
+
+// endOf is the code of the host's word for how a call ended.
+func endOf(outcome string) string {
+	switch outcome {
+	case "", "ok":
+		return ""
+	case "error":
+		return phases.CodeToolError
+	}
+	return text.Sanitize(outcome, MaxWordChars)
 }
 
 // maxArgumentBytes bounds the arguments of calls that are kept with one record.
@@ -79,7 +97,6 @@ func (s *State) Texts(m *manifest.Manifest) []manifest.Text {
 func (s *State) addCall(c manifest.Call, texts []manifest.Text) {
 	if c.Tool != "" {
 		c.Tool = text.Head(text.Repair(c.Tool), phases.MaxIDBytes) // a model may have made it up
-		c.Owner = s.ownerOf(c.Tool)
 	}
 	s.calls, s.arguments = append(s.calls, c), append(s.arguments, texts)
 	s.ledger.bytes += 256 + len(c.Tool) + len(c.CallID)
@@ -114,15 +131,31 @@ func (s *State) argumentsOf(raw json.RawMessage) string {
 	return manifest.HashRaw(raw, s.key)
 }
 
-// ownerOf returns who answers a tool.
+// disown notes that nobody has a tool, also in calls that were judged and are not on record yet.
+func (s *State) disown(tool string) {
+	if s.nobodys == nil {
+		s.nobodys = map[string]bool{}
+	}
+	s.nobodys[tool] = true
+	for i := s.recorded.kept.calls; i < len(s.calls); i++ {
+		if s.calls[i].Tool == tool {
+			s.calls[i].Owner = ""
+		}
+	}
+}
+
+// ownerOf returns who answers a tool; empty if nobody does.
 func (s *State) ownerOf(tool string) string {
 	for i := range s.brought {
 		if j := slices.IndexFunc(s.brought[i].tools, func(t phases.MergedTool) bool { return t.Name == tool }); j >= 0 {
 			return s.brought[i].tools[j].Owner
 		}
 	}
-	if tool == phases.RequestTools {
+	switch {
+	case tool == phases.RequestTools:
 		return phases.OwnerBuiltin
+	case tool == "" || s.nobodys[tool]:
+		return ""
 	}
 	return phases.OwnerHost
 }

@@ -119,8 +119,11 @@ func (s *State) AddCall(run phases.Run, call *phases.ToolCall, id string, res *p
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ledger.addRuns(run)
+	if run.Plugin == "" {
+		s.disown(run.Hook)
+	}
 	arguments := s.argumentsOf(call.Arguments)
-	s.addCall(manifest.Call{Phase: phases.PhaseToolCall, CallID: id, Tool: call.Tool, Came: arguments, Went: arguments},
+	s.addCall(manifest.Call{Phase: phases.PhaseToolCall, CallID: id, Tool: call.Tool, Owner: run.Plugin, Came: arguments, Went: arguments, State: run.State, Code: run.Code},
 		s.argumentTexts(&phases.ToolPreCallInput{Arguments: call.Arguments}))
 	if res != nil {
 		s.notes.add(res.Diagnostics)
