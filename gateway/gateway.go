@@ -53,6 +53,7 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 // Log is what the gateway needs of a *store.Store.
 type Log interface { //nolint:interfacebloat // one log, all of which clients read
 	List(ctx context.Context, f store.Filter) ([]manifest.Index, error)
+	Count(ctx context.Context, f store.Filter) (int, error)
 	Get(ctx context.Context, id string) (*manifest.Manifest, error)
 	Find(ctx context.Context, id string, f store.Filter) (store.Found, error)
 	Text(ctx context.Context, hash string) (string, error)

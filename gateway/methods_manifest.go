@@ -144,8 +144,7 @@ func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (api.Ma
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	list, err := g.opts.Log.List(ctx, filter)
-	return api.ManifestList{Manifests: list}, err
+	return api.List(ctx, g.opts.Log, filter)
 }
 
 func (g *Gateway) searchManifests(ctx context.Context, c call[findParams]) (store.SearchResult, error) {

@@ -17,6 +17,8 @@ type Stats struct {
 	Records int `json:"records"`
 	Prompts int `json:"prompts"`
 	Blocked int `json:"blocked"`
+	// ToolTokens are those of the tools offered with the prompts, which no owner or section has.
+	ToolTokens int `json:"tool_tokens"`
 	// First and Last are when the first and the last were made; absent without any.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
@@ -62,9 +64,10 @@ type SectionStats struct {
 type DayStats struct {
 	Day     string `json:"day"`
 	Prompts int    `json:"prompts"`
-	// Tokens are those of the prompts' sections and tools, Predicted what was expected from the provider's cache.
-	Tokens    int `json:"tokens"`
-	Predicted int `json:"predicted"`
+	// Tokens are those of the prompts' sections and tools, ToolTokens those of the tools alone, Predicted what was expected from the provider's cache.
+	Tokens     int `json:"tokens"`
+	ToolTokens int `json:"tool_tokens"`
+	Predicted  int `json:"predicted"`
 	// Reported counts prompts with a report of the provider, for which the next three add up.
 	Reported        int `json:"reported"`
 	InputTokens     int `json:"input_tokens"`
@@ -146,7 +149,7 @@ func (c *Counter) Stats() Stats {
 		all.Add(sums, 1)
 		addNumbers(at(days, of.Day, DayStats{Day: of.Day}), &sums.Day, 1)
 	}
-	s := Stats{Records: all.Records, Prompts: all.Day.Prompts, Blocked: all.Blocked}
+	s := Stats{Records: all.Records, Prompts: all.Day.Prompts, Blocked: all.Blocked, ToolTokens: all.Day.ToolTokens}
 	s.Owners = values(all.Owners, func(o *OwnerStats) bool { return *o != OwnerStats{Owner: o.Owner} })
 	s.Sections = values(all.Sections, func(s *SectionStats) bool { return *s != SectionStats{SectionID: s.SectionID} })
 	s.Days = values(days, func(*DayStats) bool { return true })
@@ -258,6 +261,7 @@ func (s *Sums) addRuns(runs []phases.Run) {
 func (s *Sums) addPrompt(m *Manifest) {
 	s.Day.Prompts++
 	s.Day.Tokens += m.Cache.ToolTokens
+	s.Day.ToolTokens += m.Cache.ToolTokens
 	if m.Cache.Predicted != nil {
 		s.Day.Predicted += *m.Cache.Predicted
 	}

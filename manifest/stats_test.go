@@ -46,13 +46,13 @@ func TestCounter(t *testing.T) {
 	blocked.WorkspaceID, blocked.ThreadID, blocked.TurnID, blocked.CreatedAt, blocked.Runs = "w", "t", "2", day, []phases.Run{first}
 	add(&blocked, nil)
 	broken := prompt("3", day)
-	broken.Sections[0].Hash = "other"
+	broken.Sections[0].Hash, broken.Cache.ToolTokens = "other", 7
 	add(broken, nil)
 
 	want := Stats{
-		Records: 5, Prompts: 3, Blocked: 1,
+		Records: 5, Prompts: 3, Blocked: 1, ToolTokens: 7,
 		Owners: []OwnerStats{
-			{Owner: "desk", Tokens: 210, Chars: 84, Runs: 2, Denied: 1, Cuts: 2, Breaks: 1, TokensLost: 50},
+			{Owner: "desk", Tokens: 210, Chars: 84, Runs: 2, Denied: 1, Cuts: 2, Breaks: 1, TokensLost: 43},
 			{Owner: "house", Tokens: 75, Chars: 30, Runs: 2, Failed: 2, Omitted: 3},
 			{Owner: "builtin", Tokens: 15, Chars: 6},
 		},
@@ -61,7 +61,7 @@ func TestCounter(t *testing.T) {
 			{SectionID: "banner", Omitted: 3},
 		},
 		Days: []DayStats{
-			{Day: "2026-03-02", Prompts: 2, Tokens: 200, Failed: 2, Breaks: 1},
+			{Day: "2026-03-02", Prompts: 2, Tokens: 207, ToolTokens: 7, Failed: 2, Breaks: 1},
 			{Day: "2026-03-03", Prompts: 1, Tokens: 100, Reported: 1, InputTokens: 50, CacheReadTokens: 20, Cuts: 2},
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ func (f *filterFlags) filter() store.Filter {
 
 // about says whose manifests were looked for, as the end of a sentence.
 func (f *filterFlags) about() string {
-	return words.If(f.thread != "", " of the thread "+strconv.Quote(f.thread)) + words.If(f.workspace != "", " in the workspace "+strconv.Quote(f.workspace))
+	return f.filter().About()
 }
 
 // notThere turns "not found" into the answer "no".
@@ -85,28 +84,27 @@ func (a *app) manifestListCommand() *cobra.Command {
 
 func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, limit int) error {
 	filter := f.filter()
-	if limit > 0 {
-		filter.Limit = limit + 1 // one more says whether there are older ones
-	}
-	list, err := s.List(ctx, filter)
+	filter.Limit = limit
+	list, err := api.List(ctx, s, filter)
 	if err != nil {
 		return err
 	}
-	older := limit > 0 && len(list) > limit
-	if older {
-		list = list[1:]
-	}
-	return a.print(api.ManifestList{Manifests: list}, func() {
-		if len(list) == 0 {
+	return a.print(list, func() {
+		if len(list.Manifests) == 0 {
 			a.printf("there are no manifests%s\n", f.about())
 		}
-		printList(a, "", "manifest|kind|created|workspace|thread|>seq|turn|profile|prompt", list, func(x *manifest.Index) cells {
+		printList(a, "", "manifest|kind|created|workspace|thread|>seq|turn|profile|prompt", list.Manifests, func(x *manifest.Index) cells {
 			return cells{x.ManifestID, x.Kind, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID, x.Profile, x.FingerprintFull}
 		})
-		if older {
-			a.println("\nolder manifests are not shown; --limit 0 shows all")
-		}
+		a.printOlder(list.Older, "manifest")
 	})
+}
+
+// printOlder says how many older rows of a list are not shown, if any.
+func (a *app) printOlder(n int, one string) {
+	if n > 0 {
+		a.printf("\n%s not shown; --limit 0 shows all\n", words.Count(n, "older "+one+" is", "older "+one+"s are"))
+	}
 }
 
 func (a *app) manifestBlameCommand() *cobra.Command {
@@ -157,6 +155,9 @@ func (a *app) printBlame(blame *api.Blame, f *filterFlags) error {
 		}
 	})
 	a.printCulprits(rows)
+	if blame.Older {
+		a.println("\nolder prompts are not shown; --limit 0 shows all")
+	}
 	return nil
 }
 

@@ -34,6 +34,7 @@ func placeOf(m *manifest.Manifest) recorded {
 
 type auditList struct {
 	Audits []auditRow `json:"audits" jsonschema:"newest last"`
+	Older  int        `json:"older"  jsonschema:"how many older ones there are"`
 }
 
 type auditRow struct {
@@ -43,6 +44,7 @@ type auditRow struct {
 
 type callList struct {
 	Calls []callRow `json:"calls" jsonschema:"newest last"`
+	Older int       `json:"older" jsonschema:"how many older ones there are"`
 }
 
 type callRow struct {
@@ -89,29 +91,30 @@ func (a *app) eventsCommand(name, short string, f *eventFlags, run func(context.
 	return c
 }
 
-// eventRows returns the newest rows that records have.
-func eventRows[T any](ctx context.Context, s *openedStore, f *eventFlags, of func(m *manifest.Manifest) []T) ([]T, error) {
-	rows := []T{}
+// eventRows returns the newest rows that records have, and how many older ones there are.
+func eventRows[T any](ctx context.Context, s *openedStore, f *eventFlags, of func(m *manifest.Manifest) []T) (rows []T, older int, err error) {
+	rows = []T{}
 	for r, err := range s.Records(ctx, f.filter()) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if f.turn != "" && r.Index.TurnID != f.turn {
 			continue
 		}
 		m, err := manifest.Parse(r.Data)
 		if err != nil {
-			return nil, fmt.Errorf("the manifest %s: %w", r.Index.ManifestID, err)
+			return nil, 0, fmt.Errorf("the manifest %s: %w", r.Index.ManifestID, err)
 		}
 		if rows = append(rows, of(&m)...); f.limit > 0 && len(rows) > f.limit {
+			older += len(rows) - f.limit
 			rows = slices.Delete(rows, 0, len(rows)-f.limit)
 		}
 	}
-	return rows, nil
+	return rows, older, nil
 }
 
 func (a *app) manifestAudits(ctx context.Context, s *openedStore, f *eventFlags) error {
-	rows, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []auditRow) {
+	rows, older, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []auditRow) {
 		for _, e := range m.Audits {
 			if f.plugin == "" || e.Plugin == f.plugin {
 				rows = append(rows, auditRow{placeOf(m), e})
@@ -122,18 +125,19 @@ func (a *app) manifestAudits(ctx context.Context, s *openedStore, f *eventFlags)
 	if err != nil {
 		return err
 	}
-	return a.print(auditList{rows}, func() {
+	return a.print(auditList{rows, older}, func() {
 		if len(rows) == 0 {
 			a.println("there are no such audit events")
 		}
 		printList(a, "", "at|thread|turn|phase|subscription|event|manifest|details", rows, func(x *auditRow) cells {
 			return cells{clock(x.At), x.ThreadID, x.TurnID, x.Phase, x.SubscriptionID, x.EventKind, x.ManifestID, auditDetails(&x.Audit)}
 		})
+		a.printOlder(older, "event")
 	})
 }
 
 func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) error {
-	rows, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []callRow) {
+	rows, older, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []callRow) {
 		for _, c := range m.Calls {
 			if f.tool == "" || c.Tool == f.tool {
 				rows = append(rows, callRow{recorded: placeOf(m), Call: c})
@@ -149,13 +153,14 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) 
 			return err
 		}
 	}
-	return a.print(callList{rows}, func() {
+	return a.print(callList{rows, older}, func() {
 		if len(rows) == 0 {
 			a.println("there are no such calls")
 		}
 		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|result|decided by|rewritten by|went|manifest|?arguments|?as they came", rows, func(x *callRow) cells {
 			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, string(x.Arguments), string(x.ArgumentsCame))...)
 		})
+		a.printOlder(older, "call")
 	})
 }
 

@@ -145,7 +145,5 @@ func (a *app) printMatches(r *store.SearchResult, q *store.Query, f *findFlags) 
 	printList(a, "the newest"+words.If(r.Threads > 0, ", of "+words.Count(r.Threads, "thread", "threads")), "manifest|kind|created|workspace|thread|>seq|turn", r.Records, func(x *manifest.Index) cells {
 		return cells{x.ManifestID, x.Kind, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID}
 	})
-	if older := r.Total - len(r.Records); older > 0 {
-		a.printf("\n%s not shown; --limit 0 shows all\n", words.Count(older, "older manifest is", "older manifests are"))
-	}
+	a.printOlder(r.Total-len(r.Records), "manifest")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,10 +55,15 @@ func (a *app) printStats(s *manifest.Stats, f *filterFlags) {
 	a.printf("%s, %s sent, %s blocked, from %s to %s\n", words.Count(s.Records, "record", "records"), words.Count(s.Prompts, "prompt", "prompts"),
 		words.Count(s.Blocked, "turn", "turns"), clock(s.First), clock(s.Last))
 	number := func(n int) string { return words.If(n != 0, text.Thousands(n)) }
-	printList(a, "by plugin", "from|>tokens|>runs|>failed|>denied|>cuts|>omitted|>breaks|>tokens lost", s.Owners, func(o *manifest.OwnerStats) cells {
+	owners, sections := s.Owners, s.Sections
+	if s.ToolTokens > 0 {
+		owners = append(slices.Clone(owners), manifest.OwnerStats{Owner: "(definitions of tools)", Tokens: s.ToolTokens})
+		sections = append(slices.Clone(sections), manifest.SectionStats{SectionID: "(definitions of tools)", Tokens: s.ToolTokens})
+	}
+	printList(a, "by plugin", "from|>tokens|>runs|>failed|>denied|>cuts|>omitted|>breaks|>tokens lost", owners, func(o *manifest.OwnerStats) cells {
 		return cells{o.Owner, number(o.Tokens), number(o.Runs), number(o.Failed), number(o.Denied), number(o.Cuts), number(o.Omitted), number(o.Breaks), number(o.TokensLost)}
 	})
-	printList(a, "by section", "section|>prompts|>tokens|>cuts|>omitted|>breaks", s.Sections, func(s *manifest.SectionStats) cells {
+	printList(a, "by section", "section|>prompts|>tokens|>cuts|>omitted|>breaks", sections, func(s *manifest.SectionStats) cells {
 		return cells{s.SectionID, number(s.Prompts), number(s.Tokens), number(s.Cuts), number(s.Omitted), number(s.Breaks)}
 	})
 	printList(a, "by day", "day|>prompts|>tokens|>input|>from the cache|>output|>cuts|>failed|>breaks", s.Days, func(d *manifest.DayStats) cells {

@@ -91,6 +91,21 @@ func ZoneName(at time.Time) string {
 // ManifestList is the JSON of a list of kept manifests.
 type ManifestList struct {
 	Manifests []manifest.Index `json:"manifests" jsonschema:"the newest manifests, newest last"`
+	Older     int              `json:"older"     jsonschema:"how many older ones there are"`
+}
+
+// List returns the newest manifests that the filter selects.
+func List(ctx context.Context, in interface {
+	List(ctx context.Context, f store.Filter) ([]manifest.Index, error)
+	Count(ctx context.Context, f store.Filter) (int, error)
+}, f store.Filter,
+) (l ManifestList, err error) {
+	l.Manifests, err = in.List(ctx, f)
+	if n := len(l.Manifests); err == nil && n == f.Limit && n > 0 {
+		l.Older, err = in.Count(ctx, f)
+		l.Older -= n
+	}
+	return l, err
 }
 
 // ListLimit is how many manifests are listed unless more are asked for.
