@@ -106,7 +106,7 @@ def content(record):
 
     texts = ("manifest_id", "workspace_id", "thread_id", "turn_id", "session_id", "content_hash", "prev", "hash")
     zero(c, {**dict.fromkeys(texts, ""), "seq": 0, "round": 0, "generation": 0, "created_at": "0001-01-01T00:00:00Z"},
-         ("epoch", "actor", "agent_id", "task_id", "mode", "build", "config_hash", "turn_ended", "texts_kept", "blocked", "requests"))
+         ("runs_before", "epoch", "actor", "agent_id", "task_id", "mode", "build", "config_hash", "turn_ended", "texts_kept", "blocked", "requests"))
     c["cache"] = {"plan": {}, "predicted": None, "actual": None, "broke_at": "", "owner": "", "tokens_lost": 0}
     counters = ("generation", "incarnation", "attempts", "queue_ms", "duration_ms", "bytes_in", "bytes_out")
     for row in c["runs"]:

@@ -466,11 +466,13 @@ interface GetResult {
     tool_tokens?: number;
   };
   /** calls are the decided dispatches since the turn's previous record, in order; absent without any. */
-  calls?: {
+  calls?: ({
     /** call_id is the host's id of the tool call; absent from other dispatches. */
     call_id?: string;
     /** came is the hash of the input as the host gave it, as canonical JSON. */
     came: string;
+    /** code is why it failed or was refused: forbidden for a tool that may not be called; tool_error, or the host's own word, for one that was made and reported a failure; absent when all is well. */
+    code?: string;
     /** decided_by are the subscriptions behind the verdict, in order; absent without one. */
     decided_by?: {
       /** reason_code is the plugin's own word for the reason; absent without one. */
@@ -482,19 +484,21 @@ interface GetResult {
       /** verdict is what it decided. */
       verdict: string;
     }[];
-    /** owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches. */
+    /** owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches, and where nobody has that tool. */
     owner?: string;
     /** phase is the phase that was dispatched. */
     phase: string;
     /** rewritten_by are the subscriptions whose rewrites were applied, in order; absent without any. */
     rewritten_by?: string[];
+    /** state is what became of the call: succeeded if it was made, else how it failed, or that its judgement did; absent where nothing came of it yet. */
+    state?: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
     /** tool is the name of the tool; absent from other dispatches. */
     tool?: string;
     /** verdict is the decision; absent where no hook decided. */
     verdict?: string;
     /** went is the hash of the input after all rewrites. */
     went: string;
-  }[];
+  })[];
   /** compiler_version changes when the same input would give another prompt; empty in the record of an erasure. */
   compiler_version: string;
   /** config_hash is the hash of the configuration in force. */
@@ -816,6 +820,8 @@ interface GetResult {
     /** verdict is what the hook decided, of several decisions the strongest; of a shadowed run what it would have decided. Absent where it decided nothing. */
     verdict?: string;
   })[];
+  /** runs_before is how many of the runs, the first ones, stand in the turn's earlier records, too; absent if none. */
+  runs_before?: number;
   /** schema_version is the version of this record's JSON. */
   schema_version: number;
   /** section_ids are the ids of the sections, in order, for quick reading. */
@@ -1413,6 +1419,8 @@ export interface Methods {
       workspace_id?: string;
     };
     result: {
+      /** there are older prompts, which are not judged here */
+      older: boolean;
       /** one entry per prompt that was sent, oldest first; of several workspaces one after another */
       turns: ({
         actual: null | number;
@@ -1484,6 +1492,7 @@ export interface Methods {
         to: null | PolicyFrom;
         what: "added" | "removed" | "changed" | "reowned";
       })[];
+      reminders: File[];
       runs: ({
         from: null | RunFrom;
         name: string;
@@ -1530,6 +1539,7 @@ export interface Methods {
       calls: ({
         call_id?: string;
         came: string;
+        code?: string;
         decided_by?: ({
           reason_code?: string;
           shadow?: boolean;
@@ -1539,6 +1549,7 @@ export interface Methods {
         owner?: string;
         phase: string;
         rewritten_by?: string[];
+        state?: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
         tool?: string;
         verdict?: "allow" | "ask" | "deny";
         went: string;
@@ -1696,6 +1707,8 @@ export interface Methods {
     result: {
       /** the newest manifests, newest last */
       manifests: First[];
+      /** how many older ones there are */
+      older: number;
     };
   };
   /** Lists kept manifests page by page, newest first, each with tokens, cache, failures, cuts and diagnostics. Right: read. */
@@ -1745,6 +1758,7 @@ export interface Methods {
         prompts: number;
         reported: number;
         tokens: number;
+        tool_tokens: number;
       }[];
       first?: string;
       last?: string;
@@ -1771,6 +1785,7 @@ export interface Methods {
         section_id: string;
         tokens: number;
       }[];
+      tool_tokens: number;
     };
   };
   /** Reads the texts of a kept prompt, section by section, as far as they were kept. Right: read. */
