@@ -291,11 +291,3 @@ func sameJSON(a, b json.RawMessage) bool {
 	y, errY := digest.JSON(nil, b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
-
-func toolSlots(m *Manifest) map[string]ToolSlot {
-	out := make(map[string]ToolSlot, len(m.Tools))
-	for _, t := range m.Tools {
-		out[t.Name] = ToolSlot{BundleID: t.BundleID, Owner: t.Owner, Hash: t.Hash, HiddenDomain: t.HiddenDomain}
-	}
-	return out
-}

@@ -19,45 +19,42 @@ func headOf(m *Manifest) map[string]string {
 	return out
 }
 
-func hostTools(m *Manifest) map[string]string {
-	out := make(map[string]string, len(m.HostTools))
-	for _, t := range m.HostTools {
-		out[t.Name] = t.Hash
+// rowsOf are rows of a list by name, with a number behind the name of a row that another one has already.
+func rowsOf[S any, T comparable](list []S, row func(*S) (name string, value T)) map[string]T {
+	out := make(map[string]T, len(list))
+	for i := range list {
+		name, value := row(&list[i])
+		putOther(out, name, value)
 	}
 	return out
+}
+
+func hostTools(m *Manifest) map[string]string {
+	return rowsOf(m.HostTools, func(t *HostTool) (string, string) { return t.Name, t.Hash })
 }
 
 func omittedOf(m *Manifest) map[string]string {
-	out := make(map[string]string, len(m.Omitted))
-	for _, o := range m.Omitted {
-		out[o.Owner+"/"+o.ID] = o.Reason
-	}
-	return out
+	return rowsOf(m.Omitted, func(o *phases.Omitted) (string, string) { return o.Owner + "/" + o.ID, o.Reason })
 }
 
 func remindersOf(m *Manifest) map[string]string {
-	out := make(map[string]string, len(m.Reminders))
-	for _, r := range m.Reminders {
-		putOther(out, r.Owner+"/"+r.Type, r.Hash)
-	}
-	return out
+	return rowsOf(m.Reminders, func(r *Reminder) (string, string) { return r.Owner + "/" + r.Type, r.Hash })
 }
 
 func filesOf(m *Manifest) map[string]string {
-	out := make(map[string]string, len(m.Files))
-	for _, f := range m.Files {
-		out[f.Path] = f.Status
-	}
-	return out
+	return rowsOf(m.Files, func(f *File) (string, string) { return f.Path, f.Status })
 }
 
 func pluginSlots(m *Manifest) map[string]PluginSlot {
-	out := make(map[string]PluginSlot, len(m.Plugins))
-	for i := range m.Plugins {
-		p := &m.Plugins[i]
-		out[p.Plugin] = PluginSlot{Version: p.Version, SHA256: p.SHA256, GrantHash: p.GrantHash, State: p.State}
-	}
-	return out
+	return rowsOf(m.Plugins, func(p *phases.PluginRow) (string, PluginSlot) {
+		return p.Plugin, PluginSlot{Version: p.Version, SHA256: p.SHA256, GrantHash: p.GrantHash, State: p.State}
+	})
+}
+
+func toolSlots(m *Manifest) map[string]ToolSlot {
+	return rowsOf(m.Tools, func(t *Tool) (string, ToolSlot) {
+		return t.Name, ToolSlot{BundleID: t.BundleID, Owner: t.Owner, Hash: t.Hash, HiddenDomain: t.HiddenDomain}
+	})
 }
 
 func runSlots(m *Manifest) map[string]RunSlot {

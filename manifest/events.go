@@ -66,8 +66,8 @@ type Call struct {
 	// State is what became of the call: succeeded if it was made, else how it failed, or that its judgement did; absent where
 	// nothing came of it yet.
 	State phases.RunState `json:"state,omitempty"`
-	// Code is why it failed or was refused: forbidden for a tool that may not be called; tool_error, or the host's own word,
-	// for one that was made and reported a failure; absent when all is well.
+	// Code is why it failed or was refused: forbidden for a tool that may not be called; tool_error of a plugin's tool, or the
+	// host's own word of its tool, for one that was made and reported a failure; absent when all is well.
 	Code string `json:"code,omitempty"`
 	// DecidedBy are the subscriptions behind the verdict, in order; absent without one.
 	DecidedBy []Decider `json:"decided_by,omitempty"`

@@ -30,11 +30,6 @@ func (f *filterFlags) filter() store.Filter {
 	return store.Filter{Workspace: f.workspace, Thread: f.thread}
 }
 
-// about says whose manifests were looked for, as the end of a sentence.
-func (f *filterFlags) about() string {
-	return f.filter().About()
-}
-
 // notThere turns "not found" into the answer "no".
 func notThere(err error) error {
 	if store.HasCode(err, store.CodeNotFound) {
@@ -91,7 +86,7 @@ func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, 
 	}
 	return a.print(list, func() {
 		if len(list.Manifests) == 0 {
-			a.printf("there are no manifests%s\n", f.about())
+			a.printf("there are no manifests%s\n", f.filter().About())
 		}
 		printList(a, "", "manifest|kind|created|workspace|thread|>seq|turn|profile|prompt", list.Manifests, func(x *manifest.Index) cells {
 			return cells{x.ManifestID, x.Kind, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID, x.Profile, x.FingerprintFull}
@@ -129,7 +124,7 @@ func (a *app) manifestBlameCommand() *cobra.Command {
 					return storeError(err)
 				}
 				if len(blame.Turns) == 0 {
-					return refused(fmt.Errorf("there are no prompts%s; see: grapnel manifest list", f.about()))
+					return refused(fmt.Errorf("there are no prompts%s; see: grapnel manifest list", f.filter().About()))
 				}
 				return a.printBlame(&blame, &f)
 			})

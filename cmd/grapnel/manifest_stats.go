@@ -49,7 +49,7 @@ func (a *app) manifestStats(ctx context.Context, s *openedStore, f *filterFlags,
 
 func (a *app) printStats(s *manifest.Stats, f *filterFlags) {
 	if s.Records == 0 {
-		a.printf("there are no manifests%s\n", f.about())
+		a.printf("there are no manifests%s\n", f.filter().About())
 		return
 	}
 	a.printf("%s, %s sent, %s blocked, from %s to %s\n", words.Count(s.Records, "record", "records"), words.Count(s.Prompts, "prompt", "prompts"),

@@ -34,7 +34,10 @@ func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
 	c.Tool, c.Came = s.judgedInput(in)
 	c.Owner = s.ownerOf(c.Tool)
 	if post, ok := in.(*phases.ToolPostCallInput); ok && c.Owner == phases.OwnerHost {
-		c.State, c.Code = phases.StateSucceeded, endOf(post.Outcome)
+		c.State = phases.StateSucceeded
+		if c.Code = text.Sanitize(post.Outcome, MaxWordChars); c.Code == "ok" {
+			c.Code = ""
+		}
 	} else if out.Phase == phases.ToolPreCall && out.Error != nil {
 		c.State, c.Code = phases.StateFailed, string(out.Error.Code)
 	}
@@ -47,17 +50,6 @@ func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
 		texts = append(texts, s.argumentTexts(out.Rewritten)...)
 	}
 	s.addCall(c, texts)
-}
-
-// endOf is the code of the host's word for how a call ended.
-func endOf(outcome string) string {
-	switch outcome {
-	case "", "ok":
-		return ""
-	case "error":
-		return phases.CodeToolError
-	}
-	return text.Sanitize(outcome, MaxWordChars)
 }
 
 // maxArgumentBytes bounds the arguments of calls that are kept with one record.
@@ -131,19 +123,6 @@ func (s *State) argumentsOf(raw json.RawMessage) string {
 	return manifest.HashRaw(raw, s.key)
 }
 
-// disown notes that nobody has a tool, also in calls that were judged and are not on record yet.
-func (s *State) disown(tool string) {
-	if s.nobodys == nil {
-		s.nobodys = map[string]bool{}
-	}
-	s.nobodys[tool] = true
-	for i := s.recorded.kept.calls; i < len(s.calls); i++ {
-		if s.calls[i].Tool == tool {
-			s.calls[i].Owner = ""
-		}
-	}
-}
-
 // ownerOf returns who answers a tool; empty if nobody does.
 func (s *State) ownerOf(tool string) string {
 	for i := range s.brought {
@@ -154,7 +133,7 @@ func (s *State) ownerOf(tool string) string {
 	switch {
 	case tool == phases.RequestTools:
 		return phases.OwnerBuiltin
-	case tool == "" || s.nobodys[tool]:
+	case tool == "" || slices.ContainsFunc(s.calls, func(c manifest.Call) bool { return c.Phase == phases.PhaseToolCall && c.Tool == tool && c.Owner == "" }):
 		return ""
 	}
 	return phases.OwnerHost

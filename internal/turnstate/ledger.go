@@ -119,8 +119,10 @@ func (s *State) AddCall(run phases.Run, call *phases.ToolCall, id string, res *p
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ledger.addRuns(run)
-	if run.Plugin == "" {
-		s.disown(run.Hook)
+	for i := s.recorded.kept.calls; run.Plugin == "" && i < len(s.calls); i++ { // those were judged before it was known that nobody has the tool
+		if s.calls[i].Tool == run.Hook {
+			s.calls[i].Owner = ""
+		}
 	}
 	arguments := s.argumentsOf(call.Arguments)
 	s.addCall(manifest.Call{Phase: phases.PhaseToolCall, CallID: id, Tool: call.Tool, Owner: run.Plugin, Came: arguments, Went: arguments, State: run.State, Code: run.Code},

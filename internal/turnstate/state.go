@@ -38,7 +38,6 @@ type State struct {
 	notes         notes
 	audits        []manifest.Audit
 	calls         []manifest.Call
-	nobodys       map[string]bool   // tools that were called and that nobody has
 	arguments     [][]manifest.Text // of the calls, as far as they are kept and not on record, and argumentBytes their length
 	argumentBytes int
 	requests      []manifest.Request

@@ -471,7 +471,7 @@ interface GetResult {
     call_id?: string;
     /** came is the hash of the input as the host gave it, as canonical JSON. */
     came: string;
-    /** code is why it failed or was refused: forbidden for a tool that may not be called; tool_error, or the host's own word, for one that was made and reported a failure; absent when all is well. */
+    /** code is why it failed or was refused: forbidden for a tool that may not be called; tool_error of a plugin's tool, or the host's own word of its tool, for one that was made and reported a failure; absent when all is well. */
     code?: string;
     /** decided_by are the subscriptions behind the verdict, in order; absent without one. */
     decided_by?: {
