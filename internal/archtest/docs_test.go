@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/token"
 	"strings"
-	"testing"
 )
 
 // checkPackageDoc reports a package that no file introduces. Folders that hold
@@ -105,40 +104,5 @@ func isExportedReceiver(recv *ast.FieldList) bool {
 		default:
 			return false
 		}
-	}
-}
-
-func TestDocChecksFindProblems(t *testing.T) {
-	t.Parallel()
-
-	bare := strings.Join([]string{
-		"package a", "type T struct{}", "func (*T) M() {}", "func (g G[K]) N() {}", "func F() {}", "const C = 1",
-		"// Group.", "type (", "U int", ")", "type t int", "func (t) M() {}", "var v int",
-	}, "\n")
-	documented := strings.Join([]string{
-		"package a", "// T is.", "type T struct{}", "// M does.", "func (*T) M() {}", "// Group.", "const (", "A = 1", "B = 2", ")",
-		"var V int // V is.", "type (", "// U is.", "U int", ")",
-	}, "\n")
-	allBare := []string{
-		"a/a.go:2: exported T has no doc comment", "a/a.go:3: exported M has no doc comment", "a/a.go:4: exported N has no doc comment",
-		"a/a.go:5: exported F has no doc comment", "a/a.go:6: exported C has no doc comment", "a/a.go:9: exported U has no doc comment",
-	}
-	tests := []sourceCheck{
-		{"no package comment", checkPackageDoc, "a", map[string]string{"a.go": "package a"}, []string{"a: no package comment"}},
-		{"comment in the test only", checkPackageDoc, "a", map[string]string{"a.go": "package a", "a_test.go": "// Doc.\npackage a"}, []string{"a: no package comment"}},
-		{"comment in one file", checkPackageDoc, "a", map[string]string{"a.go": "package a", "doc.go": "// Package a is.\npackage a"}, nil},
-		{"directive is no comment", checkPackageDoc, "a", map[string]string{"a.go": "//go:build linux\n\npackage a"}, []string{"a: no package comment"}},
-		{"tests only", checkPackageDoc, "a", map[string]string{"a_test.go": "package a"}, nil},
-		{"undocumented", checkExportedDoc, "a", map[string]string{"a.go": bare}, allBare},
-		{"documented", checkExportedDoc, "a", map[string]string{"a.go": documented}, nil},
-		{"internal", checkExportedDoc, "internal/a", map[string]string{"a.go": bare}, nil},
-		{"test file", checkExportedDoc, "a", map[string]string{"a_test.go": bare}, nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			tt.run(t)
-		})
 	}
 }

@@ -131,17 +131,3 @@ func TestFilesCallDownwards(t *testing.T) {
 		t.Errorf("runtime: files call each other in a cycle:\n\t%s", strings.Join(cycle, "\n\t"))
 	}
 }
-
-// TestFileCycle: a cycle is found and named, calls in one direction are not one.
-func TestFileCycle(t *testing.T) {
-	t.Parallel()
-
-	down := fileGraph{"a.go": {"b.go": "f", "c.go": "g"}, "b.go": {"c.go": "g"}}
-	if cycle := down.cycle(); cycle != nil {
-		t.Errorf("found %q", cycle)
-	}
-	down["c.go"] = map[string]string{"b.go": "up"}
-	if cycle := down.cycle(); !slices.Equal(cycle, []string{"b.go calls g of c.go", "c.go calls up of b.go"}) {
-		t.Errorf("found %q", cycle)
-	}
-}

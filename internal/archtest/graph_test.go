@@ -7,10 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // importGraph maps each package (its folder below the root) to what its
@@ -126,82 +123,6 @@ func TestImportGraph(t *testing.T) {
 	}
 	report(t, checkGraph(rules, graph))
 	report(t, checkPure(graph))
-}
-
-func TestLoadGraph(t *testing.T) {
-	t.Parallel()
-
-	root := writeTree(t, map[string]string{
-		"a/a.go":                "package a\nimport \"fmt\"\nimport _ \"x.org/lib\"",
-		"a/a_windows.go":        "package a\nimport _ \"x.org/win\"",
-		"a/a_test.go":           "package a\nimport _ \"x.org/testonly\"",
-		"a/tool.go":             "//go:build ignore\n\npackage main\nimport _ \"x.org/ignored\"",
-		"b/b_darwin.go":         "package b\nimport _ \"x.org/mac\"",
-		"onlytest/o_test.go":    "package onlytest\nimport _ \"x.org/testonly\"",
-		"a/testdata/x/x.go":     "package x\nimport _ \"x.org/data\"",
-		"examples/own/go.mod":   "module example.com/own\n",
-		"examples/own/main.go":  "package main\nimport _ \"x.org/nested\"",
-		"examples/own/none.txt": "",
-	})
-	got, err := loadGraph(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := importGraph{
-		"a":            {"fmt": "a/a.go:2", "x.org/lib": "a/a.go:3", "x.org/win": "a/a_windows.go:2"},
-		"b":            {"x.org/mac": "b/b_darwin.go:2"},
-		"examples/own": {"x.org/nested": "examples/own/main.go:2"},
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("graph (-got +want):\n%s", diff)
-	}
-}
-
-func TestLoadGraphReportsBrokenSource(t *testing.T) {
-	t.Parallel()
-
-	root := writeTree(t, map[string]string{"a/a.go": "package a\nimport ("})
-	if _, err := loadGraph(root); err == nil || !strings.Contains(err.Error(), "package a") {
-		t.Errorf("loadGraph error = %v, want one that names the package", err)
-	}
-}
-
-func TestCheckGraphFindsProblems(t *testing.T) {
-	t.Parallel()
-
-	rules, err := parseRules("std < phases; phases < sdk;")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := checkGraph(rules, importGraph{
-		"phases": {"fmt": "phases/a.go:3"},
-		"sdk":    {modulePath + "/phases": "sdk/a.go:3", modulePath + "/runtime": "sdk/b.go:4", "google.golang.org/grpc": "sdk/c.go:5"},
-		"store":  {},
-	})
-	want := []string{
-		"sdk/b.go:4: sdk must not import " + modulePath + "/runtime (layers_test.go)",
-		"sdk/c.go:5: sdk must not import google.golang.org/grpc (layers_test.go)",
-		"package store is in no rule of layers_test.go",
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("problems (-got +want):\n%s", diff)
-	}
-}
-
-func TestCheckPureFindsProblems(t *testing.T) {
-	t.Parallel()
-
-	got := checkPure(importGraph{
-		"compiler": {"os": "compiler/a.go:3", "time": "compiler/a.go:4", "net/url": "compiler/a.go:5", "log/slog": "compiler/b.go:3"},
-		"runtime":  {"os": "runtime/a.go:3"},
-	})
-	want := []string{
-		"compiler/b.go:3: compiler is pure and must not import log/slog",
-		"compiler/a.go:3: compiler is pure and must not import os",
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("problems (-got +want):\n%s", diff)
-	}
 }
 
 // TestLayersForbid pins edges whose absence is a promise to users, so that a

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // modulePath is the path of the repository's main module. Packages of nested
@@ -329,84 +326,4 @@ func isStd(imp string) bool {
 func isPublic(pkg string) bool {
 	elems := strings.Split(pkg, "/")
 	return !slices.Contains(elems, "internal") && !slices.Contains(elems, "cmd")
-}
-
-func TestParseRules(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name, text string
-		want       ruleSet
-		wantErr    bool
-	}{
-		{name: "empty", text: "\n # nothing\n"},
-		{
-			name: "lists on both sides",
-			text: "a, b.org/c < d, e/...;",
-			want: ruleSet{{"d", []string{"a", "b.org/c"}}, {"e/...", []string{"a", "b.org/c"}}},
-		},
-		{
-			name: "comment and line break inside",
-			text: "a, # why\n b\n < c;",
-			want: ruleSet{{"c", []string{"a", "b"}}},
-		},
-		{name: "no arrow", text: "a, b;", wantErr: true},
-		{name: "two arrows", text: "a < b < c;", wantErr: true},
-		{name: "missing semicolon", text: "a < b\nc < d;", wantErr: true},
-		{name: "empty side", text: "a < ;", wantErr: true},
-		{name: "empty name", text: "a,,b < c;", wantErr: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got, err := parseRules(tt.text)
-			if (err != nil) != tt.wantErr {
-				t.Fatalf("parseRules error = %v, want error: %v", err, tt.wantErr)
-			}
-			if diff := cmp.Diff(got, tt.want, cmp.AllowUnexported(edgeRule{})); diff != "" {
-				t.Errorf("rules (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestRuleSetAllows(t *testing.T) {
-	t.Parallel()
-
-	rules, err := parseRules(`
-		base, x.org/lib < mid;  mid < top;  std < leaf;
-		tree/... < tree/...;    public, third-party < ex/...;   any < cmd/...;`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct {
-		name, pkg, imp string
-		want           bool
-	}{
-		{"named edge", "mid", modulePath + "/base", true},
-		{"nothing follows from two edges", "top", modulePath + "/base", false},
-		{"reverse edge", "base", modulePath + "/mid", false},
-		{"third party", "mid", "x.org/lib", true},
-		{"third party, subpackage", "mid", "x.org/lib/sub", true},
-		{"third party, same prefix", "mid", "x.org/library", false},
-		{"third party elsewhere", "top", "x.org/lib", false},
-		{"std needs no rule", "leaf", "net/http", true},
-		{"cgo is not std", "leaf", "C", false},
-		{"own subpackage is another package", "top", modulePath + "/mid/sub", false},
-		{"tree imports itself", "tree/a/b", modulePath + "/tree/c", true},
-		{"tree is not its neighbour", "tree/a", modulePath + "/treehouse", false},
-		{"public", "ex/one", modulePath + "/base", true},
-		{"internal is not public", "ex/one", modulePath + "/internal/base", false},
-		{"any", "cmd/x", modulePath + "/internal/base", true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if got := rules.allows(tt.pkg, tt.imp); got != tt.want {
-				t.Errorf("allows(%q, %q) = %v, want %v", tt.pkg, tt.imp, got, tt.want)
-			}
-		})
-	}
 }

@@ -92,14 +92,3 @@ func nestedModules(t *testing.T, root string) []string {
 	}
 	return dirs
 }
-
-func TestCheckRequirementsFindsProblems(t *testing.T) {
-	t.Parallel()
-
-	got := checkRequirements([]moduleRequirement{
-		{Path: "go.opentelemetry.io/otel", Indirect: true}, {Path: "x.org/used"}, {Path: "x.org/oracle"}, {Path: "x.org/deep", Indirect: true}, {Path: "go.uber.org/goleak"},
-	}, []string{"x.org/used/sub", "x.org/oracles"})
-	if len(got) != 2 || !strings.Contains(got[0], "otel") || !strings.Contains(got[1], "x.org/oracle ") {
-		t.Errorf("problems: %q", got)
-	}
-}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // placeholderHomes are the user names that documents and tests may use for
@@ -115,57 +113,5 @@ func TestTrackedText(t *testing.T) {
 			t.Fatal(err)
 		}
 		report(t, checkText(name, data))
-	}
-}
-
-func TestTrackedFilesWithoutGit(t *testing.T) {
-	t.Parallel()
-
-	root := writeTree(t, map[string]string{"a/x.txt": "", ".git/HEAD": "", ".ci/run": "", ".cache/y": ""})
-	got, err := trackedFiles(t.Context(), root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(got, []string{".ci/run", "a/x.txt"}); diff != "" {
-		t.Errorf("files (-got +want):\n%s", diff)
-	}
-}
-
-func TestCheckText(t *testing.T) {
-	t.Parallel()
-
-	// The slash is added at run time, so that this file holds no such path.
-	abs := func(s string) string { return strings.ReplaceAll(s, "~", "/") }
-	const hint = ": use a temporary folder, or /repo in an example"
-	tests := []struct {
-		name, text string
-		want       []string
-	}{
-		{"checkout", "fine\ncd ~work~main\n", []string{"f:2: path of one machine ~work~main" + hint}},
-		{"home of root", `x := "~root~go"`, []string{"f:1: path of one machine ~root~go" + hint}},
-		{"somebody's home", "see ~home~jane~src", []string{"f:1: path of one machine ~home~jane" + hint}},
-		{"two on a line", "~home~jane:~Users~joe", []string{
-			"f:1: path of one machine ~home~jane" + hint, "f:1: path of one machine ~Users~joe" + hint,
-		}},
-		{"placeholder home", "~home~alice~src and ~Users~you", nil},
-		{"placeholder is a whole name", "~home~usersmith", []string{"f:1: path of one machine ~home~usersmith" + hint}},
-		{"inside another path", "a~work~main $HOME~root~x ..~work~x", nil},
-		{"a word", "~work and ~root, ~workspace~x", nil},
-		{"url", "https:~~x.org~work~main", nil},
-		{"registry", "GOPROXY=https:~~proxy" + ".golang.org", []string{"f:1: package registry proxy" + ".golang.org"}},
-		{"binary", "\x00~work~main", nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			var want []string
-			for _, w := range tt.want {
-				want = append(want, abs(w))
-			}
-			if diff := cmp.Diff(checkText("f", []byte(abs(tt.text))), want); diff != "" {
-				t.Errorf("problems (-got +want):\n%s", diff)
-			}
-		})
 	}
 }

@@ -81,23 +81,6 @@ func platforms() []build.Context {
 	return list
 }
 
-// writeTree makes a temporary tree from slash-separated names and contents.
-func writeTree(t *testing.T, files map[string]string) string {
-	t.Helper()
-
-	root := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return root
-}
-
 // report fails the test once per problem.
 func report(t *testing.T, problems []string) {
 	t.Helper()
