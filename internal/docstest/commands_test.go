@@ -102,22 +102,6 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-func TestCommandTreeCheck(t *testing.T) {
-	t.Parallel()
-
-	tree := commandTree{"": "Available Commands:\n", "plugin": "Available Commands:\n", "plugin pin": "  --write  x\n", "version": "--json\n"}
-	for line, want := range map[string]string{
-		"plugin pin --write": "",
-		"plugin pin --wite":  `"plugin pin" has no flag --wite`,
-		"conpile --dir .":    `there is no command "conpile"`,
-		"version":            "",
-	} {
-		if got := tree.check(line); got != want {
-			t.Errorf("check(%q) = %q, want %q", line, got, want)
-		}
-	}
-}
-
 // TestShapes compares the JSON in docs/CLI.md with the schema that stands behind "json"
 // at its fence: the schema has every key, and no required one is missing.
 func TestShapes(t *testing.T) {
@@ -375,26 +359,4 @@ func normal(s string) string {
 	s = regexp.MustCompile(`[0-9][0-9.,]*`).ReplaceAllString(s, "#")
 	s = regexp.MustCompile(`[ ─]+`).ReplaceAllString(s, " ")
 	return "\n" + strings.TrimRight(s, "\n") + "\n"
-}
-
-func TestMatches(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name, want, got string
-		match           bool
-	}{
-		{"same", "a\nb\n", "a\nb\n", true},
-		{"numbers", "a 1.5 x\n", "a   12 x\n", true},
-		{"a line more", "a\n", "a\nb\n", false},
-		{"left away", "a\n…\nc\n", "a\nb\nx\nc\n", true},
-		{"left away, another end", "a\n…\nc\n", "a\nb\nd\n", false},
-		{"left away twice", "a\n…\nc\n…\ne\n", "a\nb\nc\nd\ne\n", true},
-		{"another word", "a\n", "b\n", false},
-	}
-	for _, tt := range tests {
-		if got := matches(tt.want, tt.got); got != tt.match {
-			t.Errorf("%s: matches = %v, want %v", tt.name, got, tt.match)
-		}
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"go/build"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,16 +179,3 @@ var grapnel = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(workDir, "grapnel")
 	return path, goCommand(context.Background(), filepath.Join("..", ".."), "build", "-o", path, "./cmd/grapnel")
 })
-
-func TestBlocks(t *testing.T) {
-	t.Parallel()
-
-	d := document{"x.md", "a\n```go\nb\n```\n\n```\nc\n```\n"}
-	want := []block{{"x.md", 3, "go", "b\n"}, {"x.md", 7, "", "c\n"}}
-	if got := blocks(d); !slices.Equal(got, want) {
-		t.Errorf("blocks %+v, want %+v", got, want)
-	}
-	if got, want := prose(d), "a\n\n\n\n\n\n\n\n"; got != want {
-		t.Errorf("prose %q, want %q", got, want)
-	}
-}

@@ -83,13 +83,3 @@ func anchor(title string) string {
 		return -1
 	}, strings.TrimSpace(title))
 }
-
-func TestAnchor(t *testing.T) {
-	t.Parallel()
-
-	for title, want := range map[string]string{"A plugin is data": "a-plugin-is-data", "`budgets`, in words": "budgets-in-words", "Limits (4 MiB)": "limits-4-mib"} {
-		if got := anchor(title); got != want {
-			t.Errorf("anchor(%q) = %q, want %q", title, got, want)
-		}
-	}
-}

@@ -286,19 +286,3 @@ func fill(open string, items []func(indent int) string, end string, indent int) 
 	b.WriteString(end)
 	return b.String()
 }
-
-func TestLayout(t *testing.T) {
-	t.Parallel()
-
-	long := strings.Repeat("x", 60)
-	tests := []struct{ name, value, want string }{
-		{"short", `{"b":1,"a":[true,null]}`, `{"b": 1, "a": [true, null]}`},
-		{"empty", `{"b":[],"a":{}}`, `{"b": [], "a": {}}`},
-		{"filled", `{"a":"` + long + `","b":"` + long + `","c":1}`, `{"a": "` + long + "\",\n \"b\": \"" + long + `", "c": 1}`},
-	}
-	for _, tt := range tests {
-		if got := value(json.RawMessage(tt.value), 0); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
-	}
-}
