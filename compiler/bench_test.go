@@ -2,7 +2,6 @@ package compiler
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -101,17 +100,4 @@ func BenchmarkCompile17x64KiB(b *testing.B) {
 			}
 		}
 	})
-}
-
-// BenchmarkCompileMany shows the price of a section.
-func BenchmarkCompileMany(b *testing.B) {
-	in := Input{}
-	for i := range 64 {
-		in.Sections = append(in.Sections, phases.MergedSection{SectionID: fmt.Sprint("s", i), Priority: i % 7, Owner: "p", Content: "Be brief."})
-	}
-	for b.Loop() {
-		if _, err := Compile(in); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

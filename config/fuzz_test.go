@@ -162,26 +162,3 @@ func stairs() string {
 	}
 	return b.String()
 }
-
-func BenchmarkParse(b *testing.B) {
-	for b.Loop() {
-		if _, err := Parse([]byte(section11), "/f/grapnel.yaml"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkParseTemplateInUse(b *testing.B) {
-	text := []byte(templateInUse())
-	for b.Loop() {
-		if _, err := Parse(text, "/f/grapnel.yaml"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkSchema(b *testing.B) {
-	for b.Loop() {
-		Schema()
-	}
-}

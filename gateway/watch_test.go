@@ -386,15 +386,3 @@ type onePage struct {
 }
 
 func (s onePage) Tree(context.Context, tree.Query) (tree.Page, error) { return s.page, nil }
-
-// BenchmarkPrepare measures one notification of a document without its effect.
-func BenchmarkPrepare(b *testing.B) {
-	change := changeOf(3, "d1")
-	b.ReportAllocs()
-	for b.Loop() {
-		notes := digest([]tree.Change{change}, burst)
-		if err := notes[0].encode(nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -44,13 +44,3 @@ func BenchmarkSelect200x400KiBWarm(b *testing.B) {
 func BenchmarkSelect200x400KiBCold(b *testing.B) {
 	benchmarkSelect(b, func(c *Counter) { clear(c.recent); clear(c.older) })
 }
-
-// BenchmarkCounterBlanks is the text that the tokenizer alone would take more
-// than a minute for.
-func BenchmarkCounterBlanks(b *testing.B) {
-	c := newCounter(b, CounterOptions{})
-	text := strings.Repeat("\n ", 200<<10)
-	for b.Loop() {
-		c.tokenize(text)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -430,23 +429,5 @@ func TestKnown(t *testing.T) {
 	own := &compiler.CacheFacts{Providers: []compiler.CacheProvider{{Name: "p", CacheFact: compiler.CacheFact{MinimumTokens: 3}}}}
 	if got, err := (Request{Facts: own}).Known("p"); err != nil || got.MinimumTokens != 3 {
 		t.Errorf("own facts: %+v, %v", got, err)
-	}
-}
-
-// BenchmarkLay lays out 64 KiB of prompt, 20 tools and 200 entries.
-func BenchmarkLay(b *testing.B) {
-	r := compiled(b, rand.New(rand.NewPCG(1, 1)), compiler.OrderReference)
-	for i := range 20 {
-		r.Tools = append(r.Tools, phases.Tool{Name: fmt.Sprint("tool", i), InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"lines":{"type":"integer"}},"required":["path"]}`)})
-	}
-	for i := range 100 {
-		id := strconv.Itoa(i)
-		r.History.Entries = append(r.History.Entries,
-			history.Entry{Role: history.RoleAssistant, Text: strings.Repeat("x", 300), Calls: []history.Call{{ID: id, Tool: "tool1"}}},
-			history.Entry{Role: history.RoleTool, Results: []history.Result{{CallID: id, Text: "y"}}})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		mustLay(b, r, Rules{Breakpoints: 4})
 	}
 }

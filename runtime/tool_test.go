@@ -342,15 +342,3 @@ func TestToolOfNobody(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkCallTool is a call of a turn, the ledger included.
-func BenchmarkCallTool(b *testing.B) {
-	turn := opened(b, newHosted(offering("p", says("x", "done"))).start(b))
-	call := phases.ToolCall{Tool: "x", Arguments: raw(`{}`)}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := turn.CallTool(b.Context(), call); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

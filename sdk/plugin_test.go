@@ -335,17 +335,3 @@ func TestClose(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkDispatch(b *testing.B) {
-	p := plugin(compileHook("h", section("x")))
-	if _, err := configure(p, ""); err != nil {
-		b.Fatal(err)
-	}
-	d := &phases.Dispatch{Hook: "h", Input: &phases.PrePromptCompileInput{}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := p.Dispatch(b.Context(), d); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -134,33 +133,6 @@ func newBenchFile(b *testing.B) string {
 	return "sqlite:" + filepath.Join(b.TempDir(), "grapnel.db")
 }
 
-// BenchmarkAppendTexts is appending with the texts of the prompt, of which all but
-// one are those of the turn before.
-func BenchmarkAppendTexts(b *testing.B) {
-	for _, tt := range []struct {
-		name string
-		dsn  func(b *testing.B) string
-	}{{"sqlite normal", newBenchFile}, {"postgres", func(b *testing.B) string { return shared.NewDSN(b) }}} {
-		b.Run(tt.name, func(b *testing.B) {
-			s := openBench(b, tt.dsn(b), normal())
-			texts := sampleTexts()
-			for i := range texts {
-				texts[i].Text += strings.Repeat(" and more of it", 250)
-				texts[i].Hash = manifest.Hash(texts[i].Text, nil)
-			}
-			n := 0
-			for b.Loop() {
-				texts[0].Text = "turn " + strconv.Itoa(n)
-				texts[0].Hash = manifest.Hash(texts[0].Text, nil)
-				if err := s.Append(b.Context(), sample("w", "t", n), texts); err != nil {
-					b.Fatal(err)
-				}
-				n++
-			}
-		})
-	}
-}
-
 // BenchmarkCreate is opening a database that is not there yet.
 func BenchmarkCreate(b *testing.B) {
 	for b.Loop() {
@@ -171,30 +143,6 @@ func BenchmarkCreate(b *testing.B) {
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// BenchmarkVerifyBusy is verifying records of turns with many hooks, of some 24
-// KiB.
-func BenchmarkVerifyBusy(b *testing.B) {
-	s := openBench(b, newBenchFile(b), normal())
-	const records = 500
-	size := 0
-	for n := range records {
-		m := sample("w", "t", n)
-		m.Runs = slices.Repeat(m.Runs, 3)
-		m.HookSources = slices.Repeat(m.HookSources, 3)
-		if err := s.Append(b.Context(), m, nil); err != nil {
-			b.Fatal(err)
-		}
-		data, err := manifest.Canonical(m)
-		if err != nil {
-			b.Fatal(err)
-		}
-		size += len(data)
-	}
-	for name, opts := range map[string]manifest.VerifyOptions{"full": {}, "chain": {ChainOnly: true}} {
-		b.Run(name, func(b *testing.B) { benchVerify(b, s, opts, size/records) })
 	}
 }
 
@@ -318,33 +266,6 @@ func benchReads(b *testing.B, s *store.Store, dsn string, size int) {
 					b.Fatal(err)
 				}
 			}
-		})
-	}
-}
-
-// BenchmarkSettle is what it costs to settle a record that brings one text along.
-func BenchmarkSettle(b *testing.B) {
-	for _, tt := range []struct {
-		name string
-		dsn  func(b *testing.B) string
-	}{{"sqlite", newBenchFile}, {"postgres", func(b *testing.B) string { return shared.NewDSN(b) }}} {
-		b.Run(tt.name, func(b *testing.B) {
-			const records = 5000
-			s := openBench(b, tt.dsn(b), normal())
-			s.StopSettling()
-			for n := range records {
-				m := sample("w", fmt.Sprint("t", n%50), n)
-				text := strings.Repeat(fmt.Sprintf("what is new in turn %d and more of it ", n), 20)
-				m.Sections[9].Hash = manifest.Hash(text, nil)
-				if err := s.Append(b.Context(), m, []manifest.Text{{Hash: m.Sections[9].Hash, Text: text}}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ResetTimer()
-			if err := s.Settle(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/records, "µs/record")
 		})
 	}
 }

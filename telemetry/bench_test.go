@@ -74,36 +74,3 @@ func BenchmarkPaired(b *testing.B) {
 		b.ReportMetric(float64(took[i][len(took[i])/2]), w.name+"-ns")
 	}
 }
-
-// BenchmarkDispatch is one hook inside the host, with and without a listener.
-func BenchmarkDispatch(b *testing.B) {
-	for _, w := range wirings() {
-		b.Run(w.name, func(b *testing.B) {
-			eng := started(b, newTelemetry(b, w.opts), nil, &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{section("rules", "Be brief.")}})
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := eng.Dispatch(b.Context(), turn(), &phases.PrePromptCompileInput{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkRun is the listener alone, which is steadier: what one run of a hook costs.
-func BenchmarkRun(b *testing.B) {
-	for _, w := range wirings() {
-		if w.opts == nil {
-			continue
-		}
-		b.Run(w.name, func(b *testing.B) {
-			tel, ev := newTelemetry(b, w.opts), ran(answered())
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _, end := tel.BeginRun(b.Context(), phases.Trace{}, ev.Run)
-				tel.OnEvent(ev)
-				end(ev.Run, noon())
-			}
-		})
-	}
-}

@@ -144,18 +144,3 @@ func TestCheckName(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkNormalize(b *testing.B) {
-	for name, content := range map[string]string{
-		"plain": strings.Repeat("A line of some text.\n", 800), "carriage returns": strings.Repeat("A line of some text.\r\n", 800),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(content)))
-			for b.Loop() {
-				if _, err := tree.Normalize(content); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

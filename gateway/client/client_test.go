@@ -369,19 +369,3 @@ func FuzzError(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkCall(b *testing.B) {
-	s := serve(b)
-	for name, target := range map[string]string{"http": s.http, "ws": s.ws, "unix": s.unix} {
-		b.Run(name, func(b *testing.B) {
-			c := dial(b, target, client.Options{})
-			b.ReportAllocs()
-			for b.Loop() {
-				var got echo
-				if err := c.Call(b.Context(), "test/echo", echo{Text: "hello"}, &got); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -54,13 +54,6 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
-// BenchmarkEight calls eight plugins at once.
-func BenchmarkEight(b *testing.B) {
-	text := payload(1 << 10)
-	b.Run("BareUnary", func(b *testing.B) { measure(b, 1, unaryAll(startBare(b, 8), text)) })
-	b.Run("Dispatch", func(b *testing.B) { measure(b, 1, dispatch(startEngine(b, 8), text, 8)) })
-}
-
 // BenchmarkPaired alternates batches of both and reports the median ratio of
 // their times as x-unary: 0.7 means that a dispatch takes 0.7 of the time of a
 // bare unary call.

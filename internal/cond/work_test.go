@@ -230,35 +230,3 @@ func FuzzCompileEval(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkEval(b *testing.B) {
-	env := fullEnv()
-	for _, source := range []string{
-		`turn.mode != "system"`,
-		`tool.name in ["shell", "exec"]`,
-		`flags.beta && input.tool == "shell"`,
-		`any(input.touched_paths, # startsWith "/etc")`,
-		`input.arguments.command contains "rm -rf"`,
-		`policy["memory/enabled"]`,
-	} {
-		c := compile(b, phases.ToolPreCall, source)
-		b.Run(source, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if holds, err := c.Eval(env); err != nil || !holds {
-					b.Fatal(holds, err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	row := rowOf(b, phases.ToolPreCall)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Compile(`turn.mode != "system" && any(input.touched_paths, # startsWith "/etc")`, row, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

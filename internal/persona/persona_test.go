@@ -230,24 +230,3 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
-
-// BenchmarkLoad is what a turn pays for its persona.
-func BenchmarkLoad(b *testing.B) {
-	body := strings.Repeat("A line of a file of ordinary size, in ASCII.\n", 90)
-	for _, bb := range []struct {
-		name  string
-		files map[string]string
-	}{
-		{"missing", nil},
-		{"4KB", map[string]string{"SOUL.md": body, "IDENTITY.md": body, "USER.md": body}},
-		{"1MiB", map[string]string{"SOUL.md": strings.Repeat(body, 300), "IDENTITY.md": body}},
-	} {
-		b.Run(bb.name, func(b *testing.B) {
-			dir := newHome(b, bb.files)
-			b.ReportAllocs()
-			for b.Loop() {
-				persona.Load(dir)
-			}
-		})
-	}
-}

@@ -302,26 +302,3 @@ func TestEveryKnotIsTold(t *testing.T) {
 		t.Errorf("problems (-got +want):\n%s", diff)
 	}
 }
-
-func BenchmarkBuild(b *testing.B) {
-	var plugins []Plugin
-	rows := phases.Standard().Rows()
-	for i := range 20 {
-		p := plugin(fmt.Sprintf("p%02d", i))
-		for j := range 10 {
-			row := rows[(i+j)%len(rows)]
-			hook := phases.Hook{Name: fmt.Sprint("h", j), Phase: row.Phase, Priority: j, Kinds: row.Kinds, When: `turn.mode != "system"`}
-			if i > 0 {
-				hook.After = []string{fmt.Sprintf("p%02d.h%d?", i-1, (j+1)%10)}
-			}
-			p.Description.Hooks = append(p.Description.Hooks, hook)
-		}
-		plugins = append(plugins, p)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := Build(plugins, Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -281,16 +281,6 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-func BenchmarkSinkFlood(b *testing.B) {
-	s := newSink(Spec{LogRate: 100, Now: time.Now, Log: func(LogLine) {}})
-	w := &lineWriter{sink: s}
-	chunk := bytes.Repeat([]byte(strings.Repeat("y", 99)+"\n"), 320)
-	b.SetBytes(int64(len(chunk)))
-	for b.Loop() {
-		_, _ = w.Write(chunk)
-	}
-}
-
 func (s *sink) droppedLines() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -255,20 +255,3 @@ func TestMapName(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSegments is what a look costs more for a plugin that could be over its
-// limit with all shared memory of the machine: here this process, with 100 files.
-func BenchmarkSegments(b *testing.B) {
-	for range 100 {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { closeQuietly(f) })
-	}
-	self, _ := readProcess(os.Getpid())
-	members := map[procID]process{self.id: self}
-	for b.Loop() {
-		segmentsOf(members, time.Now().Add(nearTime))
-	}
-}

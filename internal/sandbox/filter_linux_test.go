@@ -1,8 +1,6 @@
 package sandbox
 
 import (
-	"errors"
-	"fmt"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -184,31 +182,6 @@ func TestFilter(t *testing.T) {
 	if here == unix.AUDIT_ARCH_X86_64 {
 		if got := run(filterFor(before, Policy{}), here, unix.SYS_READ|x32Bit, [6]uint64{}); got != refuse(unix.ENOSYS) {
 			t.Errorf("by x32: %#x", got)
-		}
-	}
-}
-
-// BenchmarkFilter measures what the filter adds to a system call that is in no
-// row, whose answer the kernel keeps, and to one that it looks at each time.
-func BenchmarkFilter(b *testing.B) {
-	if !canFilter() {
-		b.Skip("no filter for this machine")
-	}
-	code := filterFor(Probe(), Policy{Net: Net{Connect: []uint16{443}}})
-	for _, filtered := range []bool{false, true} {
-		for name, number := range map[string]uintptr{"getpid": unix.SYS_GETPID, "ioctl": unix.SYS_IOCTL} {
-			b.Run(fmt.Sprintf("%s/filtered=%v", name, filtered), func(b *testing.B) {
-				onThread(func() {
-					if filtered {
-						if err := errors.Join(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), installFilter(code)); err != nil {
-							b.Error(err)
-						}
-					}
-					for b.Loop() {
-						_, _, _ = unix.RawSyscall(number, ^uintptr(0), unix.TIOCGWINSZ, 0)
-					}
-				})
-			})
 		}
 	}
 }

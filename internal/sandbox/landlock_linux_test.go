@@ -110,22 +110,3 @@ func TestLoader(t *testing.T) {
 		t.Errorf("kinds of a script with network: %v", kinds)
 	}
 }
-
-func BenchmarkPrepare(b *testing.B) {
-	if err := Probe().Check(Policy{}); err != nil {
-		b.Skip(err)
-	}
-	sh, err := os.Open(shell)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = sh.Close() }()
-	dir := b.TempDir()
-	for b.Loop() {
-		c, err := Prepare(Policy{Read: []string{"/usr"}}, Program{Files: []*os.File{sh}, Dir: dir})
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Close()
-	}
-}

@@ -288,32 +288,3 @@ func FuzzQuantile(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkRecord(b *testing.B) {
-	var h Histogram
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		d := 80 * time.Microsecond
-		for pb.Next() {
-			h.Record(d)
-			d += 17 * time.Nanosecond
-			if d > time.Second {
-				d = 0
-			}
-		}
-	})
-}
-
-func BenchmarkSnapshotQuantile(b *testing.B) {
-	var h Histogram
-	for i := range 10_000 {
-		h.Record(time.Duration(i) * time.Microsecond)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		s := h.Snapshot()
-		if s.Quantile(0.5) == 0 || s.Quantile(0.99) == 0 {
-			b.Fatal("no quantiles")
-		}
-	}
-}

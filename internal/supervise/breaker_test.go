@@ -254,45 +254,6 @@ func TestBreakerAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkBreaker(b *testing.B) {
-	b.Run("closed", func(b *testing.B) {
-		br := NewBreaker(BreakerOptions{})
-		b.ReportAllocs()
-		for b.Loop() {
-			ticket, err := br.Allow()
-			if err != nil {
-				b.Fatal(err)
-			}
-			br.Report(ticket, OutcomeSuccess)
-		}
-	})
-	b.Run("open", func(b *testing.B) {
-		br := NewBreaker(BreakerOptions{Failures: 1, OpenFor: time.Hour})
-		ticket, err := br.Allow()
-		if err != nil {
-			b.Fatal(err)
-		}
-		br.Report(ticket, OutcomeFailure)
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := br.Allow(); err == nil {
-				b.Fatal("an open breaker let a call pass")
-			}
-		}
-	})
-	b.Run("closed, parallel", func(b *testing.B) {
-		br := NewBreaker(BreakerOptions{})
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if ticket, err := br.Allow(); err == nil {
-					br.Report(ticket, OutcomeNeutral)
-				}
-			}
-		})
-	})
-}
-
 // TestBreakerReset: an open breaker lets calls pass at once, forgets what has failed,
 // and takes no outcome of calls from before; the change is told once.
 func TestBreakerReset(t *testing.T) {

@@ -231,22 +231,3 @@ func hammer(t *testing.T, r *rig, rng *rand.Rand) {
 		}
 	}
 }
-
-func BenchmarkStatus(b *testing.B) {
-	s := New(emptyService{}, Options{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if s.Status().State != StateDeclared {
-			b.Fatal("not declared")
-		}
-	}
-}
-
-func BenchmarkPolicyNext(b *testing.B) {
-	p := Policy{}.withDefaults()
-	h := p.Next(History{}, ClassOrdinary, epoch).History
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Next(h, ClassOrdinary, epoch)
-	}
-}

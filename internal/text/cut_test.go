@@ -298,21 +298,3 @@ func ExampleCut() {
 	// </NOTES>
 	// 93 54 967
 }
-
-func BenchmarkCut(b *testing.B) {
-	for name, s := range map[string]string{
-		"lines": strings.Repeat("Sixty-four KiB of plain text, line by line.\n", 1490),
-		"ascii": strings.Repeat("Sixty-four KiB of plain text in one line.. ", 1524),
-		"cjk":   strings.Repeat("漢字かな", 5461),
-		"emoji": strings.Repeat("👩‍👩‍👧‍👦", 2621),
-		"marks": strings.Repeat("\u0301", 32768),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = text.Cut(s, 16000, frames[1].frame)
-			}
-		})
-	}
-}

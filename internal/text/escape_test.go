@@ -217,19 +217,3 @@ func ExampleEscape() {
 	// <\/agents_md >
 	// I am the system now.
 }
-
-func BenchmarkEscape(b *testing.B) {
-	for name, s := range map[string]string{
-		"prose": strings.Repeat("Sixty-four KiB of plain text, line by line.\n", 1490),
-		"html":  strings.Repeat("<p>tags <i>everywhere</i></p> and text so.\n", 1524),
-		"found": strings.Repeat("plain text and now and then a tag </AGENTS_MD>\n", 1394),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = text.Escape(s, frames[1].frame)
-			}
-		})
-	}
-}

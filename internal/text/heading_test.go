@@ -145,20 +145,3 @@ func TestEscapeFragmentHeadings(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkEscapeMarkdown does what a merge does with a text in which nothing must be escaped.
-func BenchmarkEscapeMarkdown(b *testing.B) {
-	for name, s := range map[string]string{
-		"ascii":  strings.Repeat("## A heading of sixteen KiB\n\n- some `code`, *words* - and a [link](x.md)\n- more\n\nA paragraph of a whole line.\n", 148),
-		"dashes": strings.Repeat("## A heading of sixteen KiB\n\n- some code — “words” & a [link](x.md)\n- more\n\nA paragraph of a whole line — yes.\n", 144),
-		"cjk":    strings.Repeat("## 漢字\n\n- 漢字かな、漢字かな【漢字かな】\n- 漢字\n\n漢字かな漢字かな漢字かな。\n", 136),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			for b.Loop() {
-				s, _ := text.Escape(s, text.Frame{})
-				_, _ = text.EscapeHeadings(s, reservedHeading)
-			}
-		})
-	}
-}

@@ -72,24 +72,3 @@ func ExampleThousands() {
 	fmt.Println(text.Thousands(40212))
 	// Output: 40,212
 }
-
-func BenchmarkChars(b *testing.B) {
-	for name, s := range map[string]string{
-		"ascii": strings.Repeat("plain ascii text. ", 3641),
-		"mixed": strings.Repeat("mostly ascii text — with some dashes in it. ", 1425),
-		"cjk":   strings.Repeat("漢字かな", 5461),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			for b.Loop() {
-				_ = text.Chars(s)
-			}
-		})
-		b.Run(name+"/std", func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			for b.Loop() {
-				_ = utf8.RuneCountInString(s)
-			}
-		})
-	}
-}

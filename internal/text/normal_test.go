@@ -107,17 +107,3 @@ func TestValidRandom(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkNormalize(b *testing.B) {
-	for name, s := range map[string]string{
-		"clean": strings.Repeat("sixty-four KiB of text\n", 2850), "crlf": strings.Repeat("sixty-four KiB of text\r\n", 2731),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(s)))
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = text.Normalize(s)
-			}
-		})
-	}
-}

@@ -2,8 +2,6 @@ package turnstate_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,21 +27,5 @@ func TestHostTools(t *testing.T) {
 	tool.InputSchema[2] = 'T' // a host that uses the same bytes again
 	if got := h.Rows(names, []phases.Tool{tool}, nil); got[1].Hash == hash {
 		t.Error("a changed schema has the old hash")
-	}
-}
-
-func BenchmarkHostTools(b *testing.B) {
-	var tools []phases.Tool
-	for i := range 40 {
-		schema := fmt.Sprintf(`{"type":"object","properties":{"path":{"type":"string","description":%q}}}`, strings.Repeat("what it is ", 120))
-		tools = append(tools, phases.Tool{Name: fmt.Sprint("tool_", i), Description: "Does something.", InputSchema: json.RawMessage(schema)})
-	}
-	var h turnstate.HostTools
-	names := h.Names(nil, tools)
-	b.ReportAllocs()
-	for b.Loop() {
-		if len(h.Rows(names, tools, nil)) != len(tools) {
-			b.Fatal("rows are missing")
-		}
 	}
 }

@@ -254,29 +254,3 @@ func TestLargeFramesDoNotPinStrings(t *testing.T) {
 		t.Error("a large frame does not come back")
 	}
 }
-
-func BenchmarkEncodeDispatch(b *testing.B) {
-	d := textDispatch(strings.Repeat("0123456789abcdef", 64))
-	p := frames{flushed: func(int) {}}
-	b.ReportAllocs()
-	for b.Loop() {
-		f := p.begin(ruleValid)
-		putFrame(f, 1, 1, hostDispatch, d, dispatchFields)
-		data, err := p.seal(f)
-		if err != nil {
-			b.Fatal(err)
-		}
-		p.recycle(data)
-	}
-}
-
-func BenchmarkDecodeResult(b *testing.B) {
-	m := result{Result: *echo(textDispatch(strings.Repeat("0123456789abcdef", 64)))}
-	data := encode(b, &m, resultFields)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := read(&form{rule: ruleClean}, data, false, new(result), resultFields); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

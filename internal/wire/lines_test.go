@@ -3,7 +3,6 @@ package wire
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -329,32 +328,6 @@ func FuzzLine(f *testing.F) {
 		}
 		if !json.Valid(again) {
 			t.Fatalf("%s became %s", line, again)
-		}
-	})
-}
-
-// BenchmarkLine is a dispatch of 1 KiB to JSON, and its answer back.
-func BenchmarkLine(b *testing.B) {
-	w := newWriter(nil, DefaultFrame)
-	w.incarnation = 7
-	data, err := encodeFrame(context.Background(), w, 5, hostDispatch, textDispatch(strings.Repeat("abcd ", 205)), dispatchFields)
-	if err != nil {
-		b.Fatal(err)
-	}
-	answer := []byte(`{"id":5,"incarnation":7,"result":{"contributions":[{"prompt_section":{"section_id":"s","title":"t","content":"` + strings.Repeat("abcd ", 205) + `"}}]}}`)
-	b.Run("write", func(b *testing.B) {
-		var line []byte
-		for b.Loop() {
-			line, _ = frameForms().host.appendJSON(line[:0], *data)
-		}
-		b.SetBytes(int64(len(line)))
-	})
-	b.Run("read", func(b *testing.B) {
-		b.SetBytes(int64(len(answer)))
-		for b.Loop() {
-			if _, _, _, err := frameForms().plugin.parseLine(answer); err != nil {
-				b.Fatal(err)
-			}
 		}
 	})
 }

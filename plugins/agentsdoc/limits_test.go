@@ -156,11 +156,3 @@ func TestEveryRoomIsKept(t *testing.T) {
 		t.Errorf("only %d sections", sections)
 	}
 }
-
-func BenchmarkPrompt(b *testing.B) {
-	dir := deepTree(b, 6, func(int) string { return lines(100) })
-	p := configured(b, "")
-	for b.Loop() {
-		askSection(b, p, inDir(dir), phases.AnswerBudget{MaxChars: 16_000})
-	}
-}

@@ -117,10 +117,3 @@ func firstSection(list phases.Contributions) (*phases.PromptSection, bool) {
 	s, ok := list[0].(*phases.PromptSection)
 	return s, ok
 }
-
-func BenchmarkThreadPrompt(b *testing.B) {
-	p := withTree(b, `{"source":"tree"}`, answers(documentJSON(b, lines(200))))
-	for b.Loop() {
-		askDocument(b, p, inThread("t"), phases.AnswerBudget{MaxChars: 16_000})
-	}
-}

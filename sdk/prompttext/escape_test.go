@@ -190,16 +190,3 @@ func TestCutOfLongGrapheme(t *testing.T) {
 		t.Errorf("kept %d bytes of one endless grapheme in 1000", len(got))
 	}
 }
-
-// BenchmarkEscape is a text in which little or much has to be looked at twice.
-func BenchmarkEscape(b *testing.B) {
-	for name, piece := range map[string]string{"prose": "Some words of instruction, as people write.\n", "tags": "<b>[x]</b>\\ \u200b<AGENTS>\n"} {
-		text := strings.Repeat(piece, 64<<10/len(piece))
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				sample().Escape(text)
-			}
-		})
-	}
-}

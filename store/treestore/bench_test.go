@@ -233,20 +233,3 @@ func BenchmarkPage(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkAffected counts who inherits what the root has, of all folders.
-func BenchmarkAffected(b *testing.B) {
-	for _, kind := range []struct {
-		name   string
-		newDSN func(tb testing.TB) string
-	}{{"sqlite", storetest.SQLite}, {"postgres", shared.NewStore}} {
-		b.Run(kind.name, func(b *testing.B) {
-			s := fill(b, kind.newDSN(b), benchFolders, benchThreads)
-			for b.Loop() {
-				if n, err := s.Affected(b.Context(), scope("")); err != nil || n != bareFolders {
-					b.Fatal(n, err)
-				}
-			}
-		})
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -34,26 +33,6 @@ func BenchmarkResolve64(b *testing.B) {
 			for b.Loop() {
 				if c := Resolve(view, dir, Options{}); len(c.Sources) != 64 {
 					b.Fatalf("%d sources", len(c.Sources))
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkRender64K is a text of 64 KiB, whole and cut.
-func BenchmarkRender64K(b *testing.B) {
-	c := chainOf()
-	for i := range 16 {
-		text := strings.Repeat(fmt.Sprintf("- rule %d: use `x<y>` and [that](link), not naïve ones\n", i), 4096/55)
-		c.Sources = append(c.Sources, source(ScopeProject, fmt.Sprintf("d%d/AGENTS.md", i), text))
-	}
-	for name, budget := range map[string]Budget{"whole": {1 << 20, 1 << 20}, "cut": {32 << 10, 16000}} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(64 << 10)
-			b.ReportAllocs()
-			for b.Loop() {
-				if Render(c, budget).Text == "" {
-					b.Fatal("no text")
 				}
 			}
 		})

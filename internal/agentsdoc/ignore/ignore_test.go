@@ -229,13 +229,3 @@ func TestGlob(t *testing.T) {
 		t.Errorf("only %d matched", found)
 	}
 }
-
-func BenchmarkWay(b *testing.B) {
-	text := strings.Repeat("# build\n*.o\n/dist\nout/**/cache\nbin/\n*.log\n", 20)
-	b.ReportAllocs()
-	for b.Loop() {
-		if ignored(map[string]string{"": text}, "a/b/c/d/e/f") {
-			b.Fatal("ignored")
-		}
-	}
-}

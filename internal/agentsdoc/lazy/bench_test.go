@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,24 +42,6 @@ func BenchmarkTouchNothingNew(b *testing.B) {
 			}
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns")
-		})
-	}
-}
-
-// BenchmarkEncode is a state of 100 delivered files, and one that is too long.
-func BenchmarkEncode(b *testing.B) {
-	for _, n := range []int{100, maxDelivered} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			s := State{Schema: Schema, Root: "/repo/of/some/project", Dir: "/repo/of/some/project"}
-			for i := range n {
-				s.deliver(Version{Path: fmt.Sprintf("/repo/of/some/project/packages/part-%04d/AGENTS.md", i), SHA256: strings.Repeat("0f", 32), MTimeMs: 1738970000000, Size: 4096})
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if data, err := Encode(s); err != nil || len(data) > MaxBytes {
-					b.Fatal(len(data), err)
-				}
-			}
 		})
 	}
 }

@@ -78,14 +78,3 @@ func FuzzEscape(f *testing.F) {
 }
 
 var forgedTag = regexp.MustCompile(`<\s*/?\s*system-reminder`)
-
-func BenchmarkEscape16K(b *testing.B) {
-	text := strings.Repeat("- use <b>bold</b> and `x<y`, never <script>\n", 16<<10/44)
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, n := Escape(text); n != 0 {
-			b.Fatal(n)
-		}
-	}
-}

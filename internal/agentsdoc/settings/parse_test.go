@@ -138,11 +138,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParse(b *testing.B) {
-	for b.Loop() {
-		if _, err := Parse(json.RawMessage(everything)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package thread
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -196,17 +195,4 @@ func FuzzRender(f *testing.F) {
 		// The service gives JSON, and with it UTF-8.
 		checkRendering(t, doc(strings.ToValidUTF8(content, "\uFFFD")), max(0, limit))
 	})
-}
-
-// BenchmarkRender is the longest document there can be, whole and cut.
-func BenchmarkRender(b *testing.B) {
-	d := doc(strings.Repeat("Some words of instruction, as people write.\n", 65_536/44))
-	for _, limit := range []int{0, 16_000} {
-		b.Run(fmt.Sprintf("limit %d", limit), func(b *testing.B) {
-			b.SetBytes(int64(len(d.Content)))
-			for b.Loop() {
-				Render(d, limit)
-			}
-		})
-	}
 }

@@ -181,37 +181,3 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
-
-func BenchmarkWatch(b *testing.B) {
-	_, dir := tree(b)
-	seen := traced(b, dir)
-	w := New(Options{Changed: func([]string) {}})
-	defer w.Close()
-	for b.Loop() {
-		if err := w.Watch("s", seen); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkChanged(b *testing.B) {
-	_, dir := tree(b)
-	seen := traced(b, dir)
-	for b.Loop() {
-		if seen.Changed(fsview.OS{}) {
-			b.Fatal("changed")
-		}
-	}
-}
-
-// BenchmarkTold is the time from an edit to the call.
-func BenchmarkTold(b *testing.B) {
-	base := build(b, map[string]string{"a": ""})
-	w, calls := listening(b, Options{})
-	must(b, w.Watch("s", Seen{base: {"a": {}}}))
-	for b.Loop() {
-		write(b, base+"/a", "x")
-		heard(b, calls)
-		drain(calls)
-	}
-}

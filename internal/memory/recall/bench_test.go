@@ -74,15 +74,3 @@ func BenchmarkTerms(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkIndex is what an item of the greatest length costs when it is written.
-func BenchmarkIndex(b *testing.B) {
-	text := strings.Repeat("The staging database listens on port 5433; see OrderLine.NetAmount. ", 12)[:800]
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, n := Index(text); n == 0 {
-			b.Fatal("no terms")
-		}
-	}
-}

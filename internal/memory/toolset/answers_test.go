@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -264,17 +263,4 @@ func FuzzAnswers(f *testing.F) {
 func head(text string, most int) string {
 	runes := []rune(text)
 	return string(runes[:min(len(runes), most)])
-}
-
-func BenchmarkAnswerSearch(b *testing.B) {
-	var hits []itemstore.Hit
-	for i := range 20 {
-		hits = append(hits, itemstore.Hit{Item: item(strconv.Itoa(i), strings.Repeat("word ", 150))})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := AnswerSearch(hits, 0); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -227,20 +227,3 @@ func checkPredicted(t *testing.T, name string, list []served) {
 		}
 	}
 }
-
-// BenchmarkFiftyTurns reports the shares as metrics, for those who compare
-// versions with benchstat.
-func BenchmarkFiftyTurns(b *testing.B) {
-	count, fifty := counter(b), length{50, 1}
-	for _, a := range arrangements() {
-		b.Run(a.name, func(b *testing.B) {
-			var m, o Usage
-			for b.Loop() {
-				m, o = total(onAnthropic(b, a, fifty, count)), total(onOpenAI(b, a, fifty, count))
-			}
-			b.ReportMetric(100*m.Share(), "anthropic-%read")
-			b.ReportMetric(100*cost(m)/float64(m.Input), "anthropic-%cost")
-			b.ReportMetric(100*o.Share(), "openai-%read")
-		})
-	}
-}
