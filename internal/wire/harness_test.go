@@ -253,14 +253,6 @@ func deadline(tb testing.TB) context.Context {
 	return ctx
 }
 
-// plainUnary is the service that benchmarks compare with: one unary call.
-func plainUnary() grpc.ServiceDesc {
-	return grpc.ServiceDesc{
-		ServiceName: "plain.Unary", HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: plainCall}},
-	}
-}
-
 // servePluginProcess is the life of a plugin process: it serves until its stdin
 // ends.
 func servePluginProcess(path string) error {
@@ -270,8 +262,6 @@ func servePluginProcess(path string) error {
 	}
 	srv := grpc.NewServer(ServerOptions(0)...)
 	Register(srv, &testPlugin{}, ServeOptions{})
-	desc := plainUnary()
-	srv.RegisterService(&desc, nil)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 		srv.Stop()
