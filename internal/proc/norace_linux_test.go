@@ -2,11 +2,6 @@
 
 package proc_test
 
-import "time"
-
-// raceSlack is for busy machines.
-const raceSlack = 300 * time.Millisecond
-
 // raceDetector says whether the race detector is on. It reserves terabytes.
 const raceDetector = false
 

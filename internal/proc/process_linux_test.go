@@ -48,11 +48,7 @@ func TestStartFailures(t *testing.T) {
 				defer cancel()
 				ctx = c
 			}
-			began := time.Now()
 			_, err := proc.Start(ctx, b.spec(tt.mode))
-			if limit := tt.timeout + 4*time.Second; time.Since(began) > limit {
-				t.Errorf("start took %v, more than %v", time.Since(began), limit)
-			}
 			if got := phases.CodeOf(err); got != tt.code || err == nil {
 				t.Fatalf("code = %q, want %q: %v", got, tt.code, err)
 			}
@@ -86,17 +82,21 @@ func TestStartStop(t *testing.T) {
 	tests := []struct {
 		name, mode string
 		signal     syscall.Signal // sent to the plugin before Stop
-		min, max   time.Duration
+		killed     bool
 	}{
-		{"well behaved", "serve", 0, 0, 390 * time.Millisecond},
-		{"stopped", "serve", syscall.SIGSTOP, 300 * time.Millisecond, 700 * time.Millisecond},
-		{"ignores SIGTERM and the request", "stubborn", 0, 300 * time.Millisecond, 700 * time.Millisecond},
-		{"leaves a closed directory", "litter", 0, 0, 390 * time.Millisecond},
+		{"well behaved", "serve", 0, false},
+		{"stopped", "serve", syscall.SIGSTOP, true},
+		{"ignores SIGTERM and the request", "stubborn", 0, true},
+		{"leaves a closed directory", "litter", 0, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := setup(t)
-			p := b.start(t, b.spec(tt.mode))
+			s := b.spec(tt.mode)
+			if !tt.killed {
+				s.Grace = time.Hour // nobody waits for it
+			}
+			p := b.start(t, s)
 			if tt.signal != 0 {
 				if err := syscall.Kill(p.PID(), tt.signal); err != nil {
 					t.Fatal(err)
@@ -106,16 +106,11 @@ func TestStartStop(t *testing.T) {
 					return strings.TrimPrefix(string(stat[bytes.LastIndexByte(stat, ')')+2:][:1]), "T")
 				})
 			}
-			began := time.Now()
 			if err := p.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			took := time.Since(began)
-			if took < tt.min || took > tt.max+raceSlack {
-				t.Errorf("stop took %v, want between %v and %v", took, tt.min, tt.max)
-			}
-			if !p.Exit().Asked {
-				t.Errorf("exit %+v does not count as asked for", p.Exit())
+			if exit := p.Exit(); !exit.Asked || (exit.Signal == syscall.SIGKILL) != tt.killed {
+				t.Errorf("exit %+v; want one that was asked for, by SIGKILL: %v", exit, tt.killed)
 			}
 			if err := p.Stop(t.Context()); err != nil {
 				t.Errorf("second stop: %v", err)
@@ -127,16 +122,12 @@ func TestStartStop(t *testing.T) {
 func TestStopAtOnceWhenContextEnds(t *testing.T) {
 	b := setup(t)
 	s := b.spec("stubborn")
-	s.Grace = time.Minute
+	s.Grace = time.Hour
 	p := b.start(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	began := time.Now()
 	if err := p.Stop(ctx); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(began); took > time.Second+raceSlack {
-		t.Errorf("stop took %v after its context had ended", took)
 	}
 }
 
@@ -196,13 +187,14 @@ func TestCrashIsNoticed(t *testing.T) {
 	b := setup(t)
 	p := b.start(t, b.spec("children"))
 	pids := b.children(t)
-	began := time.Now()
 	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-p.Done()
-	if took := time.Since(began); took > 100*time.Millisecond+raceSlack {
-		t.Errorf("death noticed after %v although children hold the pipes", took)
+	<-p.Done() // though children hold the pipes
+	for _, pid := range pids {
+		if !alive(pid) {
+			t.Errorf("child %d did not live when the death was noticed", pid)
+		}
 	}
 	exit := p.Exit()
 	if exit.Signal != syscall.SIGKILL || exit.Asked || exit.Code != -1 {

@@ -2,12 +2,6 @@
 
 package proc_test
 
-import "time"
-
-// raceSlack is added to bounds of time: the race detector makes processes
-// start and end late.
-const raceSlack = 2 * time.Second
-
 // raceDetector says whether the race detector is on. It reserves terabytes.
 const raceDetector = true
 

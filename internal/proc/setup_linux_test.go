@@ -82,6 +82,9 @@ func (b *testBench) spec(mode string, args ...string) proc.Spec {
 	return s
 }
 
+// patience is how long a test waits for what must happen, also on a busy machine.
+const patience = 2 * time.Minute
+
 // waitLine returns the next line whose message has the prefix.
 func (b *testBench) waitLine(t *testing.T, prefix string) proc.LogLine {
 	t.Helper()
@@ -92,7 +95,7 @@ func (b *testBench) waitLine(t *testing.T, prefix string) proc.LogLine {
 			if strings.HasPrefix(l.Message, prefix) {
 				return l
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("no log line begins with %q", prefix)
 		}
 	}
@@ -130,7 +133,7 @@ func checkFiles(t *testing.T, before map[string]bool) {
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 
-	deadline := time.After(3 * time.Second)
+	deadline := time.After(patience)
 	for {
 		text := problem()
 		if text == "" {
