@@ -1,10 +1,12 @@
 package storetest
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +27,26 @@ func Program(tb testing.TB, name, dsn, arg string) *exec.Cmd {
 	cmd.Env = append(os.Environ(), programName+"="+name, programDSN+"="+dsn, programArg+"="+arg)
 	cmd.Stderr = os.Stderr
 	return cmd
+}
+
+// Follow runs a program to its end, and calls each with the number and the text of each line that it prints. What is cut
+// off does not count.
+func Follow(cmd *exec.Cmd, each func(n int, line string)) error {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewReader(out)
+	for n := 1; ; n++ {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return cmd.Wait()
+		}
+		each(n, strings.TrimSpace(line))
+	}
 }
 
 // Run runs the program that this process was started as, for TestMain, and returns its exit

@@ -6,6 +6,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -164,6 +165,23 @@ func Both(t *testing.T, postgres func(testing.TB) string, test func(t *testing.T
 			test(t, kind.newDSN(t))
 		})
 	}
+}
+
+// Open opens a database that is closed with the test. Unless it says otherwise it is patient: the machine may do much else.
+func Open(tb testing.TB, dsn string, o sqldb.Options) *sqldb.DB {
+	tb.Helper()
+	o.Schema = schema.Current()
+	o.LockTimeout = cmp.Or(o.LockTimeout, time.Minute)
+	db, err := sqldb.Open(tb.Context(), dsn, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return db
 }
 
 // Raw opens a database directly. It is closed with the test. Package sqldb links the drivers.

@@ -165,10 +165,10 @@ func TestLocked(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	q := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 2 * time.Second}), jobqueue.Options{})
+	q := on(t, storetest.Open(t, dsn, sqldb.Options{LockTimeout: 2 * time.Second}), jobqueue.Options{})
 	serve(t, q, done)
 	add(t, q, jobs.Job{Kind: "before", Plugin: "p"})
-	other := openDB(t, dsn, sqldb.Options{})
+	other := storetest.Open(t, dsn, sqldb.Options{})
 	var holder *sql.Tx
 	queuetest.Await(t, "a moment without a lock", func() (held bool) {
 		var err error
@@ -197,7 +197,7 @@ func TestFull(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	db := openDB(t, dsn, sqldb.Options{})
+	db := storetest.Open(t, dsn, sqldb.Options{})
 	q := on(t, db, jobqueue.Options{})
 	if _, err := db.Writer().ExecContext(t.Context(), "PRAGMA max_page_count = 200"); err != nil {
 		t.Fatal(err)

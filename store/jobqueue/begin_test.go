@@ -120,7 +120,7 @@ func TestLook(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		db := openDB(t, dsn, sqldb.Options{})
+		db := storetest.Open(t, dsn, sqldb.Options{})
 		r := jobqueue.Look(db)
 		list, err := r.List(t.Context(), jobqueue.Filter{})
 		c, countErr := r.Counts(t.Context())
@@ -146,7 +146,7 @@ func TestLook(t *testing.T) {
 		add(t, q, jobs.Job{Kind: "later", Plugin: "o", NotBefore: time.Now().Add(time.Hour)})
 		<-running
 		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
-		seeAll(t, jobqueue.Look(openDB(t, dsn, sqldb.Options{ReadOnly: true})))
+		seeAll(t, jobqueue.Look(storetest.Open(t, dsn, sqldb.Options{ReadOnly: true})))
 		close(end)
 	})
 }

@@ -140,7 +140,7 @@ func report(b *testing.B, times []time.Duration, prefix string) {
 func BenchmarkSavers(b *testing.B) {
 	for _, kind := range []string{"alone", "idle", "busy"} {
 		b.Run(kind, func(b *testing.B) {
-			db := openDB(b, storetest.SQLite(b), sqldb.Options{})
+			db := storetest.Open(b, storetest.SQLite(b), sqldb.Options{})
 			if _, err := db.Writer().ExecContext(b.Context(), "CREATE TABLE notes (text)"); err != nil {
 				b.Fatal(err)
 			}

@@ -39,7 +39,7 @@ func TestKilledEngines(t *testing.T) {
 			standing = next
 		}
 		turns = append(turns, standing.killAfter(t, 1)...)
-		db := openDB(t, dsn, sqldb.Options{})
+		db := storetest.Open(t, dsn, sqldb.Options{})
 		q := on(t, db, toughOptions())
 		eng, err := newToughEngine(t.Context(), q, path)
 		if err != nil {

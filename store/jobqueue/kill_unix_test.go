@@ -3,7 +3,6 @@
 package jobqueue_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,27 +84,14 @@ type ledger struct {
 func (l *ledger) runAndKill(t *testing.T, total int) {
 	t.Helper()
 	cmd := storetest.Program(t, "work", l.dsn, l.path)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
-	for n := 0; ; n++ {
-		line, err := lines.ReadString('\n') // a cut line does not count
-		if err != nil {
-			break
-		}
-		l.added = append(l.added, strings.TrimSpace(line))
-		if n == total {
+	err := storetest.Follow(cmd, func(n int, line string) {
+		if l.added = append(l.added, line); n == total {
 			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}
-	}
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() > 0 {
+	})
+	if err == nil || cmd.ProcessState.ExitCode() > 0 {
 		t.Fatalf("the program ended by itself: %v", err)
 	}
 }

@@ -5,10 +5,8 @@ import (
 	"flag"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/internal/queuetest"
-	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -31,26 +29,6 @@ func TestMain(m *testing.M) {
 	os.Exit(server.Main(m))
 }
 
-// openDB opens a database that is closed with the test. Unless it says otherwise it
-// is patient: the machine may do much else.
-func openDB(tb testing.TB, dsn string, o sqldb.Options) *sqldb.DB {
-	tb.Helper()
-	o.Schema = schema.Current()
-	if o.LockTimeout == 0 {
-		o.LockTimeout = time.Minute
-	}
-	db, err := sqldb.Open(tb.Context(), dsn, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return db
-}
-
 // on opens the queue of a database; it is closed with the test.
 func on(tb testing.TB, db *sqldb.DB, o jobqueue.Options) *jobqueue.Queue {
 	tb.Helper()
@@ -69,7 +47,7 @@ func on(tb testing.TB, db *sqldb.DB, o jobqueue.Options) *jobqueue.Queue {
 // open opens a queue with a connection of its own, as another process would.
 func open(tb testing.TB, dsn string, o jobqueue.Options) *jobqueue.Queue {
 	tb.Helper()
-	return on(tb, openDB(tb, dsn, sqldb.Options{}), o)
+	return on(tb, storetest.Open(tb, dsn, sqldb.Options{}), o)
 }
 
 // execute runs a statement past the queue.

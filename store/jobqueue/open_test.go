@@ -17,7 +17,7 @@ import (
 func TestOptions(t *testing.T) {
 	t.Parallel()
 
-	db := openDB(t, storetest.SQLite(t), sqldb.Options{})
+	db := storetest.Open(t, storetest.SQLite(t), sqldb.Options{})
 	for name, o := range map[string]jobqueue.Options{
 		"workers":    {Workers: -1},
 		"many":       {Workers: 5000},
@@ -44,7 +44,7 @@ func TestReadOnly(t *testing.T) {
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		open(t, dsn, jobqueue.Options{})
-		_, err := jobqueue.Open(openDB(t, dsn, sqldb.Options{ReadOnly: true}), jobqueue.Options{})
+		_, err := jobqueue.Open(storetest.Open(t, dsn, sqldb.Options{ReadOnly: true}), jobqueue.Options{})
 		wantCode(t, err, sqldb.CodePermission)
 	})
 }

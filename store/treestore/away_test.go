@@ -81,9 +81,9 @@ func TestLocked(t *testing.T) {
 
 	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		saveText(t, open(t, dsn), "x")
-		impatient := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: 500 * time.Millisecond}), treestore.Options{})
-		patient := on(t, openDB(t, dsn, sqldb.Options{LockTimeout: time.Hour}), treestore.Options{})
-		holder, err := openDB(t, dsn, sqldb.Options{}).Writer().BeginTx(t.Context(), nil)
+		impatient := on(t, storetest.Open(t, dsn, sqldb.Options{LockTimeout: 500 * time.Millisecond}), treestore.Options{})
+		patient := on(t, storetest.Open(t, dsn, sqldb.Options{LockTimeout: time.Hour}), treestore.Options{})
+		holder, err := storetest.Open(t, dsn, sqldb.Options{}).Writer().BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestFull(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	db := openDB(t, dsn, sqldb.Options{})
+	db := storetest.Open(t, dsn, sqldb.Options{})
 	s := on(t, db, treestore.Options{})
 	if _, err := s.CreateWorkspace(t.Context(), tree.CreateWorkspace{ID: "w", Name: "W"}); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestReadOnly(t *testing.T) {
 
 	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		saveText(t, open(t, dsn), "x")
-		s := on(t, openDB(t, dsn, sqldb.Options{ReadOnly: true}), treestore.Options{})
+		s := on(t, storetest.Open(t, dsn, sqldb.Options{ReadOnly: true}), treestore.Options{})
 		if view, err := s.Doc(t.Context(), scope("")); err != nil || view.Effective == nil {
 			t.Errorf("%+v, %v", view, err)
 		}

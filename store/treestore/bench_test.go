@@ -80,7 +80,7 @@ func BenchmarkResolve(b *testing.B) {
 		b.Run(kind.name, func(b *testing.B) {
 			dsn := kind.newDSN(b)
 			fill(b, dsn, benchFolders, benchThreads)
-			db := openDB(b, dsn, sqldb.Options{MaxConns: 1})
+			db := storetest.Open(b, dsn, sqldb.Options{MaxConns: 1})
 			s := on(b, db, treestore.Options{})
 			row, err := db.Reader().PrepareContext(b.Context(), "SELECT title FROM tree_threads WHERE workspace_id = $1 AND id = $2")
 			if err != nil {

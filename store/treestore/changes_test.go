@@ -193,7 +193,7 @@ func TestRestoredLog(t *testing.T) {
 	// Who opens it finds that too.
 	before := mustNext(t, s)
 	storetest.Exec(t, dsn, "UPDATE tree_log SET origin = 'elsewhere again'")
-	again := on(t, openDB(t, dsn, sqldb.Options{}), treestore.Options{})
+	again := on(t, storetest.Open(t, dsn, sqldb.Options{}), treestore.Options{})
 	if got, err := again.Changes(t.Context(), before, 0); err != nil || !got.Gap {
 		t.Errorf("%+v, %v, want a gap", got, err)
 	}

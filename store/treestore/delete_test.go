@@ -24,7 +24,7 @@ func TestLargeDeletesComeInPieces(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		broken := errors.New("broken off")
 		deleting, pieces := false, 0
-		s := on(t, openDB(t, dsn, sqldb.Options{}), treestore.Options{Now: func() time.Time {
+		s := on(t, storetest.Open(t, dsn, sqldb.Options{}), treestore.Options{Now: func() time.Time {
 			if deleting {
 				if pieces++; pieces == 2 {
 					cancel(broken)

@@ -3,10 +3,7 @@
 package treestore_test
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os/exec"
 	"strconv"
@@ -95,23 +92,9 @@ type ledger struct {
 // follow runs a program to its end and notes what it prints. Each is called with how
 // many lines there were by then.
 func (l *ledger) follow(t *testing.T, cmd *exec.Cmd, each func(n int)) error {
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	lines := bufio.NewReader(out)
-	for n := 1; ; n++ {
-		line, err := lines.ReadString('\n') // what is cut off was not told
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				t.Error(err)
-			}
-			return cmd.Wait()
-		}
-		doc, sum := cutLast(strings.TrimSpace(line))
+	t.Helper()
+	return storetest.Follow(cmd, func(n int, line string) {
+		doc, sum := cutLast(line)
 		l.mu.Lock()
 		if other, taken := l.docs[doc]; taken {
 			t.Errorf("%s was acknowledged twice: %s and %s", doc, other, sum)
@@ -119,7 +102,7 @@ func (l *ledger) follow(t *testing.T, cmd *exec.Cmd, each func(n int)) error {
 		l.docs[doc] = sum
 		l.mu.Unlock()
 		each(n)
-	}
+	})
 }
 
 func cutLast(s string) (before, after string) {

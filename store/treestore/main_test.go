@@ -4,9 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
-	"time"
 
-	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store/treestore"
@@ -22,27 +20,6 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	os.Exit(shared.Main(m))
-}
-
-// openDB opens a database that is closed with the test.
-//
-// Unless it says otherwise it is patient: the machine may do much else.
-func openDB(tb testing.TB, dsn string, o sqldb.Options) *sqldb.DB {
-	tb.Helper()
-	o.Schema = schema.Current()
-	if o.LockTimeout == 0 {
-		o.LockTimeout = time.Minute
-	}
-	db, err := sqldb.Open(tb.Context(), dsn, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return db
 }
 
 // on opens the tree of a database; it is closed with the test.
@@ -63,7 +40,7 @@ func on(tb testing.TB, db *sqldb.DB, o treestore.Options) *treestore.Store {
 // open opens a tree with a workspace "w", unless it is there.
 func open(tb testing.TB, dsn string) *treestore.Store {
 	tb.Helper()
-	s := on(tb, openDB(tb, dsn, sqldb.Options{}), treestore.Options{})
+	s := on(tb, storetest.Open(tb, dsn, sqldb.Options{}), treestore.Options{})
 	if _, err := s.CreateWorkspace(tb.Context(), tree.CreateWorkspace{ID: "w", Name: "W"}); err != nil {
 		tb.Fatal(err)
 	}

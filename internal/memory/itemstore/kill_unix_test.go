@@ -3,9 +3,6 @@
 package itemstore_test
 
 import (
-	"bufio"
-	"errors"
-	"io"
 	"math/rand/v2"
 	"os/exec"
 	"strings"
@@ -32,7 +29,7 @@ func TestKilledLosesNothing(t *testing.T) {
 		for range killRuns() {
 			cmd := storetest.Program(t, "write", dsn, "")
 			after := 1 + random.IntN(120)
-			err := told.follow(t, cmd, func(n int) {
+			err := told.follow(cmd, func(n int) {
 				if n == after {
 					if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 						t.Error(err)
@@ -59,7 +56,7 @@ func TestProgramsAtOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 2 {
 			group.Go(func() {
-				if err := told.follow(t, storetest.Program(t, "write a little", dsn, ""), func(int) {}); err != nil {
+				if err := told.follow(storetest.Program(t, "write a little", dsn, ""), func(int) {}); err != nil {
 					t.Errorf("a program: %v", err)
 				}
 			})
@@ -79,26 +76,11 @@ type ledger struct {
 
 // follow runs a program to its end and notes what it prints. Each is called with how
 // many lines there were by then.
-func (l *ledger) follow(t *testing.T, cmd *exec.Cmd, each func(n int)) error {
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	lines := bufio.NewReader(out)
-	for n := 1; ; n++ {
-		line, err := lines.ReadString('\n') // what is cut off was not told
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				t.Error(err)
-			}
-			return cmd.Wait()
-		}
-		l.note(strings.TrimSpace(line))
+func (l *ledger) follow(cmd *exec.Cmd, each func(n int)) error {
+	return storetest.Follow(cmd, func(n int, line string) {
+		l.note(line)
 		each(n)
-	}
+	})
 }
 
 func (l *ledger) note(line string) {
