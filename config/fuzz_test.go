@@ -15,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// FuzzParse: no text panics or takes long; an error has places in the file, and
+// FuzzParse: no text panics; an error has places in the file, and
 // a configuration prints as JSON that is a configuration too.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(section11))
@@ -36,11 +36,7 @@ func FuzzParse(f *testing.F) {
 	}
 	l := loader(map[string]string{"TOKEN": "s3cret", "PATH": "/nonexistent"})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		start := time.Now()
 		c, err := l.Parse(data, "/f/grapnel.yaml")
-		if spent := time.Since(start); spent > 5*time.Second {
-			t.Fatalf("took %v", spent)
-		}
 		if err != nil {
 			checkErrors(t, data, err)
 			return

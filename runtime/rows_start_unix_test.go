@@ -49,11 +49,8 @@ func rowHangDelaysNobody(t *testing.T, b *processBench) {
 	t.Helper()
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{bad(t, "bad", "hang"), bad(t, "good", "good")}}
 	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{phases.PrePromptCompile: {Require: []string{"good.h"}}}
-	begin := time.Now()
+	cfg.Plugins[0].Limits.Start = phases.Duration(time.Hour)
 	eng := b.startWith(t, cfg, runtime.Options{WaitFor: runtime.WaitRequired})
-	if took := time.Since(begin); took > generous/2 {
-		t.Errorf("New took %v", took)
-	}
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
 	checkGood(t, eng, out)
 	if row := rowOf(t, eng, "bad"); row.State != phases.PluginStarting {
@@ -71,11 +68,7 @@ func rowPolicyMeanwhile(t *testing.T, b *processBench) {
 	}
 	eng := b.startWith(t, cfg, runtime.Options{WaitFor: runtime.WaitRequired})
 	b.awaitState(t, "good", phases.PluginReady, 1)
-	begin := time.Now()
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if took := time.Since(begin); took > generous/2 {
-		t.Errorf("it took %v", took)
-	}
 	if got := errorCode(out); got != "unavailable bad.h" {
 		t.Errorf("error = %q, %v", got, states(out))
 	}

@@ -33,24 +33,19 @@ func rowStoppedWhileStarting(t *testing.T, b *processBench) {
 	for round := range 4 {
 		for _, stage := range stages() {
 			cfg := patient(bad(t, "bad", stage), bad(t, "good", "good"))
-			begin := time.Now()
+			cfg.Plugins[0].Limits.Start = phases.Duration(time.Hour)
 			if round%2 == 0 {
 				eng, err := runtime.New(t.Context(), cfg, runtime.Options{WaitFor: runtime.WaitRequired, OnEvent: b.note})
 				if err != nil {
 					t.Fatal(err)
 				}
 				soon(rng)
-				begin = time.Now()
 				closeEngine(t, eng)
 				if err := eng.Reload(t.Context(), cfg); !errors.Is(err, runtime.ErrClosed) {
 					t.Errorf("%s: Reload after Close: %v", stage, err)
 				}
 			} else {
 				giveUp(t, b, cfg, rng)
-			}
-			// The drain, the grace of a plugin that is up, and a busy machine.
-			if took := time.Since(begin); took > generous/2 {
-				t.Errorf("%s: it took %v", stage, took)
 			}
 			b.checkNothingLeft(t)
 		}

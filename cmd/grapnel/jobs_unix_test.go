@@ -48,13 +48,12 @@ func TestServeKeepsWork(t *testing.T) {
 				}
 				w.await(t, jobs.Counts{Running: 4, Waiting: jobsQueued - 4})
 				w.checkStatus(t)
-				asked := time.Now()
 				code, said := w.served.end(t, signal)
 				want := jobs.Counts{Running: 4, Waiting: jobsQueued - 4}
 				if signal == syscall.SIGTERM {
 					want = jobs.Counts{Waiting: jobsQueued}
-					if took := time.Since(asked); code != exitOK || took > 10*time.Second {
-						t.Errorf("exit code %d after %s:\n%s", code, took, said)
+					if code != exitOK {
+						t.Errorf("exit code %d:\n%s", code, said)
 					}
 				}
 				w.await(t, want)

@@ -100,7 +100,6 @@ func TestSecondSignal(t *testing.T) {
 			if err := s.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			told := time.Now()
 			s.errs.until(t, "ending; a second signal")
 			if err := s.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -112,9 +111,6 @@ func TestSecondSignal(t *testing.T) {
 			}
 			if status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != signal {
 				t.Errorf("it ended with %v", s.cmd.ProcessState)
-			}
-			if took := time.Since(told); took > drainTime {
-				t.Errorf("it took %v", took)
 			}
 			if err := <-called; err == nil {
 				t.Error("the call was answered")

@@ -149,11 +149,7 @@ func testAwayAtLast(t *testing.T, pg *storetest.Postgres, dsn string) {
 	if err := pg.Crash(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	end()
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	if err := pg.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -321,7 +321,7 @@ func TestHostileMarkdown(t *testing.T) {
 		text := strings.Repeat(piece, (1<<20)/len(piece)) + "@a.md"
 		begun := time.Now()
 		proseMentions(text)
-		if took := time.Since(begun); took > 5*time.Second {
+		if took := time.Since(begun); took > time.Minute { // what is not linear takes hours
 			t.Errorf("%q: %v", piece, took)
 		}
 	}
