@@ -59,53 +59,6 @@ func dialTree(t *testing.T, target, token string) tree.Store {
 	return client.NewTree(c)
 }
 
-// servedModel returns a client of a gateway over a model for each transport.
-func servedModel(t *testing.T) []Client {
-	t.Helper()
-	targets, listeners, err := listen(t.Context(), socketDir(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := gateway.New(gateway.Options{Tree: NewModel(nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- g.Serve(ctx, listeners...) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	var list []Client
-	for n, target := range targets {
-		remote := dialTree(t, target, "")
-		list = append(list, Client{Store: func() tree.Store { return remote }, Actor: fmt.Sprintf("client-%d", n)})
-	}
-	return list
-}
-
-// TestGateway: over the wire the answers are those of a store.
-func TestGateway(t *testing.T) {
-	t.Parallel()
-
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-
-			Run(t, RunOptions{Seed: seed, Steps: 200, Clients: servedModel(t), Remote: true})
-		})
-	}
-}
-
-func TestGatewayConcurrent(t *testing.T) {
-	t.Parallel()
-
-	RunConcurrent(t, RunOptions{Seed: 1, Steps: 50, Clients: servedModel(t), Remote: true})
-}
-
 // killSeed makes the calls of TestKilledGateway, and when the gateway is killed. With the
 // default many of them change something between two kills: what a loss needs.
 var killSeed = flag.Uint64("kill.seed", 9, "seed of the calls on a gateway that is killed")
@@ -131,6 +84,7 @@ func TestKilledGateway(t *testing.T) {
 		inTurns := k.crashes
 		o.Prefix, o.Steps = "at-once-", steps/killClients
 		RunConcurrent(t, o)
+		storetest.CheckFolders(t, dsn)
 		// Run tosses for each crash, RunConcurrent counts.
 		if atOnce := k.crashes - inTurns; inTurns == 0 || atOnce < steps/killClients*killClients/every {
 			t.Errorf("killed %d times in turns, %d times at once", inTurns, atOnce)

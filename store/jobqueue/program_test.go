@@ -21,7 +21,7 @@ import (
 
 // programs are what the test binary is for other tests.
 func programs() storetest.Programs {
-	return storetest.Programs{"work": workOn, "host": hostTurns, "drain": drain}
+	return storetest.Programs{"work": workOn, "drain": drain}
 }
 
 // toughOptions are those of a queue whose processes are killed.

@@ -18,7 +18,7 @@ import (
 )
 
 // programs are what the test binary is for other tests.
-func programs() storetest.Programs { return storetest.Programs{"save": saveOn, "plant": plantAndSave} }
+func programs() storetest.Programs { return storetest.Programs{"plant": plantAndSave} }
 
 // What the saving program works on: folders that all clients share.
 const (
