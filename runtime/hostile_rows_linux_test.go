@@ -223,23 +223,3 @@ func TestHostileDocument(t *testing.T) {
 		}
 	}
 }
-
-// TestHostileTable: there are rows enough, and each that is special is one.
-func TestHostileTable(t *testing.T) {
-	t.Parallel()
-
-	names := hostileNames()
-	if len(names) < 60 {
-		t.Errorf("%d behaviours", len(names))
-	}
-	for name := range hostileSpecial() {
-		if !slices.Contains(names, name) {
-			t.Errorf("no behaviour %q", name)
-		}
-	}
-	for _, name := range helpers() {
-		if !slices.Contains(hostileBehaviours(), name) {
-			t.Errorf("no behaviour %q", name)
-		}
-	}
-}

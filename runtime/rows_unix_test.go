@@ -4,7 +4,6 @@ package runtime_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -208,34 +206,6 @@ func TestEveryRowHasACase(t *testing.T) {
 	}
 	if len(cases) > 0 {
 		t.Errorf("cases of rows that there are not: %v", cases)
-	}
-}
-
-// TestBadModesAreUsed: no mode of the bad plugin is missing from the table.
-func TestBadModesAreUsed(t *testing.T) {
-	t.Parallel()
-
-	used := map[string]bool{
-		"sleeper": true, // what the modes with children start
-		"tools":   true, // TestToolOfBadProcess
-		"reach":   true, // TestGrantsAreInForce
-		"early":   true, // TestContextsStay
-	}
-	for _, c := range rows() {
-		used[c.mode] = true
-		for _, mode := range c.modes {
-			used[mode] = true
-		}
-	}
-	for _, mode := range slices.Concat(badplugin.Modes(), slices.Collect(maps.Keys(ownModes()))) {
-		if !used[mode] {
-			t.Errorf("mode %q is not tested", mode)
-		}
-		delete(used, mode)
-	}
-	delete(used, "") // of cases without one
-	if len(used) > 0 {
-		t.Errorf("modes that there are not: %q", slices.Sorted(maps.Keys(used)))
 	}
 }
 

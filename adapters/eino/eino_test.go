@@ -3,8 +3,6 @@ package eino_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -18,8 +16,6 @@ import (
 	grapnel "github.com/grapnelhq/grapnel/adapters/eino"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/loop/looptest"
-	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -186,52 +182,6 @@ func (t streamedParts) StreamableRun(ctx context.Context, in *schema.ToolArgumen
 		list = append(list, &schema.ToolResult{Parts: []schema.ToolOutputPart{{Type: schema.ToolPartTypeText, Text: piece}}})
 	}
 	return schema.StreamReaderFromArray(list), err
-}
-
-// TestAgents: an agent that is another's tool is in the same turn.
-func TestAgents(t *testing.T) {
-	t.Parallel()
-
-	s := looptest.Start(t)
-	where := func(context.Context) phases.Context { return looptest.Where() }
-	g := grapnel.New(grapnel.Options{Engine: s.Engine, Where: where})
-	kind := func(o own) tool.BaseTool { return invokable{o} }
-	writer, err := newAgent(t.Context(), g, "writer", &looptest.Turn{Model: func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
-		if !strings.Contains(r.System, "Be brief.") {
-			return looptest.Reply{}, errors.New("no prompt")
-		}
-		return looptest.Reply{Text: "roses", Usage: phases.Usage{InputTokens: 10}}, nil
-	}}, kind)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rounds := 0
-	outer := &looptest.Turn{Engine: s.Engine, Where: where, Message: "hello", Model: func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
-		if rounds++; rounds == 1 {
-			return looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "writer", Arguments: json.RawMessage(`{"request":"a poem"}`)}}}, nil
-		}
-		return looptest.Reply{Text: r.Messages[len(r.Messages)-1]}, nil
-	}}
-	root, err := newAgent(t.Context(), g, "root", outer, kind, adk.NewAgentTool(t.Context(), writer))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := ask(t.Context(), g, root, outer)
-	if err != nil || !strings.Contains(answer, "roses") {
-		t.Fatalf("answer %q, %v", answer, err)
-	}
-	var agents []string
-	for _, m := range s.Records() {
-		if m.Kind == manifest.KindPrompt && m.TurnID == "1" {
-			agents = append(agents, m.AgentID)
-		}
-	}
-	if fmt.Sprint(agents) != "[root writer root]" {
-		t.Errorf("the prompts are of the agents %q", agents)
-	}
-	if err := s.WaitBackground(t.Context()); err != nil || len(s.Ended) != 1 {
-		t.Errorf("%d turns have ended, %v", len(s.Ended), err)
-	}
 }
 
 // TestNotWrapped: an agent that only has the handler asks no model.

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/builtin"
-	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 	"github.com/grapnelhq/grapnel/plugins/fileguard"
@@ -20,7 +18,6 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
-	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // firstParty are the plugins that documents may declare as built-in.
@@ -161,33 +158,5 @@ func TestReadmePrograms(t *testing.T) {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the host's output lacks %q:\n%s", want, out)
 		}
-	}
-}
-
-// TestExamplePlugin builds examples/plugin-go from its own module and runs it by
-// its own configuration.
-func TestExamplePlugin(t *testing.T) {
-	t.Parallel()
-
-	dir, source := t.TempDir(), filepath.Join(root(t), "examples", "plugin-go")
-	if err := goCommand(t.Context(), source, "build", "-o", filepath.Join(dir, "freeze"), "."); err != nil {
-		t.Fatal(err)
-	}
-	declaration, err := os.ReadFile(filepath.Join(source, "grapnel.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(dir, "grapnel.yaml"), string(declaration))
-	cfg, err := config.Load(filepath.Join(dir, "grapnel.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	eng := newEngine(t, cfg, runtime.Options{})
-	done, err := eng.CompileTurn(t.Context(), phases.Context{ThreadID: "t", TurnID: "1"}, runtime.CompileInput{ToolCalling: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(done.Prompt.FullText, "No changes until 24 December 2099") || len(done.Tools) != 1 {
-		t.Errorf("%d tools, prompt:\n%s", len(done.Tools), done.Prompt.FullText)
 	}
 }
