@@ -78,13 +78,7 @@ func (h *hosted) start(t testing.TB) *runtime.Engine {
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := eng.Close(ctx); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	t.Cleanup(func() { closeEngine(t, eng) })
 	return eng
 }
 

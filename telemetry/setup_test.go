@@ -259,7 +259,7 @@ func started(tb testing.TB, tel *telemetry.Telemetry, overrides map[string]phase
 		tb.Fatalf("runtime.New: %v", err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := eng.Close(ctx); err != nil {
 			tb.Errorf("Close: %v", err)

@@ -124,7 +124,7 @@ func (w *walk) converse(t *testing.T, b block) string {
 			}
 			select {
 			case got = <-from:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%s:%d: nothing came like %s", b.doc, b.line, step.text)
 			}
 		}

@@ -25,7 +25,7 @@ func openSessionOf(t *testing.T, b *testBench, spec proc.Spec) (*proc.Process, *
 
 	spec.Grace = 12 * time.Second // the race detector holds a process up as it ends
 	p := b.start(t, spec)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, err := wire.Open(ctx, p.Conn(), wire.HostOptions{Incarnation: 1, Instance: "tester"})
 	if err != nil {
@@ -41,7 +41,7 @@ func openSessionOf(t *testing.T, b *testBench, spec proc.Spec) (*proc.Process, *
 func TestSessionOverProcess(t *testing.T) {
 	b := setup(t)
 	p, s := openSession(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.Ping(ctx); err != nil {
 		t.Error(err)
@@ -58,7 +58,7 @@ func TestSessionOverProcess(t *testing.T) {
 func TestCrashDuringCall(t *testing.T) {
 	b := setup(t)
 	p, s := openSession(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, _, err := s.Dispatch(ctx, &phases.Dispatch{}, func() {})
 	if err == nil || ctx.Err() != nil {
@@ -87,7 +87,7 @@ func TestSessionOverTLS(t *testing.T) {
 	spec := b.spec("session")
 	spec.MutualTLS = true
 	p, s := openSessionOf(t, b, spec)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := s.Ping(ctx); err != nil {
 		t.Error(err)

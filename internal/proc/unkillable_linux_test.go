@@ -153,7 +153,7 @@ func TestMemoryOutsideTheGroup(t *testing.T) {
 	}
 	select {
 	case <-p.Done():
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("it lives")
 	}
 }
@@ -321,7 +321,7 @@ func TestFileSystemThatNeverAnswers(t *testing.T) {
 	go func() { proc.Measure([]*proc.Process{p}); looked <- true }()
 	select {
 	case <-looked:
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Error("the look hangs")
 	}
 	go func() { stopped <- p.Stop(context.Background()) }()
@@ -330,7 +330,7 @@ func TestFileSystemThatNeverAnswers(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("Stop hangs")
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Log(<-stopped)
