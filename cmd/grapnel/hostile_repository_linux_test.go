@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -259,28 +257,4 @@ func watchOutside(t *testing.T, dir string) func() string {
 		t.Fatal(err)
 	}
 	return drain
-}
-
-// TestWatchOutside: what the canary's watch is for, it sees.
-func TestWatchOutside(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	plant(t, dir, canaryFiles())
-	opened := watchOutside(t, filepath.Join(dir, "outside"))
-	if names := opened(); names != "" {
-		t.Errorf("nothing was opened, and %q is told", names)
-	}
-	f, err := os.Open(filepath.Join(dir, "outside/info/exclude"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, f)
-	_ = f.Close()
-	if names := opened(); !strings.Contains(names, "exclude") {
-		t.Errorf("%q is told", names)
-	}
-	if out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", "ulimit -d 1000000 && echo fine").CombinedOutput(); err != nil || string(out) != "fine\n" {
-		t.Errorf("no limit of memory: %s, %v", out, err)
-	}
 }

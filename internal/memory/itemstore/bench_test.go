@@ -284,30 +284,6 @@ func BenchmarkForget(b *testing.B) {
 	})
 }
 
-// BenchmarkList reads pages of a view.
-func BenchmarkList(b *testing.B) {
-	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
-		b.Helper()
-		s := open(b, dsn, itemstore.Options{})
-		for name, v := range map[string]itemstore.View{"turn": benchView(newAuthor(3)), "person": everything("w")} {
-			b.Run(name, func(b *testing.B) {
-				for b.Loop() {
-					if _, _, err := s.List(b.Context(), v, itemstore.Filter{Category: turnpolicy.Decision}, itemstore.Page{}); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-		b.Run("stats", func(b *testing.B) {
-			for b.Loop() {
-				if _, err := s.Stats(b.Context(), everything("w")); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	})
-}
-
 // BenchmarkProcess is a program that opens the store and answers 1,000 recalls.
 func BenchmarkProcess(b *testing.B) {
 	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
