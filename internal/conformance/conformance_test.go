@@ -114,6 +114,60 @@ func TestBrokenPlugins(t *testing.T) {
 	}
 }
 
+// TestFaultsAreFound: the check of a fault fails.
+func TestFaultsAreFound(t *testing.T) {
+	t.Parallel()
+
+	if runtime.GOOS == "windows" {
+		t.Skip("the plugins of this test want a Unix system")
+	}
+	for _, tt := range []struct{ mode, want string }{
+		{"echo without measuring", "size.oversize"},
+		{"one byte too many", "size.oversize"},
+		{"small buffer", "size.largest"},
+		{"ignores the cookie", "start.cookie"},
+		{"silent without the cookie", "start.cookie"},
+		{"no failure without the cookie", "start.cookie"},
+		{"refuses its configuration", "configure.accept"},
+		{"configured once", "configure.again"},
+		{"dies of a wrong configuration", "configure.refuse"},
+		{"a wrong configuration without an answer", "configure.refuse"},
+		{"invalid configuration schema", "schema.config"},
+		{"two hooks of one name", "describe.valid"},
+		{"strict fields", "frame.unknown_field"},
+		{"unknown body without an answer", "frame.unknown_body"},
+		{"pong to an unknown body", "frame.unknown_body"},
+		{"dies of a stray reply", "frame.strays"},
+		{"late calls without an answer", "deadline.answer"},
+		{"unknown hooks without an answer", "calls.unknown"},
+		{"dies of forbidden", "host_calls.refused"},
+		{"dies of unavailable", "host_calls.refused"},
+		{"fails at the end", "end.exit"},
+		{"trace at the end", "end.exit"},
+		{"stays after the end", "end.exit"},
+		{"ignores SIGTERM", "end.sigterm"},
+	} {
+		for _, transport := range []string{wire.Transport, wire.TransportStdio} {
+			if transport == wire.Transport && (testing.Short() || strings.HasSuffix(tt.mode, "at the end")) {
+				continue // the end of a stream is not that of the program
+			}
+			t.Run(tt.mode+" over "+transport, func(t *testing.T) {
+				t.Parallel()
+
+				o := options(t, tt.mode, transport)
+				o.Only = []string{tt.want}
+				r, err := conformance.Run(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res := &r.Results[0]; res.Outcome != conformance.Failed || res.ID != tt.want {
+					t.Errorf("%s %s: %s", res.ID, res.Outcome, res.Reason)
+				}
+			})
+		}
+	}
+}
+
 type brokenRun struct {
 	name string
 	want []string

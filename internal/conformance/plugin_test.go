@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,10 +33,23 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) == 2 && !strings.HasPrefix(os.Args[1], "-") { // a mode, without the cookie
-		fmt.Fprintln(os.Stderr, "this is a plugin")
-		os.Exit(1)
+		startedByPerson(os.Args[1])
 	}
 	goleak.VerifyTestMain(m)
+}
+
+func startedByPerson(mode string) {
+	switch mode {
+	case "ignores the cookie":
+		<-time.After(time.Minute) // as a server that waits for its host
+	case "silent without the cookie":
+		os.Exit(1)
+	case "no failure without the cookie":
+		fmt.Fprintln(os.Stderr, "this is a plugin")
+		os.Exit(0)
+	}
+	fmt.Fprintln(os.Stderr, "this is a plugin")
+	os.Exit(1)
 }
 
 // speaker is one session of the test's plugin, over either binding.
@@ -51,8 +66,11 @@ func servePlugin(mode string) error {
 	if mode == "no kit" {
 		return errors.New("ModuleNotFoundError: No module named 'kit'")
 	}
+	if mode == "stays after the end" {
+		defer func() { <-time.After(time.Minute) }()
+	}
 	if os.Getenv(wire.TransportKey) == wire.TransportStdio {
-		return answerAll(mode, &lineSpeaker{bufio.NewReaderSize(os.Stdin, 1<<20)})
+		return answerAll(mode, &lineSpeaker{bufio.NewReaderSize(os.Stdin, 1<<20), mode == "strict fields"})
 	}
 	return (&badplugin.Program{}).ServeScript(func(s *wiretest.Session) error { return answerAll(mode, streamSpeaker{s}) })
 }
@@ -69,12 +87,18 @@ func (s streamSpeaker) receive() (id, incarnation uint64, body any, err error) {
 
 func (s streamSpeaker) send(data []byte) error { return s.Send([]byte(badBytes.Replace(string(data)))) }
 
-type lineSpeaker struct{ in *bufio.Reader }
+type lineSpeaker struct {
+	in     *bufio.Reader
+	strict bool // refuses unknown fields
+}
 
 func (s *lineSpeaker) receive() (id, incarnation uint64, body any, err error) {
 	line, err := s.in.ReadBytes('\n')
 	if err != nil {
 		return 0, 0, nil, err
+	}
+	if s.strict && bytes.Contains(line, []byte("later_field")) {
+		return 0, 0, nil, errFault
 	}
 	data, err := wire.HostFrameOf(bytes.TrimSuffix(line, []byte("\n")))
 	if err != nil {
@@ -96,9 +120,17 @@ func (s *lineSpeaker) send(data []byte) error {
 // answerAll is a plugin that keeps the contract but for what its mode says.
 func answerAll(mode string, s speaker) error {
 	p := &plugin{mode: mode, speaker: s}
+	if mode == "ignores SIGTERM" {
+		signal.Ignore(syscall.SIGTERM)
+	}
 	for {
 		id, incarnation, body, err := s.receive()
 		switch {
+		case errors.Is(err, io.EOF) && mode == "fails at the end":
+			return errors.New("the end of standard input")
+		case errors.Is(err, io.EOF) && mode == "trace at the end":
+			fmt.Fprintln(os.Stderr, "Traceback (most recent call last):")
+			return nil
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -113,14 +145,20 @@ func answerAll(mode string, s speaker) error {
 type plugin struct {
 	speaker
 
-	mode  string
-	limit int
+	mode       string
+	limit      int
+	configured int
 }
+
+var errFault = errors.New("the fault of this mode")
 
 // leaked are open files that nobody closes, not even the garbage collector.
 var leaked sync.Map
 
 func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
+	if p.mode == "strict fields" && bytes.Contains(fmt.Append(nil, body), []byte("2000:1")) {
+		return errFault
+	}
 	switch body := body.(type) {
 	case *pluginpb.HostFrame_Hello:
 		p.limit = int(body.Hello.GetMaxFrameBytes())
@@ -131,6 +169,9 @@ func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
 		return p.decide(f, body.Dispatch)
 	case *pluginpb.HostFrame_CallTool:
 		f.Body = &pluginpb.PluginFrame_ToolResult{ToolResult: &pluginpb.ToolResult{IsError: true}}
+		if p.mode == "unknown tools without an answer" {
+			return nil
+		}
 	case *pluginpb.HostFrame_Ping:
 		if p.mode == "no pong" {
 			return nil
@@ -147,17 +188,37 @@ func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
 		}
 		f.Id += 1000
 		f.Body = &pluginpb.PluginFrame_Result{Result: &pluginpb.Result{}}
-	case *pluginpb.HostFrame_HostReply, *pluginpb.HostFrame_Unsupported:
+	case *pluginpb.HostFrame_HostReply:
+		stray := p.mode == "dies of a stray reply"
+		if refused := "dies of " + body.HostReply.GetError().GetCode(); stray || p.mode == refused {
+			return errFault
+		}
+		return nil
+	case *pluginpb.HostFrame_Unsupported:
 		return nil
 	default:
+		switch p.mode {
+		case "unknown body without an answer":
+			return nil
+		case "pong to an unknown body":
+			f.Body = &pluginpb.PluginFrame_Pong{Pong: &pluginpb.Pong{}}
+			return p.put(f)
+		}
 		f.Body = &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{}}
 	}
 	return p.put(f)
 }
 
 func (p *plugin) configure(f *pluginpb.PluginFrame, c *pluginpb.Configure) error {
+	p.configured++
+	wrong := bytes.Contains(c.GetConfigJson(), []byte("no_such_option"))
 	answer := &pluginpb.Configured{Description: p.description()}
-	if bytes.Contains(c.GetConfigJson(), []byte("no_such_option")) {
+	switch {
+	case p.mode == "configured once" && p.configured > 1, p.mode == "a wrong configuration without an answer" && wrong:
+		return nil
+	case p.mode == "dies of a wrong configuration" && wrong:
+		return errFault
+	case p.mode == "refuses its configuration" || wrong:
 		answer = &pluginpb.Configured{Rejected: &pluginpb.Rejection{Message: "no"}}
 	}
 	f.Body = &pluginpb.PluginFrame_Configured{Configured: answer}
@@ -185,6 +246,14 @@ func (p *plugin) description() *pluginpb.Description {
 		d.Doc = time.Now().Format(time.RFC3339Nano)
 	case "no needs":
 		d.Hooks[0].Needs = nil
+	case "invalid configuration schema":
+		d.ConfigSchemaJson = []byte(`{"type":17}`)
+	case "configured", "dies of a wrong configuration", "a wrong configuration without an answer":
+		d.ConfigSchemaJson = []byte(`{"type":"object","additionalProperties":false}`)
+	case "unknown tools without an answer":
+		d.Hooks = nil
+	case "two hooks of one name":
+		d.Hooks = append(d.Hooks, d.GetHooks()[0])
 	case "random answers":
 		d.Hooks[0].Cache = &pluginpb.Cache{TtlNs: 1e9}
 	}
@@ -207,9 +276,33 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 		fmt.Println("debug: a call")
 	case "oversize":
 		decision.Reason = strings.Repeat("no ", 1000)
+	case "echo without measuring":
+		decision.Reason = fmt.Sprintf("no: %q", arguments)
+	case "one byte too many":
+		for size := 0; len(arguments) > 1<<20 && size != p.limit+1; size = p.size(f) {
+			decision.Reason += strings.Repeat("o", p.limit+1-p.size(f))
+		}
 	case "measures":
 		if decision.Reason = strings.Repeat("n", 2*len(arguments)); p.size(f) > p.limit {
 			f.Body = &pluginpb.PluginFrame_Result{Result: &pluginpb.Result{Error: &pluginpb.Error{Code: "oversize_reply"}}}
+		}
+	case "small buffer":
+		if len(arguments) > 64<<10 {
+			return errFault
+		}
+	case "late calls without an answer":
+		if d.GetRemainingNs() < int64(time.Second) {
+			return nil
+		}
+	case "unknown hooks without an answer":
+		if d.GetHook() != "guard" {
+			return nil
+		}
+	case "dies of forbidden", "dies of unavailable", "dies of overloaded":
+		if err := p.put(&pluginpb.PluginFrame{Id: f.GetId(), Incarnation: f.GetIncarnation(), Body: &pluginpb.PluginFrame_HostCall{
+			HostCall: &pluginpb.HostCall{Parent: f.GetId(), Service: "model", Method: "complete"},
+		}}); err != nil {
+			return err
 		}
 	case "invalid UTF-8":
 		decision.Reason = "BAD-BYTES"
