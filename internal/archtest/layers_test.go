@@ -64,9 +64,6 @@ const layers = `
 	phases, jobs < internal/background;
 	jobs, phases, github.com/google/go-cmp < internal/queuetest;
 
-	# Generators of the kits in other languages.
-	phases, internal/wire/pluginpb, google.golang.org/protobuf < internal/kitgen/...;
-
 	# The author's side.
 	phases < sdk;
 	phases, internal/text < sdk/prompttext;

@@ -14,7 +14,8 @@ import (
 // outputs are the generated files, by their slash-separated path below the root.
 func outputs() map[string]func(*model) string {
 	return map[string]func(*model) string{
-		"sdks/typescript/src/generated.ts": typescript,
+		"sdks/python/src/grapnel/_types.py": python,
+		"sdks/typescript/src/generated.ts":  typescript,
 	}
 }
 

@@ -25,8 +25,21 @@ type model struct {
 	Words    []wordSet // in the order of their names
 	Phases   []phase   // in the order of the table
 	Kinds    []kind    // in the order of the specification
-	// Always are the kinds that every phase takes, Free those that a hook need not list.
-	Always, Free []string
+	// Always are the kinds that every phase takes, Free those that a hook need not list, and Seen the sets that a hook may see.
+	Always, Free, Seen []string
+}
+
+// words returns the values of a word set.
+func (m *model) words(name string) []string {
+	return m.Words[slices.IndexFunc(m.Words, func(w wordSet) bool { return w.Name == name })].Values
+}
+
+// kinds returns the words of the kinds of contributions.
+func (m *model) kinds() (list []string) {
+	for _, k := range m.Kinds {
+		list = append(list, k.Name)
+	}
+	return list
 }
 
 // message is one message of plugin.proto.
@@ -42,8 +55,10 @@ type field struct {
 	// Type is "string", "bool", "int", "number", "json", or the name of a message.
 	Type      string
 	List, Map bool
-	// Absent means that a missing field differs from an empty one.
-	Absent bool
+	// Absent means that a missing field differs from an empty one, Optional that plugin.proto says so.
+	Absent, Optional bool
+	// HostsOwn means that the host drops what a plugin says there.
+	HostsOwn bool
 	// Required means that the host refuses a message without the field. It is set in messages that a plugin sends.
 	Required bool
 	Words    string // the word set that the values belong to, if any
@@ -61,13 +76,13 @@ type phase struct {
 	Name, When string
 	// Key is the handler's name without "Input": ToolPreCall. Field and Message are those of its input in Dispatch.
 	Key, Field, Message string
-	Kinds               []string
+	Kinds, Roles        []string
 }
 
 // kind is a kind of contribution: its word, which is also the field in Contribution, and its message.
 type kind struct{ Name, Message string }
 
-// hostsOwn are fields that the host fills in: it drops what a plugin says there.
+// hostsOwn are fields that the host fills in.
 func hostsOwn() map[string][]string {
 	return map[string][]string{"Diagnostic": {"plugin", "subscription", "other_subscription", "slot", "visibility", "cause"}}
 }
@@ -88,8 +103,9 @@ func load(root string) (*model, error) {
 	reach(all.ByName("CallTool"), reads)
 	reach(all.ByName("Description"), sends)
 	reach(all.ByName("Contribution"), sends)
+	reads["ToolResult"] = true // for Python; no field of it is required
 
-	m := &model{Always: words(phases.AlwaysAccepted())}
+	m := &model{Always: words(phases.AlwaysAccepted()), Seen: phases.SeenSets()}
 	docs := comments(string(source))
 	for i := range all.Len() {
 		if name := string(all.Get(i).Name()); reads[name] || sends[name] {
@@ -106,6 +122,11 @@ func load(root string) (*model, error) {
 	for _, row := range phases.Standard().Rows() {
 		input := reflect.TypeOf(row.NewInput()).Elem().Name()
 		p := phase{Name: string(row.Phase), When: row.When, Key: strings.TrimSuffix(input, "Input"), Message: input, Kinds: words(row.Kinds)}
+		for _, role := range phases.Roles() {
+			if row.Takes(role) {
+				p.Roles = append(p.Roles, string(role))
+			}
+		}
 		fields := all.ByName("Dispatch").Fields()
 		for i := range fields.Len() {
 			if f := fields.Get(i); f.Message() != nil && string(f.Message().Name()) == input {
@@ -143,10 +164,10 @@ func messageOf(d protoreflect.MessageDescriptor, docs map[string]string, v *voca
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
 		name := string(f.Name())
-		if slices.Contains(hostsOwn()[m.Name], name) {
-			continue
+		out := field{
+			Name: name, Doc: docs[m.Name+"."+name], List: f.IsList(), Map: f.IsMap(), Optional: f.HasOptionalKeyword(),
+			HostsOwn: slices.Contains(hostsOwn()[m.Name], name),
 		}
-		out := field{Name: name, Doc: docs[m.Name+"."+name], List: f.IsList(), Map: f.IsMap(), Absent: f.HasOptionalKeyword()}
 		if o := f.ContainingOneof(); o != nil && !o.IsSynthetic() {
 			out.Oneof = string(o.Name())
 		}
@@ -156,7 +177,7 @@ func messageOf(d protoreflect.MessageDescriptor, docs map[string]string, v *voca
 		out.Type = typeOf(f)
 		same := v.member(m.Name, name)
 		out.Required, out.Words = sent && same.required, same.words
-		out.Absent = out.Absent || same.pointer && !sent
+		out.Absent = out.Optional || same.pointer && !sent
 		m.Fields = append(m.Fields, out)
 	}
 	return m
