@@ -156,6 +156,7 @@ const layers = `
 	phases, sdk, sdk/prompttext, internal/agentsdoc/..., github.com/google/jsonschema-go,
 	golang.org/x/sys < internal/agentsdoc/..., plugins/agentsdoc;
 	plugins/agentsdoc < plugins/agentsdoc/cmd/...;
+	internal/configschema < internal/agentsdoc/settings;
 	github.com/fsnotify/fsnotify < internal/agentsdoc/watch;
 	golang.org/x/text < internal/agentsdoc/agentsdoctest;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;

@@ -5,10 +5,12 @@
 package configschema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,18 +67,21 @@ var schemaStep = lazyregexp.New(`^validating (\S+): `)
 
 var misnamed = lazyregexp.New(`^unexpected additional properties \["([^"]+)"`)
 
+// bound is what the validator says of a number, such as "minimum: 0/1 is less than 1.000000".
+var bound = lazyregexp.New(`^(?:minimum|maximum): (\S+?)(?:/1)? is (less|greater) than (\S+?)\.0+$`)
+
 var unlisted = lazyregexp.New(`^enum: .* does not equal any of: \[(.*)\]$`)
 
 // Locate makes a validation error a *phases.ConfigError with the place of the value. The schema's path has names of
 // members; the item of a list is found by validating the list with one item at a time.
 func Locate(schema *jsonschema.Resolved, value any, err error) error {
-	message, pointer, at := err.Error(), "", value
+	message, pointer, at, place := err.Error(), "", value, ""
 	for {
 		step := schemaStep().FindStringSubmatch(message)
 		if step == nil {
 			break
 		}
-		message = message[len(step[0]):]
+		message, place = message[len(step[0]):], step[1]
 		if strings.HasSuffix(step[1], "/items") {
 			i := failingItem(schema, value, pointer, at)
 			if list, ok := at.([]any); ok && i < len(list) {
@@ -90,8 +95,10 @@ func Locate(schema *jsonschema.Resolved, value any, err error) error {
 		}
 	}
 	if name := misnamed().FindStringSubmatch(message); name != nil {
-		return &phases.ConfigError{Pointer: pointer + "/" + escapePointer(name[1]), Message: fmt.Sprintf("unknown key %q", name[1])}
+		hint := suggest.DidYouMean(name[1], slices.Sorted(maps.Keys(schemaAt(schema.Schema(), place).Properties)))
+		return &phases.ConfigError{Pointer: pointer + "/" + escapePointer(name[1]), Message: fmt.Sprintf("unknown key %q%s", name[1], hint)}
 	}
+	message = bound().ReplaceAllString(message, "$1 is $2 than $3")
 	if list := unlisted().FindStringSubmatch(message); list != nil {
 		if word, isText := at.(string); isText {
 			known := strings.Fields(list[1])
@@ -100,6 +107,26 @@ func Locate(schema *jsonschema.Resolved, value any, err error) error {
 		}
 	}
 	return &phases.ConfigError{Pointer: pointer, Message: message}
+}
+
+// schemaAt returns the schema at a path of members, items and definitions; an empty one if the path has other steps.
+func schemaAt(s *jsonschema.Schema, place string) *jsonschema.Schema {
+	steps := strings.Split(strings.TrimPrefix(place, "root"), "/")
+	for i := 1; i < len(steps) && s != nil; i++ {
+		switch {
+		case steps[i] == "items":
+			s = s.Items
+		case steps[i] == "properties" && i+1 < len(steps):
+			i++
+			s = s.Properties[steps[i]]
+		case steps[i] == "$defs" && i+1 < len(steps):
+			i++
+			s = s.Defs[steps[i]]
+		default:
+			s = nil
+		}
+	}
+	return cmp.Or(s, &jsonschema.Schema{})
 }
 
 //nolint:gochecknoglobals // immutable

@@ -14,7 +14,7 @@ func TestCheckPlace(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{
 		"type": "object", "additionalProperties": false,
-		"properties": {"hooks": {"type": "array", "items": {"$ref": "#/$defs/hook"}}, "n": {"type": "integer"}},
+		"properties": {"hooks": {"type": "array", "items": {"$ref": "#/$defs/hook"}}, "n": {"type": "integer", "minimum": 1}},
 		"$defs": {"hook": {"type": "object", "required": ["id"], "additionalProperties": false, "properties": {
 			"id": {"type": "string"}, "role": {"enum": ["first", "second"]},
 			"tags": {"type": "array", "items": {"type": "string"}}
@@ -42,9 +42,15 @@ func TestCheckPlace(t *testing.T) {
 			}
 		})
 	}
-	err := Check(schema, json.RawMessage(`{"hooks": [{"id": "a", "role": "secnd"}]}`))
-	if want := `unknown word "secnd", want one of first, second (did you mean "second"?)`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
+	for config, want := range map[string]string{
+		`{"hooks": [{"id": "a", "role": "secnd"}]}`: `unknown word "secnd", want one of first, second (did you mean "second"?)`,
+		`{"hooks": [{"id": "a", "rle": "first"}]}`:  `unknown key "rle" (did you mean "role"?)`,
+		`{"hoks": []}`: `unknown key "hoks" (did you mean "hooks"?)`,
+		`{"n": 0}`:     `/n: 0 is less than 1`,
+	} {
+		if err := Check(schema, json.RawMessage(config)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 	secret := strings.Repeat("s'", 100)
 	if err := Check(schema, json.RawMessage(`{"hooks": [{"id": "a", "role": "`+secret+`"}]}`)); err == nil || !strings.Contains(err.Error(), secret) {

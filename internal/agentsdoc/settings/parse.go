@@ -4,18 +4,12 @@ import (
 	"bytes"
 	_ "embed" // for the schema
 	"encoding/json"
-	"maps"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/configschema"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -29,16 +23,9 @@ func Parse(data json.RawMessage) (Config, error) {
 		return Config{}, err
 	}
 	// The decoder accepts keys in another case, and the schema does not.
-	s, err := parsedSchema()
-	var value any
+	err := configschema.Check(schemaJSON, data)
 	if err == nil {
-		err = sdk.DecodeConfig(data, &value)
-	}
-	if err == nil {
-		err = checkObject(s, value, "/")
-	}
-	if err == nil {
-		err = c.Check()
+		err = c.checkTexts()
 	}
 	if err != nil {
 		return Config{}, err
@@ -46,62 +33,24 @@ func Parse(data json.RawMessage) (Config, error) {
 	return c, nil
 }
 
-// checkObject checks the value at a pointer, which ends in a slash.
-func checkObject(s *jsonschema.Schema, value any, pointer string) error {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return nil
-	}
-	known := slices.Sorted(maps.Keys(s.Properties))
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if !slices.Contains(known, key) {
-			return sdk.ConfigErrorf(pointer+key, "unknown field %q%s", key, suggest.DidYouMean(key, known))
-		}
-		if err := checkObject(s.Properties[key], object[key], pointer+key+"/"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Check finds the first mistake that is not one of types, as a [*phases.ConfigError].
 func (c *Config) Check() error {
-	for _, check := range []func() error{c.checkWords, c.checkLists, c.checkPlaces} {
-		if err := check(); err != nil {
-			return err
-		}
+	data, err := json.Marshal(c)
+	if err == nil {
+		err = configschema.Check(schemaJSON, data)
 	}
-	for _, n := range c.numbers() {
-		if n.value != nil && *n.value < n.least {
-			return sdk.ConfigErrorf(n.pointer, "%d is less than %d", *n.value, n.least)
-		}
+	if err == nil {
+		err = c.checkTexts()
 	}
-	return nil
+	return err
 }
 
-func (c *Config) checkWords() error {
-	words := wordSchemas()
-	for _, field := range []struct {
-		pointer string
-		value   any
-	}{
-		{"/source", c.Source},
-		{"/preset", c.Preset},
-		{"/trust", c.Trust},
-		{"/untrusted", c.Untrusted},
-		{"/subtasks", c.Subtasks},
-		{"/resolver/delivery", c.Resolver.Delivery},
-	} {
-		got := reflect.ValueOf(field.value).String()
-		var want []string
-		for _, word := range words[reflect.TypeOf(field.value)].Enum {
-			want = append(want, word.(string)) //nolint:forcetypeassert // AddWords adds strings
-		}
-		if got != "" && !slices.Contains(want, got) {
-			return sdk.ConfigErrorf(field.pointer, "unknown word %q, want one of %s%s", got, strings.Join(want, ", "), suggest.DidYouMean(got, want))
-		}
+// checkTexts checks what the schema does not say of texts.
+func (c *Config) checkTexts() error {
+	if err := c.checkLists(); err != nil {
+		return err
 	}
-	return nil
+	return c.checkPlaces()
 }
 
 func (c *Config) checkLists() error {
@@ -146,35 +95,6 @@ func (c *Config) checkPlaces() error {
 // isPlace reports whether a path means the same wherever it is read.
 func isPlace(path string) bool { return filepath.IsAbs(path) || strings.HasPrefix(path, "~/") }
 
-type number struct {
-	pointer string
-	value   *int
-	least   int
-}
-
-func (c *Config) numbers() []number {
-	tool := c.codelia()
-	return []number{
-		{"/budget/file", c.Budget.File, 1},
-		{"/budget/total", c.Budget.Total, 0},
-		{"/budget/files", c.Budget.Files, 1},
-		{"/budget/floor", c.Budget.Floor, 1},
-		{"/resolver/max_files", c.Resolver.MaxFiles, 1},
-		{"/resolver/max_file", c.Resolver.MaxFile, 1},
-		{"/resolver/max_event", c.Resolver.MaxEvent, 1},
-		{"/codelia/initial/maxFiles", tool.Initial.MaxFiles, 1},
-		{"/codelia/initial/maxBytes", tool.Initial.MaxBytes, 1},
-		{"/codelia/resolver/maxFilesPerResolve", tool.Resolver.MaxFilesPerResolve, 1},
-	}
-}
-
-func wordSchemas() map[reflect.Type]*jsonschema.Schema {
-	words := chain.WordSchemas()
-	chain.AddWords(words, SourceFiles, SourceTree, SourceBoth)
-	chain.AddWords(words, SubtasksInherit, SubtasksManagedOnly, SubtasksNone)
-	return words
-}
-
 // schemaJSON is generated from [Config]; a test fails when it is stale and writes it with -update.
 //
 //go:embed schema.json
@@ -182,9 +102,3 @@ var schemaJSON []byte
 
 // Schema returns the JSON Schema of [Config]. The caller may keep and change the copy.
 func Schema() json.RawMessage { return bytes.Clone(schemaJSON) }
-
-//nolint:gochecknoglobals // read once, then immutable
-var parsedSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
-	s := new(jsonschema.Schema)
-	return s, json.Unmarshal(schemaJSON, s)
-})

@@ -72,7 +72,7 @@ func TestMistakes(t *testing.T) {
 		{"more than one", `{} {}`, "", "more than one JSON value"},
 		{"unknown key", `{"name":["x"]}`, "", `unknown field "name"`},
 		{"unknown key of codelia", `{"codelia":{"initial":{"maxChars":1}}}`, "", `unknown field "maxChars"`},
-		{"key in another case", `{"NAMES":["x"]}`, "/NAMES", `unknown field "NAMES"`},
+		{"key in another case", `{"NAMES":["x"]}`, "/NAMES", `unknown key "NAMES"`},
 		{"key of codelia in another case", `{"codelia":{"initial":{"maxfiles":1}}}`, "/codelia/initial/maxfiles", `did you mean "maxFiles"?`},
 		{"source", `{"source":"file"}`, "/source", `did you mean "files"?`},
 		{"preset", `{"preset":"codexx"}`, "/preset", `did you mean "codex"?`},

@@ -6,11 +6,13 @@ import (
 	"flag"
 	"os"
 	"reflect"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 )
 
 var update = flag.Bool("update", false, "write schema.json anew")
@@ -43,7 +45,9 @@ func TestSchemaIsFresh(t *testing.T) {
 
 // generateSchema makes the schema from the types.
 func generateSchema() (*jsonschema.Schema, error) {
-	special := wordSchemas()
+	special := chain.WordSchemas()
+	chain.AddWords(special, SourceFiles, SourceTree, SourceBoth)
+	chain.AddWords(special, SubtasksInherit, SubtasksManagedOnly, SubtasksNone)
 	special[reflect.TypeFor[Global]()] = &jsonschema.Schema{
 		OneOf: []*jsonschema.Schema{{Type: "boolean"}, {Type: "string", MinLength: new(1)}},
 	}
@@ -52,12 +56,15 @@ func generateSchema() (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	s.Title = "agentsdoc"
-	for _, n := range (&Config{}).numbers() {
-		field := s
-		for name := range strings.SplitSeq(strings.TrimPrefix(n.pointer, "/"), "/") {
-			field = field.Properties[name]
+	for _, part := range []*jsonschema.Schema{
+		s.Properties["budget"], s.Properties["resolver"], s.Properties["codelia"].Properties["initial"], s.Properties["codelia"].Properties["resolver"],
+	} {
+		for _, field := range part.Properties {
+			if field.Type == "integer" || slices.Contains(field.Types, "integer") {
+				field.Minimum = new(1.0)
+			}
 		}
-		field.Minimum = new(float64(n.least))
 	}
+	s.Properties["budget"].Properties["total"].Minimum = new(0.0) // which turns it off
 	return s, nil
 }

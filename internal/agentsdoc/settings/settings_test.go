@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
@@ -198,49 +197,5 @@ func TestSettingsShareNothing(t *testing.T) {
 	s.Options.Names[0] = "changed"
 	if c.Names[0] != "A" {
 		t.Error("the settings share a list with the configuration")
-	}
-}
-
-func TestSchema(t *testing.T) {
-	t.Parallel()
-	s, err := parsedSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := s.Resolve(&jsonschema.ResolveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct {
-		in string
-		ok bool
-	}{
-		{`{}`, true},
-		{everything, true},
-		{`{"global":false}`, true},
-		{`{"unknown":1}`, false},
-		{`{"Names":["x"]}`, false},
-		{`{"codelia":{"Enabled":true}}`, false},
-		{`{"codelia":{"initial":{"maxChars":1}}}`, false},
-		{`{"codelia":{"initial":{"maxBytes":0}}}`, false},
-		{`{"budget":{"total":-1}}`, false},
-		{`{"budget":{"total":0}}`, true},
-		{`{"global":3}`, false},
-		{`{"preset":"other"}`, false},
-		{`{"source":"other"}`, false},
-		{`{"subtasks":"other"}`, false},
-		{`{"resolver":{"delivery":"other"}}`, false},
-	}
-	for _, tt := range tests {
-		var value any
-		if err := json.Unmarshal([]byte(tt.in), &value); err != nil {
-			t.Fatal(err)
-		}
-		if err := resolved.Validate(value); (err == nil) != tt.ok {
-			t.Errorf("%s: error %v, want accepted: %t", tt.in, err, tt.ok)
-		}
-		if _, err := Parse([]byte(tt.in)); (err == nil) != tt.ok {
-			t.Errorf("%s: the schema and Parse differ: %v", tt.in, err)
-		}
 	}
 }
