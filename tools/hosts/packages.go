@@ -1,8 +1,6 @@
 package main
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
 	"crypto/sha512"
 	"encoding/base64"
@@ -87,7 +85,7 @@ func (s *source) unpack(ctx context.Context, spec, dir string) error {
 		return fmt.Errorf("%s has the checksum %s instead of %s", spec, sum, s.integrity)
 	}
 	files := filepath.Join(temp, "files")
-	if err := untar(archives[0], files); err != nil {
+	if err := errors.Join(os.Mkdir(files, 0o700), command1(ctx, files, "tar", "-xzf", archives[0])); err != nil {
 		return err
 	}
 	if err := os.Rename(files, dir); err != nil && !errors.Is(err, os.ErrExist) { // another run may have got it meanwhile
@@ -108,45 +106,4 @@ func checksum(path string) (string, error) {
 		return "", err
 	}
 	return "sha512-" + base64.StdEncoding.EncodeToString(h.Sum(nil)), nil
-}
-
-// untar unpacks the regular files of an archive.
-func untar(archive, dir string) error {
-	f, err := os.Open(archive)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // it was only read
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return err
-	}
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case h.Typeflag != tar.TypeReg:
-			continue
-		case !filepath.IsLocal(h.Name):
-			return fmt.Errorf("the archive has a file %q", h.Name)
-		}
-		if err := writeFile(filepath.Join(dir, h.Name), r, h.FileInfo().Mode().Perm()|0o600); err != nil {
-			return err
-		}
-	}
-}
-
-func writeFile(path string, from io.Reader, mode os.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, from)
-	return errors.Join(err, f.Close())
 }

@@ -82,7 +82,7 @@ func (t *trial) write() error {
 		files[filepath.Join(t.dir, name)] = text
 	}
 	for path, text := range files {
-		if err := writeFile(path, strings.NewReader(text), 0o600); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			return err
 		}
 	}
