@@ -62,7 +62,6 @@ const layers = `
 	# Background work.
 	phases < jobs;
 	phases, jobs < internal/background;
-	jobs, phases, github.com/google/go-cmp < internal/queuetest;
 
 	# The author's side.
 	phases < sdk;

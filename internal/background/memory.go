@@ -22,8 +22,7 @@ const (
 // memoryQueue is the queue of an engine without a store.
 type memoryQueue struct {
 	random func() float64
-	// lost is called for each job that is pending when Serve ends.
-	lost func(j jobs.Job, why error)
+	lost   func(j jobs.Job, why error)
 
 	mu      sync.Mutex
 	pending jobHeap
@@ -41,7 +40,8 @@ var (
 	_ jobs.Counter = (*memoryQueue)(nil)
 )
 
-func newMemoryQueue(random func() float64, lost func(j jobs.Job, why error)) *memoryQueue {
+// NewMemoryQueue makes the queue of an engine without a store. Lost is called for each job that is pending when Serve ends.
+func NewMemoryQueue(random func() float64, lost func(j jobs.Job, why error)) jobs.Queue {
 	return &memoryQueue{random: random, lost: lost, changed: make(chan struct{}), waiting: map[string]int{}, keys: map[string]bool{}}
 }
 

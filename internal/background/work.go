@@ -105,7 +105,7 @@ func New(runner Runner, queue jobs.Queue, random func() float64) *Work {
 		if random == nil {
 			random = rand.Float64
 		}
-		w.queue = newMemoryQueue(random, func(j jobs.Job, why error) { runner.JobChanged(j, StateLost, why) })
+		w.queue = NewMemoryQueue(random, func(j jobs.Job, why error) { runner.JobChanged(j, StateLost, why) })
 	}
 	return w
 }

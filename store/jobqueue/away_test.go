@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -80,7 +79,7 @@ func testAwayForAWhile(t *testing.T, pg *storetest.Postgres, dsn string) {
 		t.Fatal(err)
 	}
 	add(t, q, jobs.Job{Kind: "at once", Plugin: "p"})
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+	await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 }
 
 // testAwayForLong: when the server is down for longer than a lease, work is cancelled
@@ -109,7 +108,7 @@ func testAwayForLong(t *testing.T, pg *storetest.Postgres, dsn string) {
 	if err := pg.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+	await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 }
 
 // testAwayAtFirst: Serve waits for a server that is down as it begins, and still ends
@@ -166,7 +165,7 @@ func TestLocked(t *testing.T) {
 	add(t, q, jobs.Job{Kind: "before", Plugin: "p"})
 	other := storetest.Open(t, dsn, sqldb.Options{})
 	var holder *sql.Tx
-	queuetest.Await(t, "a moment without a lock", func() (held bool) {
+	await(t, "a moment without a lock", func() (held bool) {
 		var err error
 		holder, err = other.Writer().BeginTx(t.Context(), nil)
 		return err == nil
@@ -183,7 +182,7 @@ func TestLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, q, jobs.Job{Kind: "after", Plugin: "p"})
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+	await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 }
 
 // TestFull fills a file that must not grow. Jobs that were taken are kept, and done when

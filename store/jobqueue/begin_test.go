@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -37,7 +36,7 @@ func TestBegunIsNotRepeated(t *testing.T) {
 		})
 		add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 9})
 		for n := range 2 {
-			queuetest.Await(t, "a dead job", func() bool { return counts(t, q) == jobs.Counts{Dead: 1} })
+			await(t, "a dead job", func() bool { return counts(t, q) == jobs.Counts{Dead: 1} })
 			list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
 			if err != nil || len(list) != 1 || list[0].Code != phases.CauseInterrupted || list[0].Attempts != 1 || !strings.Contains(list[0].Error, "may have been done") {
 				t.Fatalf("dead: %+v, %v", list, err)
@@ -47,7 +46,7 @@ func TestBegunIsNotRepeated(t *testing.T) {
 			}
 			wantIDs(t, q.Retry, []int64{list[0].ID}, list[0].ID)
 		}
-		queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+		await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 		if got := []int{<-attempts, <-attempts, <-attempts}; !cmp.Equal(got, []int{1, 1, 1}) || len(attempts) > 0 {
 			t.Errorf("attempts %v and %d", got, len(attempts))
 		}
@@ -79,7 +78,7 @@ func TestBegunWithResult(t *testing.T) {
 					return jobs.Result{Action: jobs.Done}
 				})
 				add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 9, Backoff: time.Millisecond})
-				queuetest.Await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+				await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 				want := []int{0, 1, 1}
 				if action == jobs.Retry {
 					want = []int{0, 0, 0}
@@ -145,7 +144,7 @@ func TestLook(t *testing.T) {
 		add(t, q, jobs.Job{Kind: "runs", Plugin: "p"})
 		add(t, q, jobs.Job{Kind: "later", Plugin: "o", NotBefore: time.Now().Add(time.Hour)})
 		<-running
-		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
+		await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
 		seeAll(t, jobqueue.Look(storetest.Open(t, dsn, sqldb.Options{ReadOnly: true})))
 		close(end)
 	})

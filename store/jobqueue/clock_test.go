@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
@@ -45,12 +44,12 @@ func TestClockSetBack(t *testing.T) {
 			return jobs.Result{Action: jobs.Done}
 		})
 		add(t, q, named("later")) // by the clock as it is now
-		queuetest.Await(t, "the new one is done", func() bool { return began.Load() > 0 })
+		await(t, "the new one is done", func() bool { return began.Load() > 0 })
 		if c := counts(t, q); c.Waiting+c.Scheduled+int(began.Load()) < total+1 {
 			t.Errorf("jobs are lost: %+v, %d begun", c, began.Load())
 		}
 		setClock(t, dsn, 24) // the time comes
-		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == jobs.Counts{} })
+		await(t, "no open jobs", func() bool { return counts(t, q) == jobs.Counts{} })
 		if n := began.Load(); n != total+1 {
 			t.Errorf("%d jobs began %d times", total+1, n)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -36,7 +35,7 @@ func TestDead(t *testing.T) {
 		for n := range total {
 			add(t, q, deadOne(n))
 		}
-		queuetest.Await(t, "dead jobs", func() bool { return counts(t, q) == jobs.Counts{Dead: total} })
+		await(t, "dead jobs", func() bool { return counts(t, q) == jobs.Counts{Dead: total} })
 		end()
 		list := pages(t, q, 2)
 		for n, d := range list {

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
@@ -56,7 +55,7 @@ func TestEngine(t *testing.T) {
 			t.Error("the first engine did everything: nothing was tested")
 		}
 		second := newEngine(t, dsn, &finished, func(context.Context, jobs.Job) error { return nil })
-		queuetest.Await(t, "all turns", func() bool { return len(finished.all()) >= len(want) })
+		await(t, "all turns", func() bool { return len(finished.all()) >= len(want) })
 		if err := second.WaitBackground(t.Context()); err != nil {
 			t.Error(err)
 		}

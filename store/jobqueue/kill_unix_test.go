@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
@@ -46,7 +45,7 @@ func TestKilledLosesNothing(t *testing.T) {
 			l.check(t)
 		}
 		serveAttempts(t, q, noting(path))
-		queuetest.Await(t, "no open jobs", func() bool { return counts(t, q) == jobs.Counts{Dead: len(l.dead(t, q))} })
+		await(t, "no open jobs", func() bool { return counts(t, q) == jobs.Counts{Dead: len(l.dead(t, q))} })
 		l.check(t)
 		dead := l.dead(t, q)
 		for _, name := range l.added {

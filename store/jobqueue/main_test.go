@@ -2,11 +2,15 @@ package jobqueue_test
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -118,20 +122,99 @@ func done(context.Context, jobs.Job, int) jobs.Result {
 	return jobs.Result{Action: jobs.Done}
 }
 
-func TestSuite(t *testing.T) {
-	t.Parallel()
+// patience is for busy machines.
+const patience = 5 * time.Minute
 
-	for name, newDSN := range map[string]func(testing.TB) string{"sqlite": storetest.SQLite, "postgres": server.NewDSN} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+type attempt struct {
+	jobs.Attempt
 
-			if name == "postgres" {
-				server.Postgres(t)
-			}
-			queuetest.Suite(t, func(t *testing.T) jobs.Queue {
-				t.Helper()
-				return open(t, newDSN(t), jobqueue.Options{})
-			})
+	at time.Time
+}
+
+// served is what a queue has offered.
+type served struct {
+	mu   sync.Mutex
+	seen []attempt
+	end  context.CancelCauseFunc
+	err  chan error
+}
+
+// errEnd ends the service of a test.
+var errEnd = errors.New("the test is over")
+
+// record serves a queue until the test ends, and notes what it offers.
+func record(t *testing.T, q jobs.Queue, work func(context.Context, jobs.Attempt) jobs.Result) *served {
+	t.Helper()
+	ctx, end := context.WithCancelCause(context.WithoutCancel(t.Context()))
+	s := &served{end: end, err: make(chan error, 1)}
+	go func() {
+		s.err <- q.Serve(ctx, func(ctx context.Context, a jobs.Attempt) jobs.Result {
+			s.mu.Lock()
+			s.seen = append(s.seen, attempt{a, time.Now()})
+			s.mu.Unlock()
+			return work(ctx, a)
 		})
+	}()
+	t.Cleanup(func() { s.stop(t) })
+	return s
+}
+
+func (s *served) stop(t *testing.T) {
+	t.Helper()
+	s.end(errEnd)
+	err, first := <-s.err
+	if !first {
+		return
+	}
+	close(s.err)
+	if !errors.Is(err, errEnd) {
+		t.Errorf("Serve = %v, want the cause of its end", err)
+	}
+}
+
+func (s *served) attempts() []attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
+}
+
+func (s *served) numbers(kind string) []int {
+	var list []int
+	for _, a := range s.attempts() {
+		if a.Job.Kind == kind {
+			list = append(list, a.Number)
+		}
+	}
+	return list
+}
+
+func (s *served) await(t *testing.T, n int) []attempt {
+	t.Helper()
+	await(t, fmt.Sprintf("%d attempts", n), func() bool { return len(s.attempts()) >= n })
+	return s.attempts()
+}
+
+// await polls for something that has no signal.
+func await(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("there were never %s", what)
+		}
+	}
+}
+
+func idle(t *testing.T, q jobs.Queue) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := q.Idle(ctx); err != nil {
+		t.Fatalf("Idle: %v", err)
 	}
 }

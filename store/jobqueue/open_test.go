@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -67,7 +66,7 @@ func TestKeptForAWhile(t *testing.T) {
 		end()
 		execute(t, dsn, "UPDATE jobs SET ended = 1")
 		serve(t, open(t, dsn, jobqueue.Options{}), done)
-		queuetest.Await(t, "a key that is free again", func() bool { return q.Add(t.Context(), job) == nil })
+		await(t, "a key that is free again", func() bool { return q.Add(t.Context(), job) == nil })
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/queuetest"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
@@ -175,7 +174,7 @@ func loseLease(t *testing.T, dsn string, late jobs.Action) {
 	})
 	// As if the process had been asleep for long. It wakes up at times, and renews its
 	// lease where it still has it.
-	queuetest.Await(t, "somebody else who took the job", func() bool {
+	await(t, "somebody else who took the job", func() bool {
 		execute(t, dsn, "UPDATE jobs SET renewed = 1 WHERE attempt = 1")
 		return len(taken) > 0
 	})
@@ -191,7 +190,7 @@ func loseLease(t *testing.T, dsn string, late jobs.Action) {
 		t.Errorf("after the late result (-got +want):\n%s", diff)
 	}
 	close(finish)
-	queuetest.Await(t, "no jobs", func() bool { return counts(t, other) == jobs.Counts{} })
+	await(t, "no jobs", func() bool { return counts(t, other) == jobs.Counts{} })
 	if len(taken) > 0 {
 		t.Errorf("it ran again, as attempt %d", <-taken)
 	}
@@ -212,7 +211,7 @@ func TestJobThatKillsItsHost(t *testing.T) {
 			panic("as good as killing it")
 		})
 		add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 2})
-		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
+		await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
 		mu.Lock()
 		defer mu.Unlock()
 		slices.Sort(attempts)
@@ -235,7 +234,7 @@ func TestUnreadable(t *testing.T) {
 		add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 		execute(t, dsn, "UPDATE jobs SET job = 'nothing'")
 		serve(t, q, done)
-		queuetest.Await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
+		await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
 		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
 		if err != nil || len(list) != 1 || !strings.Contains(list[0].Error, "cannot be read") {
 			t.Errorf("dead: %+v, %v", list, err)
@@ -259,7 +258,7 @@ func TestLaterJobs(t *testing.T) {
 		})
 		add(t, q, jobs.Job{Kind: "later", Plugin: "p", NotBefore: time.Now().Add(time.Hour)})
 		add(t, q, jobs.Job{Kind: "fails", Plugin: "p", Attempts: 2, Backoff: time.Hour})
-		queuetest.Await(t, "two jobs that wait for their time", func() bool { return counts(t, q) == jobs.Counts{Scheduled: 2} })
+		await(t, "two jobs that wait for their time", func() bool { return counts(t, q) == jobs.Counts{Scheduled: 2} })
 		execute(t, dsn, "UPDATE jobs SET due = added - 1")
 		got := map[string]bool{<-ran: true, <-ran: true}
 		if diff := cmp.Diff(got, map[string]bool{"later": true, "fails": true}); diff != "" {

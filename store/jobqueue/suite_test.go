@@ -1,14 +1,11 @@
-// Package queuetest has the tests that every [jobs.Queue] must pass: the queue in memory,
-// and those that store jobs in a database. [Suite] runs them.
-//
-// Stability: experimental until 1.0.
-package queuetest
+package jobqueue_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,17 +14,44 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/background"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
+
+// TestQueues has the queue of an engine without a store, too.
+func TestQueues(t *testing.T) {
+	t.Parallel()
+
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+
+		testQueue(t, func(*testing.T) jobs.Queue { return background.NewMemoryQueue(rand.Float64, func(jobs.Job, error) {}) })
+	})
+	for name, newDSN := range map[string]func(testing.TB) string{"sqlite": storetest.SQLite, "postgres": server.NewDSN} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			if name == "postgres" {
+				server.Postgres(t)
+			}
+			testQueue(t, func(t *testing.T) jobs.Queue {
+				t.Helper()
+				return open(t, newDSN(t), jobqueue.Options{})
+			})
+		})
+	}
+}
 
 const (
 	waiting   = 1024
 	perPlugin = 256
 )
 
-// Suite tests a queue. Open makes an empty one with the default bounds, closed with the test.
-func Suite(t *testing.T, open func(t *testing.T) jobs.Queue) {
+// testQueue has what every queue must pass. Open makes an empty one with the default bounds, closed with the test.
+func testQueue(t *testing.T, open func(t *testing.T) jobs.Queue) {
 	t.Helper()
 	for name, test := range map[string]func(t *testing.T, q jobs.Queue){
 		"offers":   testOffers,
@@ -63,7 +87,7 @@ func full() jobs.Job {
 func testOffers(t *testing.T, q jobs.Queue) {
 	want := full()
 	add(t, q, want)
-	s := serve(t, q, done)
+	s := record(t, q, simple(done))
 	add(t, q, jobs.Job{Plugin: "p", Subscription: "p.s"})
 	idle(t, q)
 	got := s.await(t, 2)
@@ -82,7 +106,7 @@ func testOffers(t *testing.T, q jobs.Queue) {
 func testAttempts(t *testing.T, q jobs.Queue) {
 	const first = 200 * time.Millisecond
 	add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 9, Backoff: first})
-	s := serve(t, q, func(_ context.Context, a attempt) jobs.Result {
+	s := record(t, q, func(_ context.Context, a jobs.Attempt) jobs.Result {
 		if a.Number < 3 {
 			return jobs.Result{Action: jobs.Retry, Err: errors.New("not now")}
 		}
@@ -101,7 +125,7 @@ func testAttempts(t *testing.T, q jobs.Queue) {
 }
 
 func testResults(t *testing.T, q jobs.Queue) {
-	s := serve(t, q, func(_ context.Context, a attempt) jobs.Result {
+	s := record(t, q, func(_ context.Context, a jobs.Attempt) jobs.Result {
 		because := errors.New("because\x00 of \xff")
 		switch {
 		case a.Job.Kind == "dead":
@@ -116,7 +140,7 @@ func testResults(t *testing.T, q jobs.Queue) {
 	for _, kind := range []string{"dead", "unknown", "requeued"} {
 		add(t, q, jobs.Job{Kind: kind, Plugin: "p", Attempts: 2})
 	}
-	Await(t, "three requeues", func() bool { return len(s.numbers("requeued")) >= 3 })
+	await(t, "three requeues", func() bool { return len(s.numbers("requeued")) >= 3 })
 	if diff := cmp.Diff(s.numbers("requeued")[:3], []int{1, 1, 1}); diff != "" {
 		t.Errorf("requeueing is not an attempt (-got +want):\n%s", diff)
 	}
@@ -129,7 +153,7 @@ func testResults(t *testing.T, q jobs.Queue) {
 	if diff := cmp.Diff(times[:3], []int{0, 1, 2}); diff != "" {
 		t.Errorf("earlier requeues (-got +want):\n%s", diff)
 	}
-	Await(t, "a second attempt", func() bool { return len(s.numbers("unknown")) >= 2 })
+	await(t, "a second attempt", func() bool { return len(s.numbers("unknown")) >= 2 })
 	s.stop(t)
 	if diff := cmp.Diff(s.numbers("unknown"), []int{1, 2}); diff != "" {
 		t.Errorf("an unknown result (-got +want):\n%s", diff)
@@ -140,7 +164,7 @@ func testResults(t *testing.T, q jobs.Queue) {
 }
 
 func testTimes(t *testing.T, q jobs.Queue) {
-	s := serve(t, q, done)
+	s := record(t, q, simple(done))
 	const wait = 300 * time.Millisecond
 	due := time.Now().Add(wait)
 	add(t, q, jobs.Job{Kind: "later", Plugin: "p", NotBefore: due})
@@ -178,7 +202,7 @@ func testKeys(t *testing.T, q jobs.Queue) {
 	add(t, q, keyed("w", "p", "k", ""))
 	add(t, q, keyed("w", "p", "k", ""))
 	var running sync.Once
-	s := serve(t, q, func(context.Context, attempt) jobs.Result {
+	s := record(t, q, func(context.Context, jobs.Attempt) jobs.Result {
 		running.Do(func() { again("while it may run") })
 		return jobs.Result{Action: jobs.Done}
 	})
@@ -229,7 +253,7 @@ func testBounds(t *testing.T, q jobs.Queue) {
 func testAtOnce(t *testing.T, q jobs.Queue) {
 	const count = 60
 	meet := make(chan struct{})
-	s := serve(t, q, func(ctx context.Context, a attempt) jobs.Result {
+	s := record(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 		if a.Job.Kind == "pair" {
 			select {
 			case meet <- struct{}{}:
@@ -255,7 +279,7 @@ func testAtOnce(t *testing.T, q jobs.Queue) {
 
 func testEnd(t *testing.T, q jobs.Queue) {
 	begun, cause, returned := make(chan struct{}), make(chan error, 1), make(chan struct{})
-	s := serve(t, q, func(ctx context.Context, _ attempt) jobs.Result {
+	s := record(t, q, func(ctx context.Context, _ jobs.Attempt) jobs.Result {
 		close(begun)
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
@@ -297,7 +321,7 @@ func testIdle(t *testing.T, q jobs.Queue) {
 	}
 	busy("is due")
 	begun, end := make(chan struct{}), make(chan struct{})
-	serve(t, q, func(context.Context, attempt) jobs.Result {
+	record(t, q, func(context.Context, jobs.Attempt) jobs.Result {
 		close(begun)
 		<-end
 		return jobs.Result{Action: jobs.Retry, Err: errors.New("later")}
@@ -309,7 +333,7 @@ func testIdle(t *testing.T, q jobs.Queue) {
 }
 
 func testBegin(t *testing.T, q jobs.Queue) {
-	s := serve(t, q, func(ctx context.Context, a attempt) jobs.Result {
+	s := record(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 		for range 2 {
 			if a.Begin == nil {
 				break // the memory queue forgets its jobs with its process
@@ -337,7 +361,7 @@ func testAddWithoutTime(t *testing.T, q jobs.Queue) {
 	if err := q.Add(ctx, jobs.Job{Plugin: "p"}); err == nil {
 		t.Skip("it does not wait, and takes the job")
 	}
-	s := serve(t, q, always(jobs.Result{Action: jobs.Done}))
+	s := record(t, q, simple(done))
 	add(t, q, jobs.Job{Kind: "after", Plugin: "p"})
 	s.await(t, 1)
 	idle(t, q)
