@@ -49,7 +49,6 @@ func (l *watchedLog) read(ctx context.Context, n int) {
 	}
 }
 
-// Verify implements Log.
 func (l *watchedLog) Verify(ctx context.Context, f store.Filter, o manifest.VerifyOptions) (manifest.Verdict, error) {
 	n := 0
 	o.Seen = func(manifest.Index) {

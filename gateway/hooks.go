@@ -112,13 +112,10 @@ type captured struct {
 	body   bytes.Buffer
 }
 
-// Header implements http.ResponseWriter.
 func (c *captured) Header() http.Header { return c.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (c *captured) WriteHeader(status int) { c.status = cmp.Or(c.status, status) }
 
-// Write implements http.ResponseWriter.
 func (c *captured) Write(p []byte) (int, error) {
 	c.status = cmp.Or(c.status, http.StatusOK)
 	return c.body.Write(p)

@@ -22,7 +22,6 @@ import (
 // bearer sends a token with each request.
 type bearer string
 
-// RoundTrip implements http.RoundTripper.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if b != "" {

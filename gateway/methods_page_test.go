@@ -15,12 +15,10 @@ import (
 // fakeJobs has two dead jobs. The command's tests have real ones.
 type fakeJobs struct{ gone []int64 }
 
-// Counts implements Jobs.
 func (f *fakeJobs) Counts(context.Context) (jobs.Counts, error) {
 	return jobs.Counts{Dead: 2 - len(f.gone)}, nil
 }
 
-// List implements Jobs.
 func (f *fakeJobs) List(_ context.Context, state string, after int64, limit int) ([]Job, error) {
 	var list []Job
 	for _, id := range []int64{1, 2} {
@@ -31,10 +29,8 @@ func (f *fakeJobs) List(_ context.Context, state string, after int64, limit int)
 	return list, nil
 }
 
-// Retry implements Jobs.
 func (f *fakeJobs) Retry(_ context.Context, ids ...int64) ([]int64, error) { return f.take(ids), nil }
 
-// Remove implements Jobs.
 func (f *fakeJobs) Remove(_ context.Context, ids ...int64) ([]int64, error) { return f.take(ids), nil }
 
 func (f *fakeJobs) take(ids []int64) (done []int64) {
@@ -50,18 +46,15 @@ func (f *fakeJobs) take(ids []int64) (done []int64) {
 // fakeMemories remembers one thing of the user.
 type fakeMemories struct{}
 
-// List implements Memories.
 func (fakeMemories) List(_ context.Context, workspace string, f MemoryFilter, _ string, _ int) ([]Memory, string, error) {
 	return []Memory{{ID: "m1", Workspace: workspace, Scope: f.Scope, Text: "lives in Lisbon"}}, "", nil
 }
 
-// Search implements Memories.
 func (fakeMemories) Search(_ context.Context, workspace, query string, _ int) ([]Memory, error) {
 	score := 1.0
 	return []Memory{{ID: "m1", Workspace: workspace, Text: query, Score: &score}}, nil
 }
 
-// Forget implements Memories.
 func (fakeMemories) Forget(_ context.Context, _ string, ids []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id != "m1" }), nil
 }

@@ -152,7 +152,6 @@ var _ prometheus.Collector = (*snapshot)(nil)
 // Describe sends nothing: the series depend on the engine's configuration.
 func (s *snapshot) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (s *snapshot) Collect(out chan<- prometheus.Metric) {
 	st := s.g.status(context.Background()) // Prometheus gives none
 	send := sender{s.metrics, out}

@@ -141,7 +141,6 @@ func WithDetail(message, detail string, err error) error {
 	return &wordsError{message, detail, err}
 }
 
-// Error implements error.
 func (e *wordsError) Error() string { return e.message }
 
 // Unwrap returns the cause.

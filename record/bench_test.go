@@ -17,24 +17,20 @@ import (
 // speaker is a plugin inside the host whose hook says a kilobyte.
 type speaker struct{}
 
-// Describe implements runtime.Plugin.
 func (speaker) Describe(context.Context) (*phases.Description, error) {
 	return &phases.Description{Name: "speaker", Version: "1.0.0", Hooks: []phases.Hook{
 		{Name: "say", Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection}},
 	}}, nil
 }
 
-// Configure implements runtime.Plugin.
 func (s speaker) Configure(ctx context.Context, _ *phases.Configuration) (*phases.Description, error) {
 	return s.Describe(ctx)
 }
 
-// Dispatch implements runtime.Plugin.
 func (speaker) Dispatch(context.Context, *phases.Dispatch) (*phases.Result, error) {
 	return &phases.Result{Contributions: []phases.Contribution{&phases.PromptSection{SectionID: "said", Content: strings.Repeat("0123456789abcdef", 64)}}}, nil
 }
 
-// CallTool implements runtime.Plugin.
 func (speaker) CallTool(context.Context, *phases.ToolCall) (*phases.ToolResult, error) {
 	return &phases.ToolResult{}, nil
 }

@@ -93,7 +93,6 @@ func (d *disk) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer.
 func (d *disk) Close() error {
 	d.closed = true
 	return nil

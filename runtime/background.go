@@ -52,7 +52,6 @@ type engineRunner struct{ engine *Engine }
 
 var _ background.Runner = engineRunner{}
 
-// QuarantinedFor implements background.Runner.
 func (r engineRunner) QuarantinedFor(plugin string) time.Duration {
 	in, ok := r.engine.current.Load().byName[plugin]
 	if !ok {
@@ -64,7 +63,6 @@ func (r engineRunner) QuarantinedFor(plugin string) time.Duration {
 	return 0
 }
 
-// JobChanged implements background.Runner.
 func (r engineRunner) JobChanged(j jobs.Job, state string, err error) {
 	r.engine.jobChanged(j, state, err)
 }

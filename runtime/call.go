@@ -152,25 +152,21 @@ func (d *dispatch) refuse(ctx context.Context, c *call, until time.Time) bool {
 
 var _ frame = (*call)(nil)
 
-// send implements frame.
 func (c *call) send(ctx context.Context, inc *pool.Incarnation, remaining time.Duration, l *pool.Lease) {
 	c.judged = c.dispatch.applied
 	c.dispatch.message(c, inc, remaining)
 	c.pending = inc.Send(ctx, &c.asked, l)
 }
 
-// wait implements frame.
 func (c *call) wait(ctx context.Context) (wire.Stats, error) {
 	return c.pending.Answer(ctx, &c.answer)
 }
 
-// show implements frame.
 func (c *call) show(x *Exchange) {
 	asked, answer := c.asked, c.answer
 	x.Dispatch, x.Result = &asked, &answer
 }
 
-// timeUp implements frame.
 func (c *call) timeUp(caller context.Context, sent bool) *phases.Error {
 	if !sent && !bounded.Cancelled(caller) {
 		return phases.Errorf(phases.CauseBudgetExhausted, "the plugin was busy until the time was over")

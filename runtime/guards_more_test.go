@@ -99,7 +99,6 @@ type tardy struct {
 	begin chan struct{}
 }
 
-// Describe implements runtime.Plugin.
 func (l *tardy) Describe(ctx context.Context) (*phases.Description, error) {
 	select {
 	case <-l.begin:

@@ -351,7 +351,6 @@ type replayed struct {
 
 var _ frame = (*replayed)(nil)
 
-// send implements frame.
 func (r *replayed) send(_ context.Context, inc *pool.Incarnation, _ time.Duration, l *pool.Lease) {
 	r.inc, r.lease = inc, l
 }
@@ -379,7 +378,6 @@ func (r *replayed) show(*Exchange) {}
 // admit implements frame: nothing is checked.
 func (r *replayed) admit(*pool.Incarnation) *phases.Error { return nil }
 
-// timeUp implements frame.
 func (r *replayed) timeUp(caller context.Context, _ bool) *phases.Error {
 	return bounded.TimeUp(caller)
 }

@@ -218,7 +218,6 @@ type neverDescribed struct {
 	release <-chan struct{}
 }
 
-// Describe implements runtime.Plugin.
 func (p neverDescribed) Describe(ctx context.Context) (*phases.Description, error) {
 	select {
 	case <-p.release:
@@ -284,7 +283,6 @@ type countingQueue struct {
 	err error
 }
 
-// Counts implements jobs.Counter.
 func (q *countingQueue) Counts(context.Context) (jobs.Counts, error) {
 	return jobs.Counts{Waiting: 3}, q.err
 }

@@ -164,17 +164,14 @@ func (e *Engine) hostOf(in *pool.Instance) phases.Host {
 
 type observer struct{ *Engine }
 
-// Changed implements pool.Observer.
 func (o observer) Changed(in *pool.Instance, st supervise.Status, words string) {
 	o.emit(Event{Kind: EventPlugin, Plugin: in.Declared.Name, State: string(st.State), Code: st.Code, Message: st.Detail, Detail: words})
 }
 
-// Described implements pool.Observer.
 func (o observer) Described(in *pool.Instance, d *phases.Description) error {
 	return o.described(in, d)
 }
 
-// Configuring implements pool.Observer.
 func (o observer) Configuring(inc *pool.Incarnation) func(*phases.Configuration, *phases.Description, error) {
 	x := o.beginExchange(context.Background(), inc, ExchangeConfigure, 0, "")
 	if x == nil {
@@ -183,12 +180,10 @@ func (o observer) Configuring(inc *pool.Incarnation) func(*phases.Configuration,
 	return func(c *phases.Configuration, d *phases.Description, err error) { x.configured(inc.Instance, c, d, err) }
 }
 
-// Dropped implements pool.Observer.
 func (o observer) Dropped(in *pool.Instance, why string) {
 	o.emit(Event{Kind: EventDropped, Plugin: in.Declared.Name, Code: why})
 }
 
-// Logged implements pool.Observer.
 func (o observer) Logged(in *pool.Instance, l pool.LogLine) {
 	o.emit(Event{Kind: EventLog, Plugin: in.Declared.Name, State: l.Level.String(), Detail: l.Message, Count: l.Dropped})
 }

@@ -16,13 +16,11 @@ import (
 // scriptedHost is a host that answers everything alike.
 type scriptedHost struct{ calls atomic.Int32 }
 
-// Call implements phases.Host.
 func (s *scriptedHost) Call(context.Context, string, string, json.RawMessage) (json.RawMessage, error) {
 	s.calls.Add(1)
 	return json.RawMessage(`{"value":"from the record"}`), nil
 }
 
-// Invalidate implements phases.Host.
 func (*scriptedHost) Invalidate(context.Context, phases.Invalidation) error { return nil }
 
 // TestReplay sends a recorded call again: no grant, no condition and no memory is in

@@ -46,7 +46,6 @@ type logBook struct {
 	text bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (l *logBook) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -101,7 +101,6 @@ type hostFor struct {
 
 var _ phases.Host = (*hostFor)(nil)
 
-// Call implements phases.Host.
 func (h *hostFor) Call(ctx context.Context, service, name string, params json.RawMessage) (json.RawMessage, error) {
 	caller := hostservice.Caller{Plugin: h.in.Declared.Name}
 	var run *hostRun

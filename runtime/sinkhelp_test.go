@@ -38,7 +38,6 @@ func (s *memorySink) called(ctx context.Context, method string) error {
 	return s.before(ctx, method)
 }
 
-// Append implements runtime.Sink.
 func (s *memorySink) Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error {
 	if err := s.called(ctx, "Append"); err != nil {
 		return err
@@ -69,7 +68,6 @@ func (s *memorySink) last(workspace, thread string) *manifest.Manifest {
 	return nil
 }
 
-// Last implements runtime.Sink.
 func (s *memorySink) Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error) {
 	if err := s.called(ctx, "Last"); err != nil {
 		return nil, err
@@ -96,7 +94,6 @@ func (s *memorySink) prompts() (list []*manifest.Manifest) {
 	return list
 }
 
-// Report implements runtime.Sink.
 func (s *memorySink) Report(ctx context.Context, u manifest.Usage) error {
 	if err := s.called(ctx, "Report"); err != nil {
 		return err

@@ -167,23 +167,19 @@ const toolVisibility = phases.VisibilityUserVisible
 
 var _ frame = (*toolCall)(nil)
 
-// send implements frame.
 func (c *toolCall) send(_ context.Context, inc *pool.Incarnation, remaining time.Duration, l *pool.Lease) {
 	c.call.Remaining, c.call.Generation, c.call.Incarnation = remaining, c.gen.number, inc.Number
 	c.call.Budget.MaxBytes = pool.FrameSize(&c.in.Declared)
 	c.inc, c.lease = inc, l
 }
 
-// wait implements frame.
 func (c *toolCall) wait(ctx context.Context) (stats wire.Stats, err error) {
 	c.answer, stats, err = c.inc.CallTool(ctx, &c.call, c.lease)
 	return stats, err
 }
 
-// show implements frame.
 func (c *toolCall) show(x *Exchange) { x.ToolCall, x.ToolResult = &c.call, c.answer }
 
-// admit implements frame.
 func (c *toolCall) admit(*pool.Incarnation) *phases.Error {
 	c.stamp(c.answer)
 	c.engine.logRemarks(c.run.Subscription, c.answer.Diagnostics)
@@ -202,7 +198,6 @@ func (c *toolCall) stamp(res *phases.ToolResult) {
 	c.in.Redact(res.Diagnostics)
 }
 
-// timeUp implements frame.
 func (c *toolCall) timeUp(caller context.Context, _ bool) *phases.Error {
 	failure := bounded.TimeUp(caller)
 	if failure.Code != phases.CauseTimeout {

@@ -28,7 +28,6 @@ func newTreeHashes(ctx context.Context, tx *sql.Tx) *treeHashes {
 	return &treeHashes{ctx, tx, map[int64][]byte{}}
 }
 
-// ReadHashes implements [tlog.HashReader].
 func (t *treeHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	out := make([]tlog.Hash, len(indexes))
 	for i, index := range indexes {

@@ -38,13 +38,11 @@ type tracedSink struct {
 	t *Telemetry
 }
 
-// Append implements runtime.Sink.
 func (s *tracedSink) Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error {
 	kind := keyKind.String(closed(s.t.words.kinds, m.Kind))
 	return s.spanned(ctx, "keep_manifest", append(s.t.Attributes(m), kind), func(ctx context.Context) error { return s.Sink.Append(ctx, m, texts) })
 }
 
-// Report implements runtime.Sink.
 func (s *tracedSink) Report(ctx context.Context, u manifest.Usage) error {
 	return s.spanned(ctx, "report_usage", []attribute.KeyValue{
 		keyManifest.String(plain(u.ManifestID)), keyInputTokens.Int(u.InputTokens), keyOutputTokens.Int(u.OutputTokens),

@@ -137,7 +137,6 @@ type carrier phases.Trace
 
 var _ propagation.TextMapCarrier = (*carrier)(nil)
 
-// Get implements propagation.TextMapCarrier.
 func (c *carrier) Get(key string) string {
 	switch key {
 	case "traceparent":
@@ -148,7 +147,6 @@ func (c *carrier) Get(key string) string {
 	return ""
 }
 
-// Set implements propagation.TextMapCarrier.
 func (c *carrier) Set(key, value string) {
 	switch key {
 	case "traceparent":
@@ -158,5 +156,4 @@ func (c *carrier) Set(key, value string) {
 	}
 }
 
-// Keys implements propagation.TextMapCarrier.
 func (c *carrier) Keys() []string { return []string{"traceparent", "tracestate"} }

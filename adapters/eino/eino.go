@@ -93,7 +93,6 @@ type wrapped struct {
 	grapnel *Grapnel
 }
 
-// Run implements adk.Agent.
 func (w *wrapped) Run(ctx context.Context, in *adk.AgentInput, o ...adk.AgentRunOption) *adk.AsyncIterator[*adk.AgentEvent] {
 	text := ""
 	for _, m := range in.Messages {
@@ -330,7 +329,6 @@ func interrupted(err error) bool {
 
 func same(text string) string { return text }
 
-// WrapInvokableToolCall implements adk.ChatModelAgentMiddleware.
 func (*handler) WrapInvokableToolCall(_ context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext) (adk.InvokableToolCallEndpoint, error) {
 	return func(ctx context.Context, arguments string, o ...tool.Option) (string, error) {
 		return guard(ctx, c, arguments, func(arguments string) (string, error) { return next(ctx, arguments, o...) }, same, same)
@@ -348,7 +346,6 @@ func (*handler) WrapStreamableToolCall(_ context.Context, next adk.StreamableToo
 	}, nil
 }
 
-// WrapEnhancedInvokableToolCall implements adk.ChatModelAgentMiddleware.
 func (*handler) WrapEnhancedInvokableToolCall(_ context.Context, next adk.EnhancedInvokableToolCallEndpoint, c *adk.ToolContext) (adk.EnhancedInvokableToolCallEndpoint, error) {
 	return func(ctx context.Context, in *schema.ToolArgument, o ...tool.Option) (*schema.ToolResult, error) {
 		return guard(ctx, c, in.Text, func(arguments string) (*schema.ToolResult, error) {

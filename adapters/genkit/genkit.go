@@ -99,7 +99,6 @@ type door struct {
 
 const doorName = "grapnel"
 
-// Register implements ai.Tool.
 func (d *door) Register(r api.Registry) { d.generation.registry = r }
 
 // unused is a tool that wrapTool answers in Genkit's place.

@@ -238,7 +238,6 @@ func (x *exchange) Close() error {
 // upstreamError is an answer of the API's that the client gets as it is.
 type upstreamError struct{ res *http.Response }
 
-// Error implements error.
 func (e *upstreamError) Error() string { return "the API answered " + e.res.Status }
 
 // keepBody reads an answer's body, so that its connection is free.

@@ -120,7 +120,6 @@ type chunks struct {
 	err                    error
 }
 
-// Write implements io.Writer.
 func (c *chunks) Write(p []byte) (int, error) {
 	c.writes++
 	c.largest = max(c.largest, len(p))

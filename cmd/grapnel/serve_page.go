@@ -16,7 +16,6 @@ type servedJobs struct{ *jobqueue.Records }
 
 var _ gateway.Jobs = servedJobs{}
 
-// List implements gateway.Jobs.
 func (s servedJobs) List(ctx context.Context, state string, after int64, limit int) ([]gateway.Job, error) {
 	var list []gateway.Job
 	f := jobqueue.Filter{Dead: state == string(jobqueue.StateDead), After: after, Limit: limit}
@@ -55,7 +54,6 @@ func (s servedMemories) in(ctx context.Context, workspace string, work func(m *m
 	})
 }
 
-// List implements gateway.Memories.
 func (s servedMemories) List(ctx context.Context, workspace string, f gateway.MemoryFilter, cursor string, limit int) (list []gateway.Memory, next string, err error) {
 	filter := itemstore.Filter{Scope: itemstore.Scope(f.Scope), Category: turnpolicy.Category(f.Category)}
 	err = s.in(ctx, workspace, func(m *memories) error {
@@ -69,7 +67,6 @@ func (s servedMemories) List(ctx context.Context, workspace string, f gateway.Me
 	return list, next, err
 }
 
-// Search implements gateway.Memories.
 func (s servedMemories) Search(ctx context.Context, workspace, query string, limit int) (list []gateway.Memory, err error) {
 	err = s.in(ctx, workspace, func(m *memories) error {
 		hits, _, err := m.Search(ctx, whole(workspace), query, limit, time.Now())
@@ -81,7 +78,6 @@ func (s servedMemories) Search(ctx context.Context, workspace, query string, lim
 	return list, err
 }
 
-// Forget implements gateway.Memories.
 func (s servedMemories) Forget(ctx context.Context, workspace string, ids []string) (gone []string, err error) {
 	err = s.in(ctx, workspace, func(m *memories) error {
 		return m.open(ctx, s.app, itemstore.Options{}, func() error {

@@ -19,97 +19,78 @@ func NewTree(c Caller) tree.Store { return &remoteTree{c} }
 
 type remoteTree struct{ caller Caller }
 
-// CreateWorkspace implements tree.Store.
 func (t *remoteTree) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
 	return askFor[tree.Workspace](ctx, t, "workspace/create", "workspace", p)
 }
 
-// Workspaces implements tree.Store.
 func (t *remoteTree) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
 	return askFor[[]tree.Workspace](ctx, t, "workspace/list", "workspaces", nil)
 }
 
-// RenameWorkspace implements tree.Store.
 func (t *remoteTree) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tree.Workspace, error) {
 	return askFor[tree.Workspace](ctx, t, "workspace/rename", "workspace", p)
 }
 
-// DeleteWorkspace implements tree.Store.
 func (t *remoteTree) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
 	return askFor[tree.Workspace](ctx, t, "workspace/delete", "workspace", p)
 }
 
-// CreateFolder implements tree.Store.
 func (t *remoteTree) CreateFolder(ctx context.Context, p tree.CreateFolder) (tree.Folder, error) {
 	return askFor[tree.Folder](ctx, t, "folder/create", "folder", p)
 }
 
-// RenameFolder implements tree.Store.
 func (t *remoteTree) RenameFolder(ctx context.Context, p tree.RenameFolder) (tree.Folder, error) {
 	return askFor[tree.Folder](ctx, t, "folder/rename", "folder", p)
 }
 
-// MoveFolder implements tree.Store.
 func (t *remoteTree) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder, error) {
 	return askFor[tree.Folder](ctx, t, "folder/move", "folder", p)
 }
 
-// DeleteFolder implements tree.Store.
 func (t *remoteTree) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Folder, error) {
 	return askFor[tree.Folder](ctx, t, "folder/delete", "folder", p)
 }
 
-// CreateThread implements tree.Store.
 func (t *remoteTree) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thread, error) {
 	return askFor[tree.Thread](ctx, t, "thread/create", "thread", p)
 }
 
-// RenameThread implements tree.Store.
 func (t *remoteTree) RenameThread(ctx context.Context, p tree.RenameThread) (tree.Thread, error) {
 	return askFor[tree.Thread](ctx, t, "thread/rename", "thread", p)
 }
 
-// MoveThread implements tree.Store.
 func (t *remoteTree) MoveThread(ctx context.Context, p tree.MoveThread) (tree.Thread, error) {
 	return askFor[tree.Thread](ctx, t, "thread/move", "thread", p)
 }
 
-// DeleteThread implements tree.Store.
 func (t *remoteTree) DeleteThread(ctx context.Context, p tree.DeleteThread) (tree.Thread, error) {
 	return askFor[tree.Thread](ctx, t, "thread/delete", "thread", p)
 }
 
-// Tree implements tree.Store.
 func (t *remoteTree) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 	return ask[tree.Page](ctx, t, "thread/tree", q)
 }
 
-// Doc implements tree.Store.
 func (t *remoteTree) Doc(ctx context.Context, s tree.Scope) (tree.View, error) {
 	return ask[tree.View](ctx, t, "thread/agents_doc/get", s)
 }
 
-// Save implements tree.Store.
 func (t *remoteTree) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
 	return ask[tree.Saved](ctx, t, "thread/agents_doc/save", p)
 }
 
-// Archive implements tree.Store.
 func (t *remoteTree) Archive(ctx context.Context, p tree.ArchiveDoc) (tree.ArchivedNow, error) {
 	return ask[tree.ArchivedNow](ctx, t, "thread/agents_doc/archive", p)
 }
 
-// Restore implements tree.Store.
 func (t *remoteTree) Restore(ctx context.Context, p tree.RestoreDoc) (tree.Doc, error) {
 	return askFor[tree.Doc](ctx, t, "thread/agents_doc/restore", "doc", p)
 }
 
-// Revisions implements tree.Store.
 func (t *remoteTree) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Revision, error) {
 	return askFor[[]tree.Revision](ctx, t, "thread/agents_doc/revisions", "revisions", q)
 }
 
-// ArchivedDocs implements tree.Store.
 func (t *remoteTree) ArchivedDocs(ctx context.Context, q tree.ArchivedQuery) ([]tree.ArchivedDoc, error) {
 	return askFor[[]tree.ArchivedDoc](ctx, t, "thread/agents_doc/archived", "archived", q)
 }
@@ -126,20 +107,16 @@ func (t *remoteTree) Resolve(ctx context.Context, ref tree.ThreadRef) (tree.Reso
 	return tree.Resolution{Effective: root.Effective}, err
 }
 
-// Changes implements tree.Store.
 func (t *remoteTree) Changes(context.Context, tree.Seq, int) (tree.Changes, error) {
 	return tree.Changes{}, notOnWire("Changes")
 }
 
-// Affected implements tree.Store.
 func (t *remoteTree) Affected(context.Context, tree.Scope) (int, error) {
 	return 0, notOnWire("Affected")
 }
 
-// Listen implements tree.Store.
 func (t *remoteTree) Listen(context.Context, func()) error { return notOnWire("Listen") }
 
-// Thin implements tree.Store.
 func (t *remoteTree) Thin(context.Context, time.Time) (int, error) { return 0, notOnWire("Thin") }
 
 func notOnWire(method string) error {

@@ -26,13 +26,11 @@ func Serve(ctx context.Context, s *mcp.Server, in io.Reader, out io.Writer) erro
 
 type nopCloser struct{ io.Writer }
 
-// Close implements io.Closer.
 func (nopCloser) Close() error { return nil }
 
 // patient is a transport that reports the end of its input only after every call was answered.
 type patient struct{ inner mcp.Transport }
 
-// Connect implements mcp.Transport.
 func (p *patient) Connect(ctx context.Context) (mcp.Connection, error) {
 	inner, err := p.inner.Connect(ctx)
 	if err != nil {
@@ -52,7 +50,6 @@ type patientConn struct {
 	closed   chan struct{}
 }
 
-// Read implements mcp.Connection.
 func (c *patientConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	if err != nil {
@@ -67,7 +64,6 @@ func (c *patientConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
-// Write implements mcp.Connection.
 func (c *patientConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, msg)
 	if r, ok := msg.(*jsonrpc.Response); ok {
@@ -104,7 +100,6 @@ func (c *patientConn) waiting() bool {
 	return len(c.open) > 0
 }
 
-// Close implements mcp.Connection.
 func (c *patientConn) Close() error {
 	c.closing.Do(func() { close(c.closed) })
 	return c.Connection.Close()

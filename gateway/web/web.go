@@ -114,7 +114,6 @@ func (a *asset) load() {
 	a.gzip = buf.Bytes()
 }
 
-// ServeHTTP implements http.Handler.
 func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.once.Do(a.load)
 	if a.err != nil {

@@ -135,10 +135,8 @@ type script struct{ text, known []byte }
 
 var errOther = errors.New("it is not what grapnel install wrote, or somebody has changed it since; move it away")
 
-// Has implements [Document].
 func (s *script) Has(w *Wanted) bool { return bytes.Equal(s.text, w.Script) }
 
-// Add implements [Document].
 func (s *script) Add(w *Wanted) error {
 	if w.Script == nil {
 		return nil
@@ -150,7 +148,6 @@ func (s *script) Add(w *Wanted) error {
 	return nil
 }
 
-// Remove implements [Document].
 func (s *script) Remove() bool {
 	if len(s.text) == 0 || !bytes.Equal(s.text, s.known) {
 		return false
@@ -159,7 +156,6 @@ func (s *script) Remove() bool {
 	return true
 }
 
-// Bytes implements [Document].
 func (s *script) Bytes() []byte { return s.text }
 
 // Document is a file that has something of ours, or will have: as text, whose formatting is kept.

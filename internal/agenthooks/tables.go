@@ -44,7 +44,6 @@ func (t *tables) servers() map[string]any {
 	return servers
 }
 
-// Has implements [Document].
 func (t *tables) Has(w *Wanted) bool {
 	s, ours := t.server()
 	if w.Server == nil {
@@ -53,7 +52,6 @@ func (t *tables) Has(w *Wanted) bool {
 	return ours && reflect.DeepEqual(s, w.Server)
 }
 
-// Add implements [Document].
 func (t *tables) Add(w *Wanted) error {
 	if _, ours := t.server(); ours {
 		return fmt.Errorf("the MCP server %s is written in a way that it cannot be taken out; remove it yourself", serverName)
@@ -100,7 +98,6 @@ func (t *tables) isInline() bool {
 	return false
 }
 
-// Remove implements [Document].
 func (t *tables) Remove() bool {
 	if _, ours := t.server(); !ours {
 		return false
@@ -168,5 +165,4 @@ func sameWithoutOurs(a, b map[string]any) bool {
 	return len(left) == 0 && len(right) == 0 || reflect.DeepEqual(left, right)
 }
 
-// Bytes implements [Document].
 func (t *tables) Bytes() []byte { return []byte(t.text) }

@@ -22,7 +22,6 @@ type fileGraph map[string]map[string]string
 // resolved without the others.
 type noImports struct{}
 
-// Import implements types.Importer.
 func (noImports) Import(path string) (*types.Package, error) {
 	p := types.NewPackage(path, filepath.Base(path))
 	p.MarkComplete()

@@ -57,14 +57,12 @@ func (h jobHeap) Len() int           { return len(h) }
 func (h jobHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
 func (h jobHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push implements heap.Interface.
 func (h *jobHeap) Push(x any) {
 	if j, ok := x.(queuedJob); ok {
 		*h = append(*h, j)
 	}
 }
 
-// Pop implements heap.Interface.
 func (h *jobHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
@@ -72,7 +70,6 @@ func (h *jobHeap) Pop() any {
 	return last
 }
 
-// Add implements jobs.Queue.
 func (q *memoryQueue) Add(_ context.Context, j jobs.Job) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +130,6 @@ func (q *memoryQueue) signal() {
 	q.changed = make(chan struct{})
 }
 
-// Serve implements jobs.Queue.
 func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, jobs.Attempt) jobs.Result) error {
 	var workers sync.WaitGroup
 	for range queueWorkers {
@@ -202,7 +198,6 @@ func (q *memoryQueue) finish(j queuedJob, r jobs.Result) {
 	q.signal()
 }
 
-// Idle implements jobs.Queue.
 func (q *memoryQueue) Idle(ctx context.Context) error {
 	for {
 		q.mu.Lock()

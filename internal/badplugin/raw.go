@@ -173,13 +173,11 @@ type served struct {
 
 var _ plugin.GRPCPlugin = (*served)(nil)
 
-// GRPCServer implements plugin.GRPCPlugin.
 func (s *served) GRPCServer(_ *plugin.GRPCBroker, server *wire.Server) error {
 	wiretest.Register(server, s.script)
 	return nil
 }
 
-// GRPCClient implements plugin.GRPCPlugin.
 func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *wire.ClientConn) (any, error) {
 	return nil, errors.New("badplugin: not a client")
 }

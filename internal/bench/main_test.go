@@ -56,7 +56,6 @@ func echo() *sdk.Plugin {
 // what it got, without anything around it.
 type bare struct{ plugin.NetRPCUnsupportedPlugin }
 
-// GRPCServer implements plugin.GRPCPlugin.
 func (*bare) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "bench.Echo", HandlerType: (*any)(nil),
@@ -65,7 +64,6 @@ func (*bare) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient implements plugin.GRPCPlugin.
 func (*bare) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
 	return conn, nil
 }

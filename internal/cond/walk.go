@@ -395,5 +395,4 @@ func put(name string, node *ast.Node, n int) {
 
 type stepCounter int
 
-// Visit implements [ast.Visitor].
 func (c *stepCounter) Visit(*ast.Node) { *c++ }

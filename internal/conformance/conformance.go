@@ -175,7 +175,6 @@ type trial struct {
 // skipped ends a check that cannot be tried.
 type skipped string
 
-// Error implements error.
 func (s skipped) Error() string { return string(s) }
 
 // failure ends a check; ids are those of the frames that it is about.
@@ -184,7 +183,6 @@ type failure struct {
 	ids    []uint64
 }
 
-// Error implements error.
 func (f *failure) Error() string { return f.reason }
 
 func failf(ids []uint64, format string, args ...any) error {

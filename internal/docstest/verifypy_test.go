@@ -71,7 +71,6 @@ type logSink struct {
 	texts map[string]string
 }
 
-// Append implements runtime.Sink.
 func (s *logSink) Append(_ context.Context, m *manifest.Manifest, texts []manifest.Text) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,10 +87,8 @@ func (s *logSink) Append(_ context.Context, m *manifest.Manifest, texts []manife
 	return nil
 }
 
-// Last implements runtime.Sink.
 func (s *logSink) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil }
 
-// Report implements runtime.Sink.
 func (s *logSink) Report(context.Context, manifest.Usage) error { return nil }
 
 // recordLog records random turns and dispatches of two threads.

@@ -166,7 +166,6 @@ type tail struct {
 	end []byte
 }
 
-// Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,7 +195,6 @@ type messages struct {
 	fault  atomic.Pointer[error]
 }
 
-// Read implements io.Reader.
 func (m *messages) Read(p []byte) (int, error) {
 	for len(m.ready) == 0 {
 		line, err := m.line()
@@ -283,13 +281,11 @@ func (m *messages) failed() error {
 	return nil
 }
 
-// Close implements io.Closer.
 func (m *messages) Close() error { return m.closer.Close() }
 
 // boundedHTTP adds headers to requests, and bounds answers that are no streams.
 type boundedHTTP struct{ headers map[string]string }
 
-// RoundTrip implements http.RoundTripper.
 func (b *boundedHTTP) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, value := range b.headers {

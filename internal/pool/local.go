@@ -91,7 +91,6 @@ func (c *localCall) run() {
 	}
 }
 
-// Answer implements Pending.
 func (c *localCall) Answer(ctx context.Context, res *phases.Result) (wire.Stats, error) {
 	if err := c.wait(ctx); err != nil {
 		return wire.Stats{}, err

@@ -32,7 +32,6 @@ func newStartGate(next supervise.Limiter) *startGate {
 	return &startGate{next: next, asked: make(chan struct{})}
 }
 
-// Acquire implements supervise.Limiter.
 func (g *startGate) Acquire(ctx context.Context) (release func(), err error) {
 	g.first.Do(func() { close(g.asked) })
 	for b := g.shut(); b != nil; b = g.shut() {

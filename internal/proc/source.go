@@ -27,7 +27,6 @@ func cutShort(file *os.File) {
 	}
 }
 
-// Read implements io.Reader.
 func (s *source) Read(p []byte) (n int, err error) {
 	if !s.over {
 		n, err = s.file.Read(p)

@@ -73,7 +73,6 @@ type failing struct {
 	err error
 }
 
-// Replay implements replay.Engine.
 func (f failing) Replay(context.Context, *runtime.Exchange) (*runtime.Exchange, error) {
 	return f.now, f.err
 }

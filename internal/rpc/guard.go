@@ -488,7 +488,6 @@ type hijackTap struct {
 	conn net.Conn
 }
 
-// Hijack implements http.Hijacker.
 func (t *hijackTap) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(t.ResponseWriter).Hijack()
 	t.conn = conn

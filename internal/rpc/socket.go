@@ -149,7 +149,6 @@ func (s *socket) work(n int) {
 	s.busy += n
 }
 
-// Close implements net.Conn.
 func (s *socket) Close() error {
 	s.once.Do(func() {
 		s.via.mu.Lock()
@@ -177,13 +176,11 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	return s.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline implements net.Conn.
 func (s *socket) SetWriteDeadline(t time.Time) error {
 	s.writeBy.Store(&t)
 	return s.Conn.SetWriteDeadline(t)
 }
 
-// SetDeadline implements net.Conn.
 func (s *socket) SetDeadline(t time.Time) error {
 	s.writeBy.Store(&t)
 	return s.Conn.SetDeadline(t)

@@ -32,7 +32,6 @@ func opened(root *os.Root, err error) (Root, error) {
 	return osRoot{root}, nil
 }
 
-// OpenRoot implements [Root].
 func (r osRoot) OpenRoot(name string) (Root, error) { return opened(r.Root.OpenRoot(name)) }
 
 // Open implements [Root]. The opened file may be another one, so it is checked again.

@@ -32,7 +32,6 @@ func (s *Schema) check() error {
 // layered merges file systems that have no name in common.
 type layered []fs.FS
 
-// Open implements fs.ReadDirFS.
 func (l layered) Open(name string) (fs.File, error) {
 	for _, f := range l {
 		file, err := f.Open(name)
@@ -43,7 +42,6 @@ func (l layered) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// ReadDir implements fs.ReadDirFS.
 func (l layered) ReadDir(name string) ([]fs.DirEntry, error) {
 	var all []fs.DirEntry
 	for _, f := range l {

@@ -52,7 +52,6 @@ type orZero[T any] struct{ to *T }
 // OrZero is a destination that scans NULL as the zero value.
 func OrZero[T any](to *T) sql.Scanner { return orZero[T]{to} }
 
-// Scan implements [sql.Scanner].
 func (z orZero[T]) Scan(value any) error {
 	var n sql.Null[T]
 	err := n.Scan(value)

@@ -102,10 +102,8 @@ var _ encoding.CodecV2 = codec{}
 
 func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
 
-// Name implements encoding.CodecV2.
 func (c codec) Name() string { return protocodec.Name }
 
-// Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if o, ok := v.(*outgoing); ok {
 		return mem.BufferSlice{o.buffer}, nil
@@ -209,7 +207,6 @@ const largestPooled = 256 << 10
 
 var _ mem.BufferPool = (*frames)(nil)
 
-// Get implements mem.BufferPool.
 func (p *frames) Get(size int) *[]byte {
 	if b, ok := p.pool.Get().(*[]byte); ok {
 		*b = (*b)[:0]

@@ -166,7 +166,6 @@ type careful struct{ t *testing.T }
 
 var _ phases.Host = (*careful)(nil)
 
-// Call implements phases.Host.
 func (h *careful) Call(_ context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
 	if len(params) > 0 && !json.Valid(params) {
 		h.t.Errorf("the host is asked %s.%s with %q", service, method, params)
@@ -174,7 +173,6 @@ func (h *careful) Call(_ context.Context, service, method string, params json.Ra
 	return raw(`{"ok":true}`), nil
 }
 
-// Invalidate implements phases.Host.
 func (h *careful) Invalidate(_ context.Context, what phases.Invalidation) error {
 	checkClean(h.t, what)
 	return nil
@@ -209,7 +207,6 @@ func scriptedSession(stream *scriptedStream, o HostOptions) *Session {
 	return s
 }
 
-// Context implements grpc.ClientStream.
 func (s *scriptedStream) Context() context.Context { return s.ctx }
 
 // SendMsg implements grpc.ClientStream: the frame is read and its memory given
@@ -227,7 +224,6 @@ func (s *scriptedStream) SendMsg(m any) error {
 	return nil
 }
 
-// RecvMsg implements grpc.ClientStream.
 func (s *scriptedStream) RecvMsg(m any) error {
 	select {
 	case <-s.speak:
@@ -320,7 +316,6 @@ type tapedStream struct {
 	keep func(frame []byte)
 }
 
-// SendMsg implements grpc.ServerStream.
 func (s *tapedStream) SendMsg(m any) error {
 	if o, ok := m.(*outgoing); ok {
 		s.keep(slices.Clone(*o.data))

@@ -102,7 +102,6 @@ type checkedCredentials struct {
 	check func(net.Conn) error
 }
 
-// ServerHandshake implements credentials.TransportCredentials.
 func (c *checkedCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if err := c.check(raw); err != nil {
 		return nil, nil, err
@@ -110,7 +109,6 @@ func (c *checkedCredentials) ServerHandshake(raw net.Conn) (net.Conn, credential
 	return c.TransportCredentials.ServerHandshake(raw)
 }
 
-// Clone implements credentials.TransportCredentials.
 func (c *checkedCredentials) Clone() credentials.TransportCredentials {
 	return &checkedCredentials{c.TransportCredentials.Clone(), c.check}
 }

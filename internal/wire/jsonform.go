@@ -274,7 +274,6 @@ type notFrame struct {
 	why  error
 }
 
-// Error implements error.
 func (e *notFrame) Error() string { return "a line that is not a frame: " + e.why.Error() }
 
 // lineShown is how much of such a line is quoted.

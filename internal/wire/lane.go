@@ -108,7 +108,6 @@ type tooLong struct {
 	id    uint64
 }
 
-// Error implements error.
 func (e *tooLong) Error() string {
 	return fmt.Sprintf("a frame of more than %d bytes", e.limit)
 }
@@ -211,7 +210,6 @@ func (l *lane) read(p []byte) (int, error) {
 
 var _ carrier = (*lane)(nil)
 
-// send implements carrier.
 func (l *lane) send(batch []*outgoing) {
 	out := l.out[:0]
 	for _, o := range batch {
@@ -239,10 +237,8 @@ func (l *lane) send(batch []*outgoing) {
 	}
 }
 
-// full implements carrier.
 func (l *lane) full() bool { return l.stuck.Load() }
 
-// flush implements carrier.
 func (l *lane) flush() {
 	if !l.stuck.Load() {
 		return
@@ -254,7 +250,6 @@ func (l *lane) flush() {
 	l.stuck.Store(false)
 }
 
-// most implements carrier.
 func (l *lane) most() int { return maxQueue }
 
 // hangUp ends both directions. The reader still gets what has arrived, if the system keeps it, and then the end.

@@ -94,7 +94,6 @@ func newLineStream(ctx context.Context, in io.Reader, out io.Writer) *lineStream
 
 var _ frameStream = (*lineStream)(nil)
 
-// Context implements frameStream.
 func (s *lineStream) Context() context.Context { return s.ctx }
 
 // SendMsg implements frameStream. One goroutine at a time calls it.
@@ -109,7 +108,6 @@ func (s *lineStream) SendMsg(m any) error {
 	return err
 }
 
-// RecvMsg implements frameStream.
 func (s *lineStream) RecvMsg(m any) error {
 	line, owned, err := s.lines.next()
 	if err != nil {

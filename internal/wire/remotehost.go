@@ -13,7 +13,6 @@ type remoteHost struct{ s *served }
 
 var _ phases.Host = (*remoteHost)(nil)
 
-// Call implements phases.Host.
 func (r *remoteHost) Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
 	m := hostCall{parent: r.parent(ctx), service: service, method: method, params: params}
 	return ask(ctx, r.s, pluginHostCall, &m, hostCallFields)

@@ -24,7 +24,6 @@ type tapCredentials struct {
 	frame int
 }
 
-// ClientHandshake implements credentials.TransportCredentials.
 func (c *tapCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
@@ -34,7 +33,6 @@ func (c *tapCredentials) ClientHandshake(ctx context.Context, authority string, 
 	return t, tapInfo{info, t}, nil
 }
 
-// Clone implements credentials.TransportCredentials.
 func (c *tapCredentials) Clone() credentials.TransportCredentials {
 	return &tapCredentials{c.TransportCredentials.Clone(), c.frame}
 }
@@ -100,7 +98,6 @@ func (t *tap) culprit() (uint64, bool) {
 	}
 }
 
-// Read implements net.Conn.
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
 	if t.scan(p[:n]); t.crumbs {

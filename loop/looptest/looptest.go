@@ -181,7 +181,6 @@ type sink struct {
 	usage   []manifest.Usage
 }
 
-// Append implements manifest.Sink.
 func (s *sink) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,10 +188,8 @@ func (s *sink) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text
 	return manifest.Seal(m, nil, nil)
 }
 
-// Last implements manifest.Sink.
 func (s *sink) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil } //nolint:nilnil // the interface's word for none
 
-// Report implements manifest.Sink.
 func (s *sink) Report(_ context.Context, u manifest.Usage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

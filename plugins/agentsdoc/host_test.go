@@ -27,7 +27,6 @@ type fakeHost struct {
 
 var _ phases.Host = (*fakeHost)(nil)
 
-// Call implements phases.Host.
 func (h *fakeHost) Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
 	if service == thread.Service && h.documents != nil {
 		answer, err := h.documents(ctx, string(params))
@@ -60,7 +59,6 @@ func (h *fakeHost) Call(ctx context.Context, service, method string, params json
 	return json.RawMessage(`{}`), nil
 }
 
-// Invalidate implements phases.Host.
 func (h *fakeHost) Invalidate(_ context.Context, what phases.Invalidation) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

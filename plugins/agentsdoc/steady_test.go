@@ -60,7 +60,6 @@ func (p overheard) Configure(ctx context.Context, c *phases.Configuration) (*pha
 	return p.Plugin.Configure(ctx, &given)
 }
 
-// Close implements runtime.Closer.
 func (p overheard) Close(ctx context.Context) error {
 	closer, ok := p.Plugin.(runtime.Closer)
 	if !ok {

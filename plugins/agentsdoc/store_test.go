@@ -19,14 +19,12 @@ var _ runtime.State = (*memStore)(nil)
 
 func newStore() *memStore { return &memStore{values: map[phases.StateKey]json.RawMessage{}} }
 
-// GetState implements runtime.State.
 func (s *memStore) GetState(_ context.Context, k phases.StateKey) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.values[k], nil
 }
 
-// PutState implements runtime.State.
 func (s *memStore) PutState(_ context.Context, k phases.StateKey, value json.RawMessage) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

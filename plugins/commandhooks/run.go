@@ -154,7 +154,6 @@ type head struct {
 	full func()
 }
 
-// Write implements io.Writer.
 func (w *head) Write(p []byte) (int, error) {
 	fits := min(len(p), w.most-w.kept.Len())
 	w.kept.Write(p[:fits])

@@ -204,7 +204,6 @@ func (b *bounded) bind(rq *http.Request, next option.MiddlewareNext) (*http.Resp
 	return res, nil
 }
 
-// Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 && b.silent {
 		return 0, io.EOF

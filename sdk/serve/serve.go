@@ -165,7 +165,6 @@ type direct struct {
 	once           sync.Once
 }
 
-// Describe implements wire.Handler.
 func (d *direct) Describe(ctx context.Context) (*phases.Description, error) {
 	d.once.Do(func() {
 		d.stream = os.Stderr // kept: go-plugin spins when its stream ends
@@ -189,13 +188,11 @@ func openLane() (net.Conn, error) {
 
 var _ plugin.GRPCPlugin = (*served)(nil)
 
-// GRPCServer implements plugin.GRPCPlugin.
 func (s *served) GRPCServer(_ *plugin.GRPCBroker, server *wire.Server) error {
 	wire.Register(server, s.handler, wire.ServeOptions{Lane: s.lane})
 	return nil
 }
 
-// GRPCClient implements plugin.GRPCPlugin.
 func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *wire.ClientConn) (any, error) {
 	return nil, errors.New("serve: not a client")
 }

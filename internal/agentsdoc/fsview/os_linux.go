@@ -29,7 +29,6 @@ func (OS) OpenDir(path string) (Dir, error) {
 
 type fdDir int
 
-// OpenDir implements [Dir].
 func (d fdDir) OpenDir(name string) (Dir, error) {
 	fd, err := openat(int(d), name, directoryFlags|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.ENOTDIR) {
@@ -44,7 +43,6 @@ func (d fdDir) OpenDir(name string) (Dir, error) {
 	return fdDir(fd), nil
 }
 
-// Lstat implements [Dir].
 func (d fdDir) Lstat(name string) (Info, error) {
 	var st unix.Stat_t
 	for {
@@ -58,7 +56,6 @@ func (d fdDir) Lstat(name string) (Info, error) {
 	}
 }
 
-// Open implements [Dir].
 func (d fdDir) Open(name string) (File, error) {
 	fd, err := openat(int(d), name, fileFlags)
 	if err != nil {
@@ -67,7 +64,6 @@ func (d fdDir) Open(name string) (File, error) {
 	return fdFile(fd), nil
 }
 
-// Names implements [Dir].
 func (d fdDir) Names() ([]string, error) {
 	fd, err := openat(int(d), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	if err != nil {
@@ -76,15 +72,12 @@ func (d fdDir) Names() ([]string, error) {
 	return names(os.NewFile(uintptr(fd), "."))
 }
 
-// Info implements [Dir].
 func (d fdDir) Info() (Info, error) { return fdFile(d).Info() }
 
-// Close implements [Dir].
 func (d fdDir) Close() error { return unix.Close(int(d)) }
 
 type fdFile int
 
-// Read implements [File].
 func (f fdFile) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -103,7 +96,6 @@ func (f fdFile) Read(p []byte) (int, error) {
 	}
 }
 
-// Info implements [File].
 func (f fdFile) Info() (Info, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f), &st); err != nil {
@@ -112,7 +104,6 @@ func (f fdFile) Info() (Info, error) {
 	return statInfo(&st), nil
 }
 
-// Close implements [File].
 func (f fdFile) Close() error { return unix.Close(int(f)) }
 
 // openat opens relative to a descriptor. Slow file systems may interrupt it.

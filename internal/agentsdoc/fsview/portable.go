@@ -29,7 +29,6 @@ func (Portable) RealPath(path string) (string, error) { return filepath.EvalSyml
 // looks at what it is about to open.
 type rootDir struct{ root *os.Root }
 
-// OpenDir implements [Dir].
 func (d rootDir) OpenDir(name string) (Dir, error) {
 	before, err := d.root.Lstat(name)
 	switch {
@@ -51,10 +50,8 @@ func (d rootDir) OpenDir(name string) (Dir, error) {
 	return rootDir{child}, nil
 }
 
-// Lstat implements [Dir].
 func (d rootDir) Lstat(name string) (Info, error) { return stdInfo(d.root.Lstat(name)) }
 
-// Open implements [Dir].
 func (d rootDir) Open(name string) (File, error) {
 	before, err := d.root.Lstat(name)
 	if err != nil {
@@ -74,7 +71,6 @@ func (d rootDir) Open(name string) (File, error) {
 	return rootFile{f}, nil
 }
 
-// Names implements [Dir].
 func (d rootDir) Names() ([]string, error) {
 	f, err := d.root.Open(".")
 	if err != nil {
@@ -83,15 +79,12 @@ func (d rootDir) Names() ([]string, error) {
 	return names(f)
 }
 
-// Info implements [Dir].
 func (d rootDir) Info() (Info, error) { return stdInfo(d.root.Stat(".")) }
 
-// Close implements [Dir].
 func (d rootDir) Close() error { return d.root.Close() }
 
 type rootFile struct{ *os.File }
 
-// Info implements [File].
 func (f rootFile) Info() (Info, error) { return stdInfo(f.Stat()) }
 
 func stdInfo(fi os.FileInfo, err error) (Info, error) {

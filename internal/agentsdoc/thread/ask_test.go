@@ -25,14 +25,12 @@ type answering struct {
 
 var _ phases.Host = (*answering)(nil)
 
-// Call implements phases.Host.
 func (h *answering) Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
 	h.called, h.params = service+"/"+method, string(params)
 	h.until, _ = ctx.Deadline()
 	return json.RawMessage(h.answer), h.err
 }
 
-// Invalidate implements phases.Host.
 func (h *answering) Invalidate(context.Context, phases.Invalidation) error { return nil }
 
 func TestQueryOf(t *testing.T) {

@@ -59,7 +59,6 @@ type tracedDir struct {
 	trace *Trace
 }
 
-// OpenDir implements fsview.Dir.
 func (d *tracedDir) OpenDir(name string) (fsview.Dir, error) {
 	child, err := d.Dir.OpenDir(name)
 	if err != nil {
@@ -71,14 +70,12 @@ func (d *tracedDir) OpenDir(name string) (fsview.Dir, error) {
 	return &tracedDir{Dir: child, path: filepath.Join(d.path, name), trace: d.trace}, nil
 }
 
-// Lstat implements fsview.Dir.
 func (d *tracedDir) Lstat(name string) (fsview.Info, error) {
 	info, err := d.Dir.Lstat(name)
 	d.trace.seen.put(d.path, name, stampOf(info, err))
 	return info, err
 }
 
-// Open implements fsview.Dir.
 func (d *tracedDir) Open(name string) (fsview.File, error) {
 	f, err := d.Dir.Open(name)
 	d.note(name)

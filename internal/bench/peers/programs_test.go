@@ -92,7 +92,6 @@ func echo() *sdk.Plugin {
 
 type bare struct{ plugin.NetRPCUnsupportedPlugin }
 
-// GRPCServer implements plugin.GRPCPlugin.
 func (*bare) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "peers.Echo", HandlerType: (*any)(nil),
@@ -104,7 +103,6 @@ func (*bare) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient implements plugin.GRPCPlugin.
 func (*bare) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
 	return conn, nil
 }

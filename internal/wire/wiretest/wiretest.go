@@ -248,7 +248,6 @@ var _ encoding.CodecV2 = codec{}
 
 func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
 
-// Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if f, ok := v.(*frame); ok {
 		return mem.BufferSlice{mem.SliceBuffer(*f)}, nil
@@ -256,7 +255,6 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if f, ok := v.(*frame); ok {
 		*f = data.Materialize()
@@ -272,7 +270,6 @@ type cutter struct {
 
 func newCutter() credentials.TransportCredentials { return &cutter{insecure.NewCredentials()} }
 
-// ServerHandshake implements credentials.TransportCredentials.
 func (c *cutter) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
@@ -282,7 +279,6 @@ func (c *cutter) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	return cut, cutInfo{info, cut}, nil
 }
 
-// Clone implements credentials.TransportCredentials.
 func (c *cutter) Clone() credentials.TransportCredentials {
 	return &cutter{c.TransportCredentials.Clone()}
 }
