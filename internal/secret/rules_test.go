@@ -245,7 +245,7 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 	for name, s := range all {
-		if !slices.Contains(scanner.Patterns(), name) {
+		if !slices.ContainsFunc(scanner.rules, func(r rule) bool { return r.name == name }) {
 			t.Errorf("there is no pattern %s", name)
 		}
 		t.Run(name, func(t *testing.T) {

@@ -94,17 +94,6 @@ func load(data []byte) (rules []rule) {
 	return rules
 }
 
-// Patterns returns the names of all rules. Of several that find the same place, the first is reported.
-func (s *Scanner) Patterns() []string {
-	var names []string
-	for _, r := range s.rules {
-		if !slices.Contains(names, r.name) {
-			names = append(names, r.name)
-		}
-	}
-	return names
-}
-
 // Find returns the places of a text that look like secrets, in order and without overlaps. Its work is linear in the
 // text's length. Each rule reports at most 100 places.
 func (s *Scanner) Find(text string) []Finding {

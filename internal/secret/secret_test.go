@@ -82,8 +82,8 @@ func TestJWT(t *testing.T) {
 func FuzzFind(f *testing.F) {
 	scanner := New()
 	known := map[string]bool{}
-	for _, name := range scanner.Patterns() {
-		known[name] = true
+	for _, r := range scanner.rules {
+		known[r.name] = true
 	}
 	for _, s := range samples() {
 		f.Add(strings.NewReplacer("⟦", "", "⟧", "").Replace(s.has[0]))
