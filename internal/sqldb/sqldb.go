@@ -266,3 +266,16 @@ func (d *DB) Fail(ctx context.Context, doing string, err error) error {
 	e.Message = doing
 	return e
 }
+
+// Prepare returns statements by their texts, including those before one that cannot be prepared. The caller closes them.
+func Prepare(ctx context.Context, db *sql.DB, texts ...string) (map[string]*sql.Stmt, error) {
+	all := map[string]*sql.Stmt{}
+	for _, text := range texts {
+		stmt, err := db.PrepareContext(ctx, text) //nolint:sqlclosecheck // see above
+		if err != nil {
+			return all, err
+		}
+		all[text] = stmt
+	}
+	return all, nil
+}

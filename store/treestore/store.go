@@ -89,27 +89,14 @@ func New(ctx context.Context, db *sqldb.DB, o Options) (*Store, error) {
 
 // prepare prepares frequent statements; PostgreSQL's driver prepares those of changes by itself.
 func (s *Store) prepare(ctx context.Context) (err error) {
-	if s.reading, err = prepared(ctx, s.db.Reader(), forThread, forFolder); err != nil || s.db.ReadOnly() {
+	if s.reading, err = sqldb.Prepare(ctx, s.db.Reader(), forThread, forFolder); err != nil || s.db.ReadOnly() {
 		return err
 	}
 	if s.db.Kind() == sqldb.Postgres {
 		return s.adopt(ctx)
 	}
-	s.saving, err = prepared(ctx, s.db.Writer(), s.savingTexts()...)
+	s.saving, err = sqldb.Prepare(ctx, s.db.Writer(), s.savingTexts()...)
 	return err
-}
-
-// prepared returns statements by their texts, including those before a failure.
-func prepared(ctx context.Context, db *sql.DB, texts ...string) (map[string]*sql.Stmt, error) {
-	all := map[string]*sql.Stmt{}
-	for _, text := range texts {
-		stmt, err := db.PrepareContext(ctx, text) //nolint:sqlclosecheck // by Close
-		if err != nil {
-			return all, err
-		}
-		all[text] = stmt
-	}
-	return all, nil
 }
 
 // Close releases the store's statements; the database stays open. Calls must have ended. It is safe to call twice.

@@ -169,10 +169,10 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	p := &s.phrase
-	if s.reading, err = prepare(ctx, s.db.Reader(), p.readScopes(), p.counts, p.vocabulary, p.hits, p.readCandidates()); err != nil || s.opts.ReadOnly {
+	if s.reading, err = sqldb.Prepare(ctx, s.db.Reader(), p.readScopes(), p.counts, p.vocabulary, p.hits, p.readCandidates()); err != nil || s.opts.ReadOnly {
 		return err
 	}
-	s.writing, err = prepare(ctx, s.db.Writer(), readMeta, p.readScopes(), p.rowsByHash(), rowBySlot, insertRow, insertTokens, deleteTokens, p.count)
+	s.writing, err = sqldb.Prepare(ctx, s.db.Writer(), readMeta, p.readScopes(), p.rowsByHash(), rowBySlot, insertRow, insertTokens, deleteTokens, p.count)
 	return err
 }
 

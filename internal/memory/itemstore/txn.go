@@ -124,19 +124,6 @@ func column[T any](ctx context.Context, tx txn, text string, args ...any) (all [
 	return all, err
 }
 
-// prepare returns prepared statements by their texts, also those before one that failed.
-func prepare(ctx context.Context, db *sql.DB, texts ...string) (map[string]*sql.Stmt, error) {
-	all := map[string]*sql.Stmt{}
-	for _, text := range texts {
-		stmt, err := db.PrepareContext(ctx, text) //nolint:sqlclosecheck // by Close
-		if err != nil {
-			return all, err
-		}
-		all[text] = stmt
-	}
-	return all, nil
-}
-
 // phrases are the parts of statements that differ between the databases.
 type phrases struct {
 	postgres bool
