@@ -125,8 +125,11 @@ func pyPhases(b *strings.Builder, m *model) {
 	}
 	b.WriteString("}\n\"\"\"By phase: the input's field and class, the kinds beside ALWAYS_TAKEN, and the roles.\"\"\"\n\n")
 	for _, set := range []wordSet{
-		{Name: "ALWAYS_TAKEN", Values: m.Always}, {Name: "NEVER_DECLARED", Values: m.Free}, {Name: "KINDS", Values: m.kinds()},
-		{Name: "ROLES", Values: m.words("Role")}, {Name: "SEEN_SETS", Values: m.Seen},
+		{Name: "ALWAYS_TAKEN", Values: m.Always},
+		{Name: "NEVER_DECLARED", Values: m.Free},
+		{Name: "KINDS", Values: m.kinds()},
+		{Name: "ROLES", Values: m.words("Role")},
+		{Name: "SEEN_SETS", Values: m.Seen},
 	} {
 		fmt.Fprintf(b, "%s: tuple[str, ...] = %s\n", set.Name, pyTuple(set.Values))
 	}
