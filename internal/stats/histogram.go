@@ -62,6 +62,9 @@ type Snapshot struct {
 	longest time.Duration
 }
 
+// Max is the longest duration, exactly; 0 if there are none.
+func (s *Snapshot) Max() time.Duration { return s.longest }
+
 // Within is how many durations were shorter than d, rounded down to an edge of a bucket: a
 // whole microsecond up to 16 µs, then a sixteenth between two powers of two, up to 134 s.
 func (s *Snapshot) Within(d time.Duration) uint64 {
@@ -84,7 +87,7 @@ func (s *Snapshot) Merge(o *Snapshot) {
 
 // Quantile returns the duration that the share q of all durations does not exceed, by nearest rank; 0 for an empty
 // snapshot. Values of q outside 0 to 1 count as the nearest bound, NaN as 0. It is within a thirty-second of the exact
-// value, or 1 µs, up to 134 s, and never exceeds the longest.
+// value, or 1 µs, up to 134 s, and never exceeds [Snapshot.Max].
 func (s *Snapshot) Quantile(q float64) time.Duration {
 	if s.total == 0 {
 		return 0
