@@ -208,26 +208,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What a store has is read without encoding/json, and is the same.
-func TestCanonicalRecordsAreReadDirectly(t *testing.T) {
-	t.Parallel()
-
-	for name, m := range map[string]Manifest{"full": fullManifest(), "sample": sampleManifest(3, 2, 1), "empty": New()} {
-		data := []byte(mustCanonical(t, &m))
-		var got, want Manifest
-		if !decoder().Decode(data, &got) {
-			t.Errorf("%s: not taken", name)
-			continue
-		}
-		if err := json.Unmarshal(data, &want); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("%s (-got +want):\n%s", name, diff)
-		}
-	}
-}
-
 // FuzzParse: what Parse takes is what encoding/json reads, and comes back the same from its canonical form.
 func FuzzParse(f *testing.F) {
 	for _, m := range []Manifest{sampleManifest(0, 0, 0), sampleManifest(2, 1, 1)} {

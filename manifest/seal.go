@@ -13,7 +13,6 @@ import (
 //nolint:gochecknoglobals // immutable tables
 var (
 	encoder      = sync.OnceValue(digest.EncoderOf[Manifest])
-	decoder      = sync.OnceValue(digest.DecoderOf[Manifest])
 	chainEncoder = sync.OnceValue(digest.EncoderOf[Chain])
 )
 

@@ -60,20 +60,20 @@ func TestParseCanonicalRefuses(t *testing.T) {
 			if changed == data {
 				t.Fatal("nothing was changed")
 			}
-			if _, err := parseCanonical([]byte(changed)); err == nil {
+			if _, err := parseCanonical([]byte(changed), nil); err == nil {
 				t.Error("taken")
 			}
 		})
 	}
 	for _, end := range []int{0, 1, 20, len(data) / 2, len(data) - 1} {
-		if _, err := parseCanonical([]byte(data[:end])); err == nil {
+		if _, err := parseCanonical([]byte(data[:end]), nil); err == nil {
 			t.Errorf("the first %d bytes were taken", end)
 		}
 	}
-	if _, err := parseCanonical([]byte(data + " ")); err == nil {
+	if _, err := parseCanonical([]byte(data + " "), nil); err == nil {
 		t.Error("something behind it was taken")
 	}
-	if m, err := parseCanonical([]byte(data)); err != nil || mustCanonical(t, m) != data {
+	if m, err := parseCanonical([]byte(data), nil); err != nil || mustCanonical(t, m) != data {
 		t.Errorf("the record itself: %v", err)
 	}
 }

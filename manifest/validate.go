@@ -1,11 +1,13 @@
 package manifest
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
@@ -22,7 +24,7 @@ func Parse(data []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("manifest: nested deeper than %d", maxDepth)
 	}
 	var m Manifest
-	if !decoder().Decode(data, &m) {
+	if json.Unmarshal(data, &m, json.RejectUnknownMembers(true)) != nil { // jsonscan is slower, and has better errors
 		m = Manifest{}
 		if err := jsonscan.Decode(data, &m); err != nil {
 			return Manifest{}, fmt.Errorf("manifest: %w", err)
@@ -34,17 +36,16 @@ func Parse(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// parseCanonical is [Parse] for bytes that must be canonical.
-func parseCanonical(data []byte) (*Manifest, error) {
+// parseCanonical is [Parse] for bytes that must be canonical. It uses buf, if that is large enough.
+func parseCanonical(data, buf []byte) (*Manifest, error) {
 	m := &Manifest{}
-	if decoder().Decode(data, m) {
-		return m, Validate(m)
-	}
-	*m = Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, err
 	}
-	return nil, errors.Join(errors.New("it is not in canonical form"), Validate(m))
+	if again, err := appendCanonical(buf[:0], m); err != nil || !bytes.Equal(again, data) {
+		return nil, errors.Join(errors.New("it is not in canonical form"), Validate(m))
+	}
+	return m, Validate(m)
 }
 
 // Validate says whether the record makes sense by itself. It checks that

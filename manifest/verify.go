@@ -270,13 +270,14 @@ type scratch struct{ content, outline []byte }
 
 func (in *Inspected) content(r *Record) {
 	n := &in.node
-	m, err := parseCanonical(r.Data)
+	s := scratches.Get().(*scratch) //nolint:forcetypeassert // the pool has nothing else
+	defer scratches.Put(s)
+	s.content = slices.Grow(s.content[:0], len(r.Data))
+	m, err := parseCanonical(r.Data, s.content)
 	if err != nil {
 		n.findf(BadSchema, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
-	s := scratches.Get().(*scratch) //nolint:forcetypeassert // the pool has nothing else
-	defer scratches.Put(s)
 	var sum string
 	if sum, s.content, err = hashContent(s.content, m); err != nil || sum != m.ContentHash {
 		n.findf(BadFingerprint, "its content_hash does not match its content")

@@ -43,7 +43,7 @@ const layers = `
 
 	# Documents and pure cores.
 	internal/digest < internal/digest/digesttest;
-	phases, internal/digest, github.com/google/jsonschema-go < manifest;
+	phases, internal/digest, github.com/google/jsonschema-go, github.com/go-json-experiment/json < manifest;
 	phases, github.com/goccy/go-yaml, github.com/google/jsonschema-go < config;
 	phases, internal/text < internal/sections;
 	phases, manifest, internal/digest, internal/sections, internal/text < compiler;
