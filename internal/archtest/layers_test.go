@@ -38,7 +38,7 @@ const layers = `
 	std < internal/procgroup;
 	internal/procgroup < internal/mcpclient, plugins/commandhooks;
 	golang.org/x/sys < internal/sandbox, internal/peer;
-	github.com/cespare/xxhash/v2 < internal/digest;
+	github.com/cespare/xxhash/v2, github.com/go-json-experiment/json < internal/digest;
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;
 
 	# Documents and pure cores.

@@ -1,8 +1,8 @@
 package digest
 
 import (
+	"bytes"
 	"encoding"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -11,7 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+	"unicode/utf16"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Encoder writes values of T as canonical JSON. It is immutable and safe for concurrent use. [EncoderOf] makes it.
@@ -167,7 +169,7 @@ func encodeFields(t reflect.Type, fields []field) encodeFunc {
 }
 
 func sortFields(t reflect.Type, fields []field) {
-	slices.SortFunc(fields, func(a, b field) int { return compareUTF16([]byte(a.name), []byte(b.name)) })
+	slices.SortFunc(fields, func(a, b field) int { return slices.Compare(utf16.Encode([]rune(a.name)), utf16.Encode([]rune(b.name))) })
 	for i := 1; i < len(fields); i++ {
 		if fields[i].name == fields[i-1].name {
 			panic(fmt.Sprintf("digest: %s has two fields %q", t, fields[i].name))
@@ -217,12 +219,11 @@ func encodeOther(dst []byte, v reflect.Value) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	out, replaced, err := appendJSON(dst, text)
 	// encoding/json escapes U+FFFD only where it stands for invalid UTF-8; a MarshalJSON may do so anywhere.
-	if _, own := reflect.TypeAssert[json.Marshaler](v); replaced && !own {
+	if _, own := reflect.TypeAssert[json.Marshaler](v); !own && bytes.Contains(bytes.ReplaceAll(text, []byte(`\\`), nil), []byte(`\ufffd`)) {
 		return dst, errInvalidUTF8
 	}
-	return out, err
+	return JSON(dst, text)
 }
 
 // encodeTime writes what time.Time.MarshalJSON does, and refuses the same years.
@@ -247,59 +248,20 @@ func encodeInt(dst []byte, v reflect.Value) ([]byte, error) {
 	if n := v.Int(); -maxExact <= n && n <= maxExact {
 		return strconv.AppendInt(dst, n, 10), nil
 	}
-	return appendFloat(dst, float64(v.Int())), nil
+	return jsontext.AppendFloat(dst, float64(v.Int()), 64), nil
 }
 
 func encodeUint(dst []byte, v reflect.Value) ([]byte, error) {
 	if n := v.Uint(); n <= maxExact {
 		return strconv.AppendUint(dst, n, 10), nil
 	}
-	return appendFloat(dst, float64(v.Uint())), nil
+	return jsontext.AppendFloat(dst, float64(v.Uint()), 64), nil
 }
 
 func encodeFloat(dst []byte, v reflect.Value) ([]byte, error) {
-	f := v.Float()
+	f := v.Float() + 0 // not -0
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return dst, errNotFinite
 	}
-	return appendFloat(dst, f), nil
-}
-
-// AppendString appends s as a canonical JSON string. It refuses what is not UTF-8.
-func AppendString(dst []byte, s string) ([]byte, error) {
-	if !utf8.ValidString(s) {
-		return dst, errInvalidUTF8
-	}
-	dst = append(dst, '"')
-	done := 0
-	for i := plain(s, 0); i < len(s); i = plain(s, i+1) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
-			dst = append(dst, s[done:i]...)
-			dst = appendEscaped(dst, s[i:i+1])
-			done = i + 1
-		}
-	}
-	dst = append(dst, s[done:]...)
-	return append(dst, '"'), nil
-}
-
-// plain skips bytes of s from i on that need no escape, eight at a time.
-func plain(s string, i int) int {
-	const high = 0x8080808080808080
-	rest, le := []byte(s)[i:], binary.LittleEndian // the bytes are not copied
-	for len(rest) > 32 && (special(le.Uint64(rest))|special(le.Uint64(rest[8:]))|special(le.Uint64(rest[16:]))|special(le.Uint64(rest[24:])))&high == 0 {
-		rest = rest[32:]
-	}
-	for len(rest) > 8 && special(le.Uint64(rest))&high == 0 {
-		rest = rest[8:]
-	}
-	return len(s) - len(rest)
-}
-
-// special sets the high bit of a byte if one of the eight in w needs an escape. Flipping bit 1 puts the quote right
-// behind the control characters, so that one comparison finds both.
-func special(w uint64) uint64 {
-	const each = 0x0101010101010101
-	low, slash := w^each*0b10, w^each*'\\'
-	return (low-each*('"'-1))&^low | (slash-each)&^slash
+	return jsontext.AppendFloat(dst, f, 64), nil
 }

@@ -27,6 +27,10 @@ func TestJSON(t *testing.T) {
 		{"exponent", "1E3", "1000"},
 		{"rounded integer", "9007199254740993", "9007199254740992"},
 		{"fraction", "1.50", "1.5"},
+		{"the largest number", "17976931348623157e292", "1.7976931348623157e+308"},
+		{"numbers near zero", "[1e-400,-1e-400,5e-324,1e-7,0.000001]", "[0,0,5e-324,1e-7,0.000001]"},
+		{"long integers", "[999999999999999,123456789012345678901,1234567890123456789012]", "[999999999999999,123456789012345680000,1.2345678901234568e+21]"},
+		{"NUL and half of an escape", `"\\ufffd\u0000\uD83D\ude00"`, `"\\ufffd\u0000😀"`},
 		{"empty containers", `{ "a":{ } , "b":[ ] }`, `{"a":{},"b":[]}`},
 	}
 	for _, tt := range tests {
@@ -54,6 +58,7 @@ func TestJSONRefuses(t *testing.T) {
 		"not UTF-8":         "\"\xff\"",
 		"name not UTF-8":    "{\"\xff\":1}",
 		"out of range":      "1e400",
+		"just out of range": "[-1.7976931348623159e308]",
 		"leading zero":      "01",
 		"bare minus":        "-",
 		"control character": "\"\n\"",
@@ -109,7 +114,7 @@ func ExampleJSON() {
 	fmt.Println(err)
 	// Output:
 	// {"$id":"a","maxLength":100,"type":"object"} <nil>
-	// canonical JSON: duplicate name "a"
+	// canonical JSON: jsontext: duplicate object member name "a"
 }
 
 func BenchmarkJSON(b *testing.B) {
