@@ -121,23 +121,15 @@ func sumReplaced(h hash.Hash, prefix string, data []byte, replaced []replacement
 // scanObject visits the members of an object with ascending keys; at is where the
 // value begins. It is false for anything else, or if visit is.
 func scanObject(data []byte, visit func(name, value []byte, at int) bool) bool {
-	if len(data) == 0 || data[0] != '{' {
-		return false
-	}
-	s := jsonscan.Scanner{Text: data, MaxDepth: digest.MaxDepth}
 	var last []byte
-	ascending := true
-	err := s.Members(0, func(from, to int) error {
-		name, at := data[from+1:to-1], s.Pos
-		if err := s.Value(1); err != nil {
-			return err
-		}
-		ascending = ascending && (last == nil || bytes.Compare(last, name) < 0) && visit(name, data[at:s.Pos], at)
-		last = name
-		if !ascending {
+	d := jsonscan.Reader(data)
+	err := jsonscan.Members(d, func(name, value []byte) error {
+		name = name[1 : len(name)-1]
+		if last != nil && bytes.Compare(last, name) >= 0 || !visit(name, value, int(d.InputOffset())-len(value)) {
 			return errors.New("stop")
 		}
+		last = name
 		return nil
 	})
-	return err == nil && s.Pos == len(data)
+	return err == nil && int(d.InputOffset()) == len(data) && data[0] == '{'
 }

@@ -24,7 +24,7 @@ const modulePath = "github.com/grapnelhq/grapnel"
 const layers = `
 	# Vocabulary and leaves.
 	std < internal/suggest;
-	internal/suggest < internal/jsonscan;
+	internal/suggest, internal/lazyregexp, github.com/go-json-experiment/json < internal/jsonscan;
 	internal/suggest, internal/jsonscan < bridge, phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp;
@@ -72,7 +72,7 @@ const layers = `
 
 	# The wire and the processes.
 	phases, internal/callctx, internal/wire/..., google.golang.org/grpc,
-	google.golang.org/protobuf, golang.org/x/sys < internal/wire/...;
+	google.golang.org/protobuf, github.com/go-json-experiment/json, golang.org/x/sys < internal/wire/...;
 	phases, internal/peer, internal/sandbox, internal/wire,
 	golang.org/x/sys < internal/proc;
 
@@ -122,7 +122,7 @@ const layers = `
 
 	manifest < internal/logexport;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
-	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go,
+	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go, github.com/go-json-experiment/json,
 	golang.org/x/time < internal/rpc;
 	tree, internal/peer, github.com/coder/websocket < gateway/client;
 	phases, manifest, runtime, loop, sdk/prompttext < bridge;

@@ -64,19 +64,26 @@ func (h *Handler) stray(out []byte) error {
 // answerAt reports whether the object at a place has a member of answers, whether it is whole, and where it ends. Values
 // count if exact is set.
 func answerAt(text []byte, at int, exact bool) (found, whole bool, end int) {
-	s := jsonscan.Scanner{Text: text, Pos: at, MaxDepth: strayDepth}
-	err := s.Members(0, func(from, to int) error {
-		member, known := answerWords[jsonscan.Unquote(text[from:to])]
-		from = s.Pos
-		found = found || known && !exact
-		err := s.Value(1)
-		if err == nil && known && exact {
-			value := text[from:s.Pos]
-			found = found || slices.Contains(member.words, string(bytes.Trim(value, `"`))) || strings.IndexByte(member.kinds, value[0]) >= 0
+	d := jsonscan.Reader(text[at:])
+	name := ""
+	for {
+		token, err := d.ReadToken()
+		depth := d.StackDepth()
+		if err != nil || depth > strayDepth {
+			return found, false, at
 		}
-		return err
-	})
-	return found, err == nil, s.Pos
+		if depth == 0 {
+			return found, true, at + int(d.InputOffset())
+		}
+		member, known := answerWords[name]
+		found = found || known && exact && (slices.Contains(member.words, token.String()) || strings.IndexByte(member.kinds, byte(token.Kind())) >= 0)
+		name = ""
+		if _, n := d.StackIndex(1); depth == 1 && n%2 == 1 {
+			name = token.String()
+			_, known = answerWords[name]
+			found = found || known && !exact
+		}
+	}
 }
 
 // silent reports whether the agent drops whatever the hook answers.

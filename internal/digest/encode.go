@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
 // Encoder writes values of T as canonical JSON. It is immutable and safe for concurrent use. [EncoderOf] makes it.
@@ -169,7 +170,9 @@ func encodeFields(t reflect.Type, fields []field) encodeFunc {
 }
 
 func sortFields(t reflect.Type, fields []field) {
-	slices.SortFunc(fields, func(a, b field) int { return slices.Compare(utf16.Encode([]rune(a.name)), utf16.Encode([]rune(b.name))) })
+	slices.SortFunc(fields, func(a, b field) int {
+		return slices.Compare(utf16.Encode([]rune(a.name)), utf16.Encode([]rune(b.name)))
+	})
 	for i := 1; i < len(fields); i++ {
 		if fields[i].name == fields[i-1].name {
 			panic(fmt.Sprintf("digest: %s has two fields %q", t, fields[i].name))
@@ -220,7 +223,7 @@ func encodeOther(dst []byte, v reflect.Value) ([]byte, error) {
 		return dst, err
 	}
 	// encoding/json escapes U+FFFD only where it stands for invalid UTF-8; a MarshalJSON may do so anywhere.
-	if _, own := reflect.TypeAssert[json.Marshaler](v); !own && bytes.Contains(bytes.ReplaceAll(text, []byte(`\\`), nil), []byte(`\ufffd`)) {
+	if _, own := reflect.TypeAssert[json.Marshaler](v); !own && jsonscan.HasEscape(text, `\ufffd`) {
 		return dst, errInvalidUTF8
 	}
 	return JSON(dst, text)

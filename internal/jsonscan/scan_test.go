@@ -1,14 +1,9 @@
 package jsonscan
 
 import (
-	"bytes"
 	"encoding/json"
-	"math"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 func TestCheck(t *testing.T) {
@@ -95,94 +90,16 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestFlaw(t *testing.T) {
 	t.Parallel()
-
-	for _, n := range []int{1, fewNames - 1, fewNames, fewNames + 1, 3 * fewNames} {
-		var s Names
-		for i := range n {
-			if !s.Add([]byte(strconv.Quote("n" + strconv.Itoa(i)))) {
-				t.Errorf("of %d names, %d was taken for an old one", n, i)
-			}
-		}
-		for i := range n {
-			if s.Add([]byte(`"\u006e` + strconv.Itoa(i) + `"`)) {
-				t.Errorf("of %d names, %d was taken for a new one", n, i)
-			}
+	for in, want := range map[string]string{
+		`{"a":[{"b":"\\u0000 \ud83d\ude00 é"},{"b":1}]}`: "", `["\u0000"]`: "NUL", `{"a":[{"b":1,"\u0062":2}]}`: `duplicate object member name "b" within "/a/0"`,
+		`["\ud800"]`: "surrogate", `{"\ud800":1}`: "surrogate", "\"\xff\"": "UTF-8",
+	} {
+		if err := Flaw([]byte(in)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", in, err, want)
 		}
 	}
-}
-
-// FuzzScan compares with encoding/json's check.
-func FuzzScan(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,-0.5e+7,"\u00e9\\"]}`, `"\ud800\u0041"`, `[1,]`, `-`, `nul`, "\"\x1f\"", `1 2`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if !utf8.Valid(text) || bytes.Count(text, []byte("[")) > 1000 || bytes.Count(text, []byte("{")) > 1000 {
-			return
-		}
-		s := Scanner{Text: text, MaxDepth: math.MaxInt}
-		err := s.Value(0)
-		if err == nil {
-			err = s.End()
-		}
-		if want := json.Valid(text); (err == nil) != want {
-			t.Fatalf("json.Valid says %v, scanner %v", want, err)
-		}
-		if err == nil && s.Flaw == nil && strings.ContainsRune(decodedStrings(t, text), utf8.RuneError) && !bytes.ContainsRune(text, utf8.RuneError) && !bytes.Contains(bytes.ToLower(text), []byte(`\ufffd`)) {
-			t.Fatal("encoding/json repairs a string in which nothing was found")
-		}
-	})
-}
-
-// What FuzzScan looks for, in texts that are nearly JSON.
-func TestScanRandom(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{
-		`{`, `}`, `[`, `]`, `,`, `:`, `"a"`, `"b"`, `"\ud83d\ude00"`, `"\ud800"`, `"\""`, `"\u00"`, `0`, `-1.5e3`, `01`, `1.`, `true`, `nul`, `null`, ` `, "\n", `"é"`,
-	}
-	valid := 0
-	for range 100_000 {
-		var text bytes.Buffer
-		for range rng.IntN(8) {
-			text.WriteString(pieces[rng.IntN(len(pieces))])
-		}
-		s := Scanner{Text: text.Bytes(), MaxDepth: math.MaxInt}
-		err := s.Value(0)
-		if err == nil {
-			err = s.End()
-		}
-		want := json.Valid(text.Bytes())
-		if (err == nil) != want {
-			t.Fatalf("%s: json.Valid says %v, scanner %v", text.Bytes(), want, err)
-		}
-		if want {
-			valid++
-		}
-	}
-	if valid < 1000 {
-		t.Errorf("only %d texts were valid", valid)
-	}
-}
-
-// decodedStrings is the value with its strings decoded.
-func decodedStrings(t *testing.T, text []byte) string {
-	t.Helper()
-	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
-		if _, ok := err.(*json.UnmarshalTypeError); ok { //nolint:errorlint // a number out of range
-			return ""
-		}
-		t.Fatal(err)
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
 }
 
 func TestDecode(t *testing.T) {

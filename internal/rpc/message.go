@@ -1,14 +1,18 @@
 package rpc
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
@@ -35,64 +39,75 @@ type message struct {
 // Unlike encoding/json it refuses invalid UTF-8, duplicate names, lone surrogates and NULs in strings, and deep
 // nesting; but for what a method checks itself ([Method.Foreign]), in a message that is not a batch.
 func parse(text []byte, l Limits) (message, *Error) {
-	s := jsonscan.Scanner{Text: text, MaxDepth: l.Depth}
-	valid := utf8.Valid(text)
-	if len(l.foreign) > 0 && (!valid || jsonscan.Depth(text) > l.Depth) {
-		s.MaxDepth = max(l.Depth, foreignDepth)
-	} else if !valid {
-		return message{}, Errorf(CodeParse, "the message is not valid UTF-8")
+	valid, depth := utf8.Valid(text), jsonscan.Depth(text)
+	bad := depth > l.Depth || !valid
+	if bad && (len(l.foreign) == 0 || depth > max(l.Depth, foreignDepth)) {
+		return message{}, unfit(valid, l)
 	}
-	m := message{batch: s.Next() == '['}
-	var err error
-	if m.batch {
-		err = s.Elements(0, func() error {
-			if len(m.requests) == l.Batch {
-				return Errorf(CodeRequest, "the batch has more than %d requests", l.Batch)
-			}
-			r, err := parseRequest(&s, 1, l)
-			m.requests = append(m.requests, r)
-			return err
-		})
-	} else {
-		m.requests = make([]request, 1)
-		m.requests[0], err = parseRequest(&s, 0, l)
+	l.flawless = true
+	m, err := parseRequests(jsontext.NewDecoder(bytes.NewBuffer(text)), l)
+	if err != nil || jsonscan.HasEscape(text, jsonscan.NUL) { // once more, for where it is
+		l.flawless = false
+		m, err = parseRequests(jsonscan.Reader(text), l)
 	}
-	if err == nil {
-		err = s.End()
-	}
-	if s.MaxDepth != l.Depth && (m.batch || l.foreign[m.requests[0].method] == "") { // nobody checks it
-		l.foreign = nil
-		return parse(text, l)
-	}
-	if err != nil {
-		return message{}, messageError(err, l)
-	}
-	if len(m.requests) == 0 {
+	switch {
+	case err != nil:
+		return message{}, messageError(err)
+	case bad && (m.batch || l.foreign[m.requests[0].method] == ""): // nobody checks it
+		return message{}, unfit(valid, l)
+	case len(m.requests) == 0:
 		return message{}, Errorf(CodeRequest, "the batch is empty")
 	}
 	return m, nil
 }
 
-func messageError(err error, l Limits) *Error {
+// unfit is the error of a message that is not UTF-8 or too deep.
+func unfit(valid bool, l Limits) *Error {
+	if !valid {
+		return Errorf(CodeParse, "the message is not valid UTF-8")
+	}
+	return Errorf(CodeRequest, "the message is nested more than %d deep", l.Depth)
+}
+
+func parseRequests(d *jsontext.Decoder, l Limits) (m message, err error) {
+	if m.batch = d.PeekKind() == '['; m.batch {
+		_, err = d.ReadToken()
+	}
+	for err == nil && (m.batch && d.PeekKind() != ']' || len(m.requests) == 0 && !m.batch) {
+		if len(m.requests) == l.Batch && m.batch {
+			return m, Errorf(CodeRequest, "the batch has more than %d requests", l.Batch)
+		}
+		var r request
+		r, err = parseRequest(d, l)
+		m.requests = append(m.requests, r)
+	}
+	if err == nil && m.batch {
+		_, err = d.ReadToken()
+	}
+	if err == nil {
+		if _, err = d.ReadToken(); err == io.EOF {
+			return m, nil
+		}
+		err = cmp.Or(err, errors.New("there is more than one JSON value"))
+	}
+	return m, err
+}
+
+func messageError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	if errors.Is(err, jsonscan.ErrTooDeep) {
-		return Errorf(CodeRequest, "the message is nested more than %d deep", l.Depth)
-	}
-	return &Error{Code: CodeParse, Message: "the message is not JSON: " + err.Error(), Err: err}
+	return &Error{Code: CodeParse, Message: "the message is not JSON: " + strings.TrimPrefix(err.Error(), "jsontext: "), Err: err}
 }
 
-// parseRequest reads a request. Its error is one of syntax.
-func parseRequest(s *jsonscan.Scanner, depth int, l Limits) (request, error) {
-	var r request
-	var flaw error // of the params
-	if s.Next() != '{' {
+// parseRequest reads the request that is next. Its error is one of syntax.
+func parseRequest(d *jsontext.Decoder, l Limits) (r request, err error) {
+	if d.PeekKind() != '{' {
 		r.refuse(CodeRequest, "a request is an object")
-		return r, s.Value(depth)
+		return r, d.SkipValue()
 	}
 	version := false
-	err := eachMember(s, depth, func(m member) error {
+	err = eachMember(d, l.flawless, func(m member) error {
 		if m.duplicate {
 			r.refuse(CodeRequest, "the member "+clip(m.name)+" is a duplicate")
 		}
@@ -102,22 +117,24 @@ func parseRequest(s *jsonscan.Scanner, depth int, l Limits) (request, error) {
 		case "id":
 			r.takeID(m)
 		case "method":
-			if r.method = unquoteIf(m.value); r.method == "" || m.flaw != nil {
+			if r.method = unquoteIf(m.value); r.method == "" || m.flaw() != nil {
 				r.refuse(CodeRequest, "method: it is not a text, or empty")
 			}
 		case "params":
 			r.takeParams(m)
-			flaw = m.flaw
 		default:
 			r.refuse(CodeRequest, "a request has no member "+clip(m.name))
 		}
 		return nil
 	})
-	if foreign := l.foreign[r.method]; err == nil && foreign != "" && len(r.params) > 0 && r.params[0] == '{' {
+	var flaw error
+	if foreign := l.foreign[r.method]; !l.flawless && foreign != "" && len(r.params) > 0 && r.params[0] == '{' {
 		flaw = flawBeside(r.params, foreign)
+	} else if !l.flawless && len(r.params) > 0 {
+		flaw = jsonscan.Flaw(r.params)
 	}
 	if flaw != nil {
-		r.refuse(CodeInvalid, "params: "+flaw.Error())
+		r.refuse(CodeInvalid, "params: "+strings.TrimPrefix(flaw.Error(), "jsontext: "))
 	}
 	switch {
 	case !version:
@@ -133,17 +150,14 @@ const foreignDepth = 1000
 
 // flawBeside returns the first flaw of params outside a member.
 func flawBeside(params json.RawMessage, foreign string) error {
-	s := jsonscan.Scanner{Text: params, MaxDepth: math.MaxInt} // parse has bounded the depth
-	return eachMember(&s, 0, func(m member) error {
+	return eachMember(jsonscan.Reader(params), false, func(m member) error {
 		switch {
 		case m.duplicate:
 			return fmt.Errorf("the name %s is there twice", clip(m.name))
 		case m.name == foreign:
 			return nil
-		case !utf8.Valid(m.value):
-			return errors.New("it is not valid UTF-8")
 		}
-		return m.flaw
+		return m.flaw()
 	})
 }
 
@@ -151,21 +165,23 @@ type member struct {
 	name      string
 	value     json.RawMessage
 	duplicate bool
-	flaw      error // the first flaw in the name or value
+	quoted    []byte // the name
+	flawless  bool   // known to be
 }
 
-func eachMember(s *jsonscan.Scanner, depth int, each func(member) error) error {
-	var seen jsonscan.Names
-	s.Flaw = nil
-	return s.Members(depth, func(from, to int) error {
-		name := s.Text[from:to]
-		m := member{name: jsonscan.Unquote(name), duplicate: !seen.Add(name)}
-		from = s.Pos
-		if err := s.Value(depth + 1); err != nil {
-			return err
-		}
-		m.value, m.flaw = s.Text[from:s.Pos], s.Flaw
-		s.Flaw = nil
+// flaw returns the first flaw in the name or value.
+func (m *member) flaw() error {
+	if m.flawless {
+		return nil
+	}
+	return cmp.Or(jsonscan.Flaw(m.quoted), jsonscan.Flaw(m.value))
+}
+
+func eachMember(d *jsontext.Decoder, flawless bool, each func(member) error) error {
+	seen := map[string]bool{}
+	return jsonscan.Members(d, func(quoted, value []byte) error {
+		m := member{name: jsonscan.Unquote(quoted), value: value, quoted: quoted, flawless: flawless}
+		m.duplicate, seen[m.name] = seen[m.name], true
 		return each(m)
 	})
 }
@@ -179,8 +195,8 @@ func (r *request) takeID(m member) {
 		return
 	}
 	switch {
-	case m.flaw != nil:
-		r.refuse(CodeRequest, "id: "+m.flaw.Error())
+	case m.flaw() != nil:
+		r.refuse(CodeRequest, "id: it has half of a character, or a NUL")
 		return
 	case len(m.value) > maxID:
 		r.refuse(CodeRequest, fmt.Sprintf("id: it may have at most %d bytes", maxID))

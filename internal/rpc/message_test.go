@@ -138,7 +138,7 @@ func TestParseForeign(t *testing.T) {
 			{call("m", `{"q":1,"p":`+flawed+`}`), true},
 			{call("m", `{"p":1,"q":`+flawed+`}`), flawed == deep},
 			{call("m", `{"p":`+flawed+`,"p":1}`), false},
-			{call("m", `[`+flawed+`]`), flawed == deep || flawed[1] == 0xff},
+			{call("m", `[`+flawed+`]`), flawed == deep},
 			{call("n", `{"p":`+flawed+`}`), false},
 			{`[` + call("n", `{"p":`+flawed+`}`) + `]`, false},
 		} {

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
+
 	"reflect"
 	"slices"
 	"strings"
@@ -102,8 +102,7 @@ func checkNames(object json.RawMessage, known *members) (missing []string, err e
 		return nil, nil
 	}
 	missing = slices.Clone(known.needed)
-	s := jsonscan.Scanner{Text: object, MaxDepth: math.MaxInt} // parse has bounded the depth
-	err = eachMember(&s, 0, func(m member) error {
+	err = eachMember(jsonscan.Reader(object), true, func(m member) error {
 		if !slices.Contains(known.names, m.name) {
 			return Errorf(CodeInvalid, "params: unknown member %q%s", clip(m.name), suggest.DidYouMean(m.name, known.names))
 		}
@@ -310,6 +309,8 @@ type Limits struct {
 	Drain time.Duration
 
 	foreign map[string]string // Method.Foreign of each method that has one
+
+	flawless bool // of a message: it has no flaw that a member could be refused for
 }
 
 func (l Limits) sockets() int { return l.Connections + l.Connections/8 + 1 }

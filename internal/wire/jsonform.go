@@ -2,14 +2,17 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
@@ -232,11 +235,10 @@ func appendRaw(dst, value []byte) ([]byte, error) {
 			dst[at+i] = ' '
 		}
 	}
-	s := jsonscan.Scanner{Text: dst, Pos: at, MaxDepth: maxLineDepth}
-	if err := s.Value(0); err != nil {
-		return dst, fmt.Errorf("embedded JSON: %w", err)
+	if raw := dst[at:]; jsonscan.Depth(raw) > maxLineDepth || !json.Valid(raw) {
+		return dst, errors.New("embedded JSON: it is not valid, or nested too deeply")
 	}
-	return dst, s.End()
+	return dst, nil
 }
 
 const hexDigits = "0123456789abcdef"
@@ -288,8 +290,8 @@ var (
 // parseLine translates a line into the bytes of a frame. unknown is the name of the last field that the form does not
 // have. If the line is not a frame, the error is a *notFrame. If it is a frame with a mistake, id is set.
 func (m *jsonMessage) parseLine(line []byte) (data []byte, id uint64, unknown string, err error) {
-	p := lineParser{Scanner: jsonscan.Scanner{Text: line, MaxDepth: maxLineDepth}, out: make([]byte, 0, len(line))}
-	if p.Next() != '{' {
+	p := lineParser{Decoder: jsonscan.Reader(line), out: make([]byte, 0, len(line))}
+	if p.PeekKind() != '{' {
 		return nil, 0, "", &notFrame{line, errNoObject}
 	}
 	id = idOfLine(line)
@@ -299,8 +301,13 @@ func (m *jsonMessage) parseLine(line []byte) (data []byte, id uint64, unknown st
 		}
 		return nil, id, "", errInvalidUTF8
 	}
-	if err = p.message(m, 0); err == nil {
-		err = p.End()
+	if jsonscan.Depth(line) > maxLineDepth {
+		return nil, id, "", &notFrame{line, jsonscan.ErrTooDeep}
+	}
+	if err = p.message(m, true); err == nil {
+		if _, end := p.ReadToken(); end != io.EOF {
+			err = errors.New("there is something behind the object")
+		}
 	}
 	switch {
 	case err != nil && !p.wrong:
@@ -333,7 +340,7 @@ func idOfLine(line []byte) uint64 {
 
 // lineParser writes the fields that it scans.
 type lineParser struct {
-	jsonscan.Scanner
+	*jsontext.Decoder
 
 	out         []byte
 	incarnation bool   // was there
@@ -341,37 +348,56 @@ type lineParser struct {
 	wrong       bool   // an error is about a value, and not about the JSON
 }
 
-// wrongf is the error of a value that a field does not take.
+// wrongf is the error of a value that a field does not take, or of what is no JSON there.
 func (p *lineParser) wrongf(f *jsonField, want string) error {
+	if p.PeekKind() == jsontext.KindInvalid {
+		return p.SkipValue()
+	}
 	p.wrong = true
 	return fmt.Errorf("%s: want %s", f.name, want)
 }
 
 // message refuses a field that is there twice, and two of which there may be one: readers would not agree on which
 // counts, and a deny could be the one that does not.
-func (p *lineParser) message(m *jsonMessage, depth int) error {
+func (p *lineParser) message(m *jsonMessage, frame bool) error {
 	var seen fieldSet
 	var one *jsonField
-	return p.Members(depth, func(from, to int) error {
-		name := p.Text[from+1 : to-1]
+	return p.each('{', func() error {
+		quoted, err := p.ReadValue()
+		if err != nil {
+			return err
+		}
+		name := quoted[1 : len(quoted)-1]
 		f := m.byName[string(name)]
 		if f == nil {
-			if depth == 0 {
+			if frame {
 				p.unknown = string(name)
 			}
-			return p.Value(depth + 1)
+			return p.SkipValue()
 		}
 		switch {
 		case seen.add(f.number):
 			return p.wrongf(f, "one value, not two")
-		case f.oneof && one != nil && p.Next() != 'n':
+		case f.oneof && one != nil && p.PeekKind() != 'n':
 			return p.wrongf(f, "nothing beside "+one.name)
-		case f.oneof && one == nil && p.Next() != 'n':
+		case f.oneof && one == nil && p.PeekKind() != 'n':
 			one = f
 		}
-		p.incarnation = p.incarnation || depth == 0 && f.number == 2
-		return p.field(f, depth+1)
+		p.incarnation = p.incarnation || frame && f.number == 2
+		return p.field(f)
 	})
+}
+
+// each calls f in front of every member or element of the object or list that is next.
+func (p *lineParser) each(open jsontext.Kind, f func() error) error {
+	_, err := p.ReadToken()
+	for err == nil && p.PeekKind() != open+2 { // the closing bracket
+		err = f()
+	}
+	if err == nil {
+		_, err = p.ReadToken()
+	}
+	return err
 }
 
 // fieldSet holds numbers of fields, which are below 128.
@@ -385,25 +411,29 @@ func (s *fieldSet) add(n protowire.Number) bool {
 	return was
 }
 
-func (p *lineParser) field(f *jsonField, depth int) error {
-	start := p.Next()
+func (p *lineParser) field(f *jsonField) error {
+	start := p.PeekKind()
 	switch {
 	case start == 'n' && (f.kind != jsonRaw || f.list): // null means absent
-		return p.Value(depth)
+		return p.SkipValue()
 	case f.list && start != '[':
 		return p.wrongf(f, "a list")
 	case f.list:
-		return p.Elements(depth, func() error { return p.value(f, depth+1) })
+		return p.each('[', func() error { return p.value(f) })
 	case f.kind != jsonMap:
-		return p.value(f, depth)
+		return p.value(f)
 	case start != '{':
 		return p.wrongf(f, "an object")
 	}
-	return p.Members(depth, func(from, to int) error {
+	return p.each('{', func() error {
+		name, err := p.ReadValue()
+		if err != nil {
+			return err
+		}
 		p.tag(f, protowire.BytesType)
 		mark := len(p.out)
-		p.text(f.message.byNumber[1], from, to)
-		if err := p.field(f.message.byNumber[2], depth+1); err != nil {
+		p.text(f.message.byNumber[1], name)
+		if err := p.field(f.message.byNumber[2]); err != nil {
 			return err
 		}
 		p.close(mark)
@@ -411,17 +441,17 @@ func (p *lineParser) field(f *jsonField, depth int) error {
 	})
 }
 
-func (p *lineParser) value(f *jsonField, depth int) error {
-	start := p.Next()
-	from := p.Pos
-	switch f.kind {
-	case jsonObject:
-		if start != '{' {
-			return p.wrongf(f, "an object")
-		}
+func (p *lineParser) value(f *jsonField) error {
+	start := p.PeekKind()
+	switch {
+	case f.kind == jsonObject && start != '{':
+		return p.wrongf(f, "an object")
+	case f.kind == jsonText && start != '"':
+		return p.wrongf(f, "a string")
+	case f.kind == jsonObject:
 		p.tag(f, protowire.BytesType)
 		mark := len(p.out)
-		if err := p.message(f.message, depth); err != nil {
+		if err := p.message(f.message, false); err != nil {
 			if p.wrong {
 				err = fmt.Errorf("%s.%w", f.name, err)
 			}
@@ -429,26 +459,22 @@ func (p *lineParser) value(f *jsonField, depth int) error {
 		}
 		p.close(mark)
 		return nil
-	case jsonText:
-		if start != '"' {
-			return p.wrongf(f, "a string")
-		}
-		p.Flaw = nil
-		if err := p.String(); err != nil {
-			return err
-		}
-		if p.Flaw != nil {
-			p.wrong = true
-			return fmt.Errorf("%s: %w", f.name, p.Flaw)
-		}
-		p.text(f, from, p.Pos)
-		return nil
-	default:
-		if err := p.Value(depth); err != nil {
-			return err
-		}
-		return p.scalar(f, p.Text[from:p.Pos])
 	}
+	value, err := p.ReadValue()
+	switch {
+	case err != nil:
+		return err
+	case f.kind != jsonText:
+		return p.scalar(f, value)
+	}
+	if bytes.IndexByte(value, '\\') >= 0 {
+		if err := jsonscan.Flaw(value); err != nil {
+			p.wrong = true
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	p.text(f, value)
+	return nil
 }
 
 // scalar writes a value that has been scanned.
@@ -511,10 +537,10 @@ func (p *lineParser) tag(f *jsonField, typ protowire.Type) {
 	p.out = protowire.AppendTag(p.out, f.number, typ)
 }
 
-// text writes the string that stands quoted between from and to.
-func (p *lineParser) text(f *jsonField, from, to int) {
+// text writes a string.
+func (p *lineParser) text(f *jsonField, quoted []byte) {
 	p.tag(f, protowire.BytesType)
-	if quoted := p.Text[from:to]; bytes.IndexByte(quoted, '\\') < 0 {
+	if bytes.IndexByte(quoted, '\\') < 0 {
 		p.out = protowire.AppendBytes(p.out, quoted[1:len(quoted)-1])
 	} else {
 		p.out = protowire.AppendString(p.out, jsonscan.Unquote(quoted))
