@@ -148,12 +148,9 @@ func hashOf(buf []byte, c phases.Contribution, key []byte) (string, []byte, erro
 		need += len(c.Content)
 	}
 	buf = slices.Grow(buf[:0], need)
-	out, ok := appendUsual(buf, c)
-	if !ok {
-		var err error
-		if out, err = encoders[phases.KindOf(c)](buf, c); err != nil {
-			return "", buf, err
-		}
+	out, err := encoders[phases.KindOf(c)](buf, c)
+	if err != nil {
+		return "", buf, err
 	}
 	return digest.Hash(key, out), out, nil
 }
