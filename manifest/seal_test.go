@@ -70,7 +70,7 @@ func TestParseCanonicalRefuses(t *testing.T) {
 			t.Errorf("the first %d bytes were taken", end)
 		}
 	}
-	if _, err := parseCanonical([]byte(data + " "), nil); err == nil {
+	if _, err := parseCanonical([]byte(data+" "), nil); err == nil {
 		t.Error("something behind it was taken")
 	}
 	if m, err := parseCanonical([]byte(data), nil); err != nil || mustCanonical(t, m) != data {

@@ -162,7 +162,7 @@ const layers = `
 	# The guard of files reads commands as a shell does, and .gitignore as git does.
 	mvdan.cc/sh/v3 < internal/fileguard/shell;
 	internal/fileguard/shell, golang.org/x/text < internal/fileguard/protect;
-	internal/fileguard/protect, internal/fileguard/shell, internal/agentsdoc/ignore, internal/secret < internal/fileguard;
+	internal/fileguard/protect, internal/fileguard/shell, internal/agentsdoc/ignore, internal/secret, github.com/go-json-experiment/json < internal/fileguard;
 	phases, sdk, internal/fileguard, internal/fileguard/protect, internal/secret < plugins/fileguard;
 	plugins/fileguard < plugins/fileguard/cmd/...;
 	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;

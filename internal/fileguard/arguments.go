@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
 // node is a JSON value. Members keep their order, and all of those with one name: programs differ in which they take.
@@ -19,64 +22,46 @@ type node struct {
 
 const maxDepth = 64
 
-var errDeep = errors.New("they are nested too deeply")
-
 // decode reads JSON. Nothing at all is an empty value.
 func decode(data json.RawMessage) (node, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return node{}, nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	n, err := decodeValue(dec, maxDepth)
-	if err != nil {
-		return n, err
+	if jsonscan.Depth(data) > maxDepth {
+		return node{}, errors.New("they are nested too deeply")
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return n, errors.New("they are not one JSON value")
+	d := jsonscan.Reader(data)
+	n, err := decodeValue(d)
+	if err == nil {
+		err = jsonscan.End(d)
 	}
-	return n, nil
+	return n, err
 }
 
-func decodeValue(dec *json.Decoder, depth int) (node, error) {
-	if depth == 0 {
-		return node{}, errDeep
+func decodeValue(d *jsontext.Decoder) (n node, err error) {
+	switch kind := d.PeekKind(); kind {
+	case '"':
+		token, err := d.ReadToken()
+		return node{kind: '"', text: token.String()}, err
+	case '{', '[':
+		n.kind = byte(kind)
+	default:
+		return n, d.SkipValue()
 	}
-	token, err := dec.Token()
-	if err != nil {
-		return node{}, err
-	}
-	switch token := token.(type) {
-	case string:
-		return node{kind: '"', text: token}, nil
-	case json.Delim:
-		if token == '{' {
-			return decodeList(dec, '{', depth)
-		}
-		return decodeList(dec, '[', depth)
-	}
-	return node{}, nil
-}
-
-func decodeList(dec *json.Decoder, kind byte, depth int) (node, error) {
-	n := node{kind: kind}
-	for dec.More() {
+	err = jsonscan.Each(d, func() error {
 		key := ""
-		if kind == '{' {
-			token, err := dec.Token()
+		if n.kind == '{' {
+			token, err := d.ReadToken()
 			if err != nil {
-				return n, err
+				return err
 			}
-			key, _ = token.(string)
+			key = token.String()
 		}
-		kid, err := decodeValue(dec, depth-1)
-		if err != nil {
-			return n, err
-		}
+		kid, err := decodeValue(d)
 		kid.key = key
 		n.kids = append(n.kids, kid)
-	}
-	_, err := dec.Token()
+		return err
+	})
 	return n, err
 }
 

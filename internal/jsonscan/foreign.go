@@ -70,24 +70,21 @@ func exact(raw []byte, d *jsontext.Decoder, t reflect.Type) error {
 	default:
 		return d.SkipValue()
 	}
-	_, err := d.ReadToken()
-	for err == nil && d.PeekKind() != kind+2 { // the closing bracket
-		name := jsontext.Null
+	return Each(d, func() error {
+		name := ""
 		if kind == '{' {
-			if name, err = d.ReadToken(); err != nil {
+			token, err := d.ReadToken()
+			if err != nil {
 				return err
 			}
+			name = token.String()
 		}
-		elem, wrong := typeOf(name.String())
-		if wrong != nil {
-			return fmt.Errorf("line %d: %w", line(raw, d.InputOffset()), wrong)
+		elem, err := typeOf(name)
+		if err != nil {
+			return fmt.Errorf("line %d: %w", line(raw, d.InputOffset()), err)
 		}
-		err = exact(raw, d, elem)
-	}
-	if err == nil {
-		_, err = d.ReadToken()
-	}
-	return err
+		return exact(raw, d, elem)
+	})
 }
 
 // addMembers adds the types of a struct's members by their names in JSON.

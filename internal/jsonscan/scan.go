@@ -8,6 +8,7 @@ package jsonscan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,26 +92,44 @@ func Reader(text []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
+// Each reads the object or list that is next, and calls each in front of every member or element, which it reads.
+func Each(d *jsontext.Decoder, each func() error) error {
+	open, err := d.ReadToken()
+	closing := open.Kind() + 2 // in ASCII, of both
+	for err == nil && d.PeekKind() != closing {
+		err = each()
+	}
+	if err == nil {
+		_, err = d.ReadToken()
+	}
+	return err
+}
+
 // Members reads the object that is next, and calls each with every member's quoted name and value, behind which the
 // reader then is.
 func Members(d *jsontext.Decoder, each func(name, value []byte) error) error {
 	if d.PeekKind() != '{' {
 		return errors.New("it is not a JSON object")
 	}
-	_, err := d.ReadToken()
-	for err == nil && d.PeekKind() != '}' {
-		var name, value []byte
-		if name, err = d.ReadValue(); err == nil {
-			value, err = d.ReadValue()
+	return Each(d, func() error {
+		name, err := d.ReadValue()
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = each(name, value)
+		value, err := d.ReadValue()
+		if err != nil {
+			return err
 		}
+		return each(name, value)
+	})
+}
+
+// End refuses anything behind the value that was read.
+func End(d *jsontext.Decoder) error {
+	if _, err := d.ReadToken(); err != io.EOF {
+		return cmp.Or(err, errors.New("there is more than one JSON value"))
 	}
-	if err == nil {
-		_, err = d.ReadToken()
-	}
-	return err
+	return nil
 }
 
 // Flaw returns an error for the first duplicate name, lone surrogate, NUL in a string, or byte that is not UTF-8.

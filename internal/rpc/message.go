@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -70,25 +69,21 @@ func unfit(valid bool, l Limits) *Error {
 }
 
 func parseRequests(d *jsontext.Decoder, l Limits) (m message, err error) {
-	if m.batch = d.PeekKind() == '['; m.batch {
-		_, err = d.ReadToken()
-	}
-	for err == nil && (m.batch && d.PeekKind() != ']' || len(m.requests) == 0 && !m.batch) {
+	one := func() error {
 		if len(m.requests) == l.Batch && m.batch {
-			return m, Errorf(CodeRequest, "the batch has more than %d requests", l.Batch)
+			return Errorf(CodeRequest, "the batch has more than %d requests", l.Batch)
 		}
-		var r request
-		r, err = parseRequest(d, l)
+		r, err := parseRequest(d, l)
 		m.requests = append(m.requests, r)
+		return err
 	}
-	if err == nil && m.batch {
-		_, err = d.ReadToken()
+	if m.batch = d.PeekKind() == '['; m.batch {
+		err = jsonscan.Each(d, one)
+	} else {
+		err = one()
 	}
 	if err == nil {
-		if _, err = d.ReadToken(); err == io.EOF {
-			return m, nil
-		}
-		err = cmp.Or(err, errors.New("there is more than one JSON value"))
+		err = jsonscan.End(d)
 	}
 	return m, err
 }

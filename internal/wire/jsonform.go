@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -185,7 +184,7 @@ func (f *jsonField) appendValue(dst []byte, typ protowire.Type, value []byte) ([
 	case jsonMap:
 		return f.message.appendEntry(dst, v)
 	default:
-		return appendQuoted(dst, v), nil
+		return jsontext.AppendQuote(dst, v)
 	}
 }
 
@@ -217,7 +216,11 @@ func (m *jsonMessage) appendEntry(dst, data []byte) ([]byte, error) {
 	if !ok {
 		return dst, errFrame
 	}
-	dst = append(appendQuoted(dst, key), ':')
+	dst, err := jsontext.AppendQuote(dst, key)
+	if err != nil {
+		return dst, err
+	}
+	dst = append(dst, ':')
 	if value == nil { // proto3 leaves out what is empty
 		return append(dst, map[jsonKind]string{jsonText: `""`, jsonFlag: "false"}[m.byNumber[2].kind]...), nil
 	}
@@ -239,32 +242,6 @@ func appendRaw(dst, value []byte) ([]byte, error) {
 		return dst, errors.New("embedded JSON: it is not valid, or nested too deeply")
 	}
 	return dst, nil
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendQuoted appends text, which is valid UTF-8, as a JSON string.
-func appendQuoted(dst, text []byte) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i, c := range text {
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, text[start:i]...)
-		start = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	return append(append(dst, text[start:]...), '"')
 }
 
 // maxLineDepth bounds how deep a line is nested: its messages, and the JSON in them, which has a bound of its own.
@@ -305,9 +282,7 @@ func (m *jsonMessage) parseLine(line []byte) (data []byte, id uint64, unknown st
 		return nil, id, "", &notFrame{line, jsonscan.ErrTooDeep}
 	}
 	if err = p.message(m, true); err == nil {
-		if _, end := p.ReadToken(); end != io.EOF {
-			err = errors.New("there is something behind the object")
-		}
+		err = jsonscan.End(p.Decoder)
 	}
 	switch {
 	case err != nil && !p.wrong:
@@ -362,7 +337,7 @@ func (p *lineParser) wrongf(f *jsonField, want string) error {
 func (p *lineParser) message(m *jsonMessage, frame bool) error {
 	var seen fieldSet
 	var one *jsonField
-	return p.each('{', func() error {
+	return jsonscan.Each(p.Decoder, func() error {
 		quoted, err := p.ReadValue()
 		if err != nil {
 			return err
@@ -388,18 +363,6 @@ func (p *lineParser) message(m *jsonMessage, frame bool) error {
 	})
 }
 
-// each calls f in front of every member or element of the object or list that is next.
-func (p *lineParser) each(open jsontext.Kind, f func() error) error {
-	_, err := p.ReadToken()
-	for err == nil && p.PeekKind() != open+2 { // the closing bracket
-		err = f()
-	}
-	if err == nil {
-		_, err = p.ReadToken()
-	}
-	return err
-}
-
 // fieldSet holds numbers of fields, which are below 128.
 type fieldSet [2]uint64
 
@@ -419,13 +382,13 @@ func (p *lineParser) field(f *jsonField) error {
 	case f.list && start != '[':
 		return p.wrongf(f, "a list")
 	case f.list:
-		return p.each('[', func() error { return p.value(f) })
+		return jsonscan.Each(p.Decoder, func() error { return p.value(f) })
 	case f.kind != jsonMap:
 		return p.value(f)
 	case start != '{':
 		return p.wrongf(f, "an object")
 	}
-	return p.each('{', func() error {
+	return jsonscan.Each(p.Decoder, func() error {
 		name, err := p.ReadValue()
 		if err != nil {
 			return err
