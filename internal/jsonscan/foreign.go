@@ -36,7 +36,7 @@ func Exact(raw []byte, into any) error {
 func Unique(raw []byte) error {
 	_, err := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true)).ReadValue()
 	twice, ok := errors.AsType[*jsontext.SyntacticError](err)
-	if !ok || twice.Err != jsontext.ErrDuplicateName {
+	if !ok || !errors.Is(err, jsontext.ErrDuplicateName) {
 		return err
 	}
 	first := Reader(raw)
@@ -57,16 +57,14 @@ func exact(raw []byte, d *jsontext.Decoder, t reflect.Type) error {
 		t = t.Elem()
 	}
 	kind := d.PeekKind()
-	var typeOf func(name string) (reflect.Type, error)
+	var known map[string]reflect.Type // of a struct
 	switch {
 	case t == nil || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return d.SkipValue()
 	case kind == '[' && t.Kind() == reflect.Slice || kind == '{' && t.Kind() == reflect.Map:
-		typeOf = func(string) (reflect.Type, error) { return t.Elem(), nil }
 	case kind == '{' && t.Kind() == reflect.Struct:
-		known := map[string]reflect.Type{}
+		known = map[string]reflect.Type{}
 		addMembers(known, t)
-		typeOf = func(name string) (reflect.Type, error) { return memberOf(known, name) }
 	default:
 		return d.SkipValue()
 	}
@@ -79,7 +77,7 @@ func exact(raw []byte, d *jsontext.Decoder, t reflect.Type) error {
 			}
 			name = token.String()
 		}
-		elem, err := typeOf(name)
+		elem, err := typeOf(t, known, name)
 		if err != nil {
 			return fmt.Errorf("line %d: %w", line(raw, d.InputOffset()), err)
 		}
@@ -103,8 +101,11 @@ func addMembers(known map[string]reflect.Type, t reflect.Type) {
 	}
 }
 
-// memberOf finds the type of a member, and refuses a name that differs from a known one in case alone.
-func memberOf(known map[string]reflect.Type, name string) (reflect.Type, error) {
+// typeOf returns the type of an element, or of a member of a struct, whose name must not differ from a known one in case alone.
+func typeOf(t reflect.Type, known map[string]reflect.Type, name string) (reflect.Type, error) {
+	if known == nil {
+		return t.Elem(), nil
+	}
 	if t, ok := known[name]; ok {
 		return t, nil
 	}

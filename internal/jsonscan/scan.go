@@ -126,7 +126,7 @@ func Members(d *jsontext.Decoder, each func(name, value []byte) error) error {
 
 // End refuses anything behind the value that was read.
 func End(d *jsontext.Decoder) error {
-	if _, err := d.ReadToken(); err != io.EOF {
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return cmp.Or(err, errors.New("there is more than one JSON value"))
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-
 	"reflect"
 	"slices"
 	"strings"
