@@ -63,10 +63,10 @@ func placed[P, R any](name, doc string, do func(ctx context.Context, c call[P]) 
 
 func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {
 	list := &mcpserver.Tools{Tools: []phases.Tool{}}
-	err := g.alone(ctx, c.Caller, c.params.Place, "", func(t *loop.Turn, tools []phases.MergedTool) error {
+	err := g.alone(ctx, c.Caller, c.params.Place, "", func(t *loop.Turn, out *phases.Outcome) error {
 		t.OnlyLooks() // nobody has the thread, and an agent asks with each start
-		for i := range tools {
-			list.Tools = append(list.Tools, tools[i].Definition)
+		for i := range out.Merged.Tools {
+			list.Tools = append(list.Tools, out.Merged.Tools[i].Definition)
 		}
 		slices.SortFunc(list.Tools, func(a, b phases.Tool) int { return strings.Compare(a.Name, b.Name) })
 		return nil
@@ -82,13 +82,13 @@ func (g *Gateway) mcpCall(ctx context.Context, c call[mcpCallParams]) (*calledTo
 	}
 	var done *calledTool
 	for prompts := g.prompts(p.Place); done == nil && err == nil; prompts = prompts[1:] {
-		err = g.alone(ctx, c.Caller, p.Place, prompts[0].Text, func(t *loop.Turn, tools []phases.MergedTool) (err error) {
-			offered := slices.ContainsFunc(tools, func(m phases.MergedTool) bool { return m.Name == call.Tool })
+		err = g.alone(ctx, c.Caller, p.Place, prompts[0].Text, func(t *loop.Turn, out *phases.Outcome) (err error) {
+			offered := slices.ContainsFunc(out.Merged.Tools, func(m phases.MergedTool) bool { return m.Name == call.Tool })
 			if offered && len(prompts) > 1 {
 				t.OnlyLooks()
 				return nil
 			}
-			if done, err = runTool(ctx, t, call); err == nil && !offered && prompts[0].Text != "" {
+			if done, err = runTool(ctx, t, call); err == nil && !offered && prompts[0].Text != "" && len(out.Diagnostics) == 0 {
 				done.Text += "; what the user asks for now may have taken it away: do not try again in this turn"
 			}
 			return err
@@ -117,7 +117,7 @@ func (g *Gateway) prompts(at mcpserver.Place) []bridge.Prompt {
 
 // alone begins a turn for a user's words, has it judged and its tools brought, and ends it behind work. What has happened is
 // on record when it returns.
-func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, text string, work func(t *loop.Turn, tools []phases.MergedTool) error) error {
+func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, text string, work func(t *loop.Turn, out *phases.Outcome) error) error {
 	where, err := g.completeTurn(ctx, c, phases.Context{
 		WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
 	})
@@ -143,7 +143,7 @@ func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, 
 				t.RequestTools(d)
 			}
 		}
-		return work(t, out.Merged.Tools)
+		return work(t, out)
 	}()
 	_, ended := t.End(ctx, &phases.PostTurnInput{Status: endOf(err)})
 	return cmp.Or(err, ended)

@@ -67,7 +67,7 @@ func Start(cfg Config, changed func()) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
 		cfg: cfg, changed: changed, cancel: cancel, done: make(chan struct{}), first: make(chan struct{}),
-		listing: &Listing{Problems: []Problem{{CodeStarting, "it has not answered yet; its tools come with a later turn"}}},
+		listing: &Listing{Problems: []Problem{{CodeStarting, "it has not answered yet, and its tools come once it has; try again in some seconds"}}},
 	}
 	go s.keep(ctx)
 	return s

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -18,7 +19,11 @@ import (
 // and epoch. A new epoch means that the conversation was summarised, and with it what the
 // model knew of these tools. A turn keeps what it has, even over a compaction.
 
-const maxListed = 20
+const (
+	maxListed   = 20
+	maxWarnings = 3
+	maxWarning  = 500 // characters
+)
 
 // Tools are the tools that plugins have brought into the turn, hidden ones included.
 func (s *State) Tools() []phases.MergedTool {
@@ -150,8 +155,34 @@ func (s *State) Callable(name string) (owner string, refused *phases.Error) {
 			return t.Owner, nil
 		}
 	}
-	return "", RefusedTool("no plugin has brought a tool %.80q into this turn%s: only what turn.pre_tool_materialization brought can be called",
-		name, suggest.DidYouMean(name, known))
+	return "", RefusedTool("no plugin has brought a tool %.80q into this turn%s%s", name, suggest.DidYouMean(name, known), s.whyNoTool())
+}
+
+// whyNoTool is what plugins warned of when they brought their tools, such as a server that is down.
+func (s *State) whyNoTool() string {
+	var said []string
+	for i := range s.brought {
+		if s.brought[i].phase != phases.PreTools {
+			continue
+		}
+		for _, d := range s.brought[i].warnings {
+			said = append(said, d.Plugin+": "+text.Head(d.For(phases.AudienceUser).Message, maxWarning))
+		}
+	}
+	if len(said) == 0 {
+		return ": only what turn.pre_tool_materialization brought can be called"
+	}
+	return "; plugins that bring tools report: " + strings.Join(said[:min(len(said), maxWarnings)], "; ")
+}
+
+// warnings are the diagnostics of a phase from warnings on.
+func warnings(out *phases.Outcome) (list []phases.Diagnostic) {
+	for _, d := range out.Diagnostics {
+		if d.Severity != phases.SeverityInfo {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // Offer notes what a prompt offers the model. Once offered, request_tools is answered to the end of the turn.

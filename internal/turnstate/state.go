@@ -69,6 +69,7 @@ type brought struct {
 	tools    []phases.MergedTool
 	sources  []phases.HookSource
 	omitted  []phases.Omitted
+	warnings []phases.Diagnostic
 }
 
 // New begins the state of a turn with the operator's budgets, or the defaults, and the key of hashes.
@@ -168,7 +169,7 @@ func (s *State) Add(in phases.Input, out *phases.Outcome, merged *merge.Result, 
 	for i := range out.Merged.Sections {
 		used += utf8.RuneCountInString(out.Merged.Sections[i].Content)
 	}
-	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, s.lasting(out), slices.Clip(out.Omitted)})
+	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, s.lasting(out), slices.Clip(out.Omitted), warnings(out)})
 	s.conduct.note(out)
 	s.addDecided(in, out)
 	s.reminders = append(s.reminders, out.Merged.Reminders...)

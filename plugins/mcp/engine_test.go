@@ -202,15 +202,19 @@ func TestHostile(t *testing.T) {
 		t.Run(test.mode+" "+test.code, func(t *testing.T) {
 			t.Parallel()
 			eng := engine(t, stdio(t, test.mode), "", "", runtime.Options{})
+			var of *loop.Turn
 			var p *loop.Prompt
 			next := 0
 			poll(t, func() bool {
 				next++
-				_, p = turn(t, eng, strconv.Itoa(next))
+				of, p = turn(t, eng, strconv.Itoa(next))
 				return slices.ContainsFunc(p.Manifest.Diagnostics, func(d manifest.Diagnostic) bool { return d.Code == test.code })
 			})
 			if got := diagnostic(t, p, test.code); !strings.Contains(got, test.message) {
 				t.Errorf("got %q, want %q in it", got, test.message)
+			}
+			if r := call(t, of, "srv__absent", `{}`); !strings.Contains(r.Text, test.message) {
+				t.Errorf("a call does not say why there is no tool: %s", r.Text)
 			}
 			for _, tool := range p.Tools {
 				if !phases.ValidName(tool.Name) || len(tool.Name) > 64 {

@@ -155,6 +155,7 @@ func (v *view) hooks() []sdk.Hook {
 	for i := range hooks {
 		hooks[i].Idempotent, hooks[i].Visibility = true, phases.VisibilityUserAudit
 	}
+	hooks[0].Visibility = phases.VisibilityUserVisible // whoever calls a tool learns why it is not there
 	return hooks
 }
 
