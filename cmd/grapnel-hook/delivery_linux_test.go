@@ -416,3 +416,30 @@ func placesOf(found map[bridge.Step][]int) (places []string) {
 	}
 	return places
 }
+
+// TestServerOfRepository: an agent has plugins' tools by a file of the project only if that names this grapnel.
+func TestServerOfRepository(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a gateway")
+	}
+	t.Parallel()
+
+	bin := newHome(t, "grapnel")
+	d := newDelivery(t, bin, "skills", firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "skills" })].config)
+	for i, file := range []struct{ agent, path, text string }{
+		{"claude-code", ".mcp.json", `{"mcpServers": {"grapnel": {"command": "PROGRAM", "args": ["mcp"]}}}`},
+		{"opencode", ".opencode/plugins/grapnel.ts", `const server: string[] = ["PROGRAM","mcp"]`},
+	} {
+		for j, program := range []string{filepath.Join(d.dir, "bin", "grapnel"), "/nowhere/grapnel", "./grapnel", "WORK/grapnel"} {
+			dir := fmt.Sprintf("work/%d-%d", i, j)
+			d.write(t, dir+"/.agents/skills/bird/SKILL.md", "---\nname: bird\ndescription: Heron\n---\nLook.\n", 0o600)
+			d.write(t, dir+"/grapnel", "#!/bin/sh\n", 0o700)
+			d.write(t, dir+"/"+file.path, strings.ReplaceAll(strings.ReplaceAll(file.text, "PROGRAM", program), "WORK", filepath.Join(d.dir, dir)), 0o600)
+			session := fmt.Sprint(file.agent, j)
+			code, out, errs := d.hook(t, strings.NewReader(d.payload(t, file.agent, "UserPromptSubmit", session, filepath.Join(d.dir, dir), "Hello.", 1)), "--socket", d.socket, file.agent, "UserPromptSubmit")
+			if code != 0 || strings.Contains(out, "call the tool read_skill") != (j == 0) {
+				t.Errorf("%s, %s: exit code %d: %s%s", file.path, program, code, out, errs)
+			}
+		}
+	}
+}

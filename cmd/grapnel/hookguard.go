@@ -77,12 +77,29 @@ func hasTools(e *bridge.Event) bool {
 	for _, scope := range host.Scopes() {
 		for _, place := range host.Places(scope, filepath.ToSlash(home), filepath.ToSlash(e.Dir), os.Getenv, nil) {
 			data, err := readSettings(filepath.FromSlash(place.Path))
-			if err == nil && bytes.Contains(data, []byte("grapnel")) && place.Serves(data) {
+			if err != nil || !bytes.Contains(data, []byte("grapnel")) {
+				continue
+			}
+			if command := place.Serves(data); len(command) > 0 && (scope == agenthooks.User || isOurs(command[0])) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// isOurs reports whether a program that a project's file names is grapnel: a repository may name any other one, or none.
+func isOurs(program string) bool {
+	own, err := findProgram("grapnel")
+	if err != nil || program == "grapnel" { // which the PATH finds
+		return program == "grapnel"
+	}
+	mine, err := os.Stat(own)
+	if err != nil || !filepath.IsAbs(program) {
+		return false
+	}
+	named, err := os.Stat(program)
+	return err == nil && os.SameFile(mine, named)
 }
 
 // readSettings reads a file of settings; one that is not there has none.

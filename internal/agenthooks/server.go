@@ -192,18 +192,30 @@ type Place struct {
 // Parse reads the file; one that is empty, or not there, has nothing of ours.
 func (p *Place) Parse(data []byte) (Document, error) { return p.parse(data) }
 
-// Serves reports whether the host starts the gateway's MCP server by the file.
-func (p *Place) Serves(data []byte) (ours bool) {
+// Serves returns the command by which the host starts the gateway's MCP server, if it does so by the file.
+func (p *Place) Serves(data []byte) (command []string) {
 	d, err := p.parse(data)
+	if err != nil {
+		return nil
+	}
+	var s *Server
 	switch d := d.(type) {
 	case *File:
-		_, ours = d.server()
+		if text, ours := d.server(); ours {
+			_ = json.Unmarshal(text, &s) // it was read before
+		}
 	case *tables:
-		_, ours = d.server()
-	case *script:
-		ours = bytes.Contains(data, []byte("string[] = [\"")) // filled in by package bridge/plugin
+		if of, ours := d.server(); ours {
+			s = of
+		}
+	case *script: // filled in by package bridge/plugin
+		_, list, _ := bytes.Cut(data, []byte("string[] = "))
+		_ = json.NewDecoder(bytes.NewReader(list)).Decode(&command) // there may be none
 	}
-	return ours && err == nil
+	if s != nil {
+		command = append([]string{s.Command}, s.Args...)
+	}
+	return command
 }
 
 // Places are the files of a scope: that of the hooks, and that of MCP servers if it is another one. Home, project and env
