@@ -109,7 +109,7 @@ type fileExplanation struct {
 	In     bool   `json:"in"     jsonschema:"some of the file's text is in the chain's"`
 	Scope  string `json:"scope"  jsonschema:"the scope of a file that is a source; else empty"`
 	State  string `json:"state"  jsonschema:"the state of a file that is a source; else empty"`
-	Reason string `json:"reason" jsonschema:"why it is not, or not whole, in the text: the source's reason, a code, or name, first, outside, missing"`
+	Reason string `json:"reason" jsonschema:"why it is not, or not whole, in the text: the source's reason, a code, or name, first, outside, missing, cut"`
 	Why    string `json:"why"    jsonschema:"the same as a sentence"`
 
 	Sources     []chain.Source     `json:"sources"     jsonschema:"the chain"`
@@ -121,6 +121,7 @@ const (
 	notFirst = "first"   // another candidate comes first
 	notOnWay = "outside" // its directory is not between the root and the working directory
 	notFound = "missing"
+	notSent  = "cut" // the file that imports it is cut or omitted
 )
 
 func (a *app) agentsExplainCommand() *cobra.Command {
@@ -151,7 +152,7 @@ func (a *app) agentsExplain(f *agentsFlags, arg string) error {
 	}
 	c := chain.Resolve(chain.OS{}, in.dir, in.Options)
 	report := chain.NewReport(c, in.render(c))
-	e := explainFile(&report, path)
+	e := explainFile(&c, &report, path)
 	const maxWhy = 1000
 	err = a.print(e, func() {
 		a.printf("%s: %s\n", clean(inTree(e.Root, e.Path)), text.Sanitize(e.Why, maxWhy))
@@ -164,20 +165,59 @@ func (a *app) agentsExplain(f *agentsFlags, arg string) error {
 	return err
 }
 
-func explainFile(rep *chain.Report, path string) *fileExplanation {
+func explainFile(c *chain.Chain, rep *chain.Report, path string) *fileExplanation {
 	e := &fileExplanation{Path: path, Dir: rep.Dir, Root: rep.Root, Sources: rep.Sources, Diagnostics: []chain.Diagnostic{}}
 	for _, d := range rep.Diagnostics {
 		if d.Path == path || d.Path == filepath.Dir(path) || d.Code == chain.CodeRootRefused {
 			e.Diagnostics = append(e.Diagnostics, d)
 		}
 	}
+	by := c.ImporterOf(path, realPath(path))
 	if s := sourceAt(rep.Sources, path); s != nil {
 		e.In, e.Scope, e.State, e.Reason = s.DeliveredBytes > 0, string(s.Scope), string(s.State), s.Reason
-		e.Why = whyInChain(rep.Root, s, firstAbout(e.Diagnostics, path))
+		e.Why = whyInChain(rep.Root, s, firstAbout(e.Diagnostics, path)) + words.If(s.ImportedBy != "", "; imported by "+importedAt(rep.Root, by))
+		return e
+	}
+	if by.Path != "" {
+		sent := chain.Chain{Sources: slices.DeleteFunc(slices.Clone(rep.Sources), func(s chain.Source) bool { return s.DeliveredBytes == 0 })}
+		e.In = sent.ImporterOf(path, realPath(path)).Path != ""
+		e.Reason = words.If(!e.In, notSent)
+		e.Why = "it is imported by " + importedAt(rep.Root, by) + words.If(e.In, ", and in the text there") + words.If(!e.In, ", of which the text has not so much")
 		return e
 	}
 	e.Reason, e.Why = whyNoSource(rep, e, path)
 	return e
+}
+
+func importedAt(root string, by chain.Importer) string {
+	return fmt.Sprintf("%s:%d", inTree(root, by.Path), by.Line)
+}
+
+// whyNotImported says where a file is named that the options do not import, and what would; empty if nothing names it.
+func whyNotImported(rep *chain.Report, path string) string {
+	preset := "the preset " + string(rep.Options.Preset)
+	rules := words.If(rep.Options.Imports == chain.ImportOff, preset+" reads no imports")
+	type way struct {
+		options chain.Options
+		remedy  string
+	}
+	ways := []way{
+		{rep.Options, rules + "; imports: true in the plugin's configuration would read it"},
+		{rep.Options, cmp.Or(rules, "not in a way that is an import here") + words.If(rep.Options.Layout != chain.LayoutJoined, "; imports: true reads whole lines such as @./"+filepath.Base(path))},
+	}
+	ways[0].options.Imports, ways[1].options.Imports = chain.ImportLines, chain.ImportListed
+	for _, other := range []chain.Preset{chain.PresetClaude, chain.PresetGemini} {
+		if o, err := chain.ForPreset(other, chain.Places{}); err == nil {
+			ways = append(ways, way{o, preset + " does not import it; the preset " + string(other) + " would"})
+		}
+	}
+	for _, w := range ways {
+		c := chain.Resolve(chain.OS{}, rep.Dir, w.options)
+		if by := c.ImporterOf(path, realPath(path)); by.Path != "" {
+			return importedAt(rep.Root, by) + " names it, and " + w.remedy
+		}
+	}
+	return ""
 }
 
 // sourceAt prefers the used one of two sources with the same path: the user's own and the directory's.
@@ -214,18 +254,19 @@ func whyNoSource(rep *chain.Report, e *fileExplanation, path string) (reason, wh
 	name := filepath.Base(path)
 	_, err := os.Lstat(path)
 	agent, remedy := rep.Options.AgentOf(path)
+	named := whyNotImported(rep, path)
 	switch d := firstAbout(e.Diagnostics, path); {
 	case rep.Root == "":
 		return string(chain.CodeRootRefused), "there is no chain: the root is refused"
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound, "there is no such file"
 	case !below(rep.Root, filepath.Dir(path)) || !below(filepath.Dir(path), rep.Dir):
-		return notOnWay, fmt.Sprintf("its directory is not on the way from the root, %s, to %s", rep.Root, rep.Dir)
+		return notOnWay, fmt.Sprintf("its directory is not on the way from the root, %s, to %s", rep.Root, rep.Dir) + words.If(named != "", "; "+named)
 	case agent != "":
 		return notName, "it is a file for " + agent + ", and its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") + "; " + remedy
 	case !slices.Contains(candidates(&rep.Options), name):
-		return notName, "its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") +
-			words.If(filepath.Ext(name) == ".md", "; --fallback "+name+", or fallback_names in the configuration, makes it one")
+		return notName, "its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") + "; " +
+			cmp.Or(named, "no file of this chain names it as an import"+words.If(filepath.Ext(name) == ".md", "; --fallback "+name+", or fallback_names in the configuration, makes it one"))
 	case d != nil:
 		return string(d.Code), d.Detail
 	}

@@ -132,8 +132,9 @@ type Source struct {
 	// of one file it is only the beginning.
 	Text string `json:"-"`
 
-	origin  origin
-	imports string // hash of the text including imports, if there are any
+	origin       origin
+	imports      string // hash of the text including imports, if there are any
+	importedLine int    // of ImportedBy
 }
 
 // Digest identifies the version of a source, in hex: SHA256, or for a file that imports others the hash of the text

@@ -41,6 +41,29 @@ type Import struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"` // of the bytes that were read, in hex
 	at     int    // index of its text
+	by     Importer
+}
+
+// Importer is the line of a file that imports another one.
+type Importer struct {
+	Path string
+	Line int
+}
+
+// ImporterOf returns what imports the file with one of these paths; empty if nothing does.
+func (c *Chain) ImporterOf(paths ...string) Importer {
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		if s.ImportedBy != "" && slices.Contains(paths, s.Path) {
+			return Importer{s.ImportedBy, s.importedLine}
+		}
+		for _, in := range s.Imports {
+			if slices.Contains(paths, in.Path) {
+				return in.by
+			}
+		}
+	}
+	return Importer{}
 }
 
 // imported are the imports that begin within the first n bytes of the text, about.
@@ -149,7 +172,7 @@ func (im *importer) expand(path, real, text string, depth int) (string, []insert
 	for _, m := range list {
 		out.WriteString(text[last:m.start])
 		last = m.end
-		imported, why := im.load(real, m.target, depth, out.Len())
+		imported, why := im.load(Importer{path, m.line(text)}, real, m.target, depth, out.Len())
 		if why != "" {
 			im.refuse(path, text, m, why)
 		}
@@ -204,7 +227,7 @@ func (im *importer) refuse(path, text string, m mention, why refusal) {
 		return
 	}
 	im.full = im.count > im.style.most()
-	im.report(diagnostic(CodeImportRefused, path, "line %d: %s", 1+strings.Count(text[:m.start], "\n"), why))
+	im.report(diagnostic(CodeImportRefused, path, "line %d: %s", m.line(text), why))
 }
 
 const (
@@ -262,7 +285,7 @@ func (im *importer) isStray(real, name string) bool {
 }
 
 // load returns the expanded text of a file that the one at real names.
-func (im *importer) load(real, target string, depth, at int) (string, refusal) {
+func (im *importer) load(by Importer, real, target string, depth, at int) (string, refusal) {
 	if im.style == ImportLines && depth >= im.style.depth() {
 		im.count++
 		return "", refusal(fmt.Sprintf(string(refuseDepth), im.style.depth()))
@@ -271,7 +294,7 @@ func (im *importer) load(real, target string, depth, at int) (string, refusal) {
 	if why != "" {
 		return "", why
 	}
-	im.imports = append(im.imports, Import{Path: found.path, SHA256: found.content.sum.String(), at: at})
+	im.imports = append(im.imports, Import{Path: found.path, SHA256: found.content.sum.String(), at: at, by: by})
 	own := len(im.imports)
 	form := im.src.origin.form
 	text, replaced := form.text(found.content.raw)
@@ -353,15 +376,15 @@ func (im *importer) list(by *Source, raw, real string, depth int) {
 		}
 		seen[m.target] = true
 		at, path, why := im.find(real, m.target)
+		m.start = max(0, strings.Index(text, "@"+m.target)) // of the file, not of what is left of it
 		if why != "" {
 			if isWorthReport(m.target, why) {
-				m.start = max(0, strings.Index(text, "@"+m.target)) // the line of the file, not of what is left of it
 				im.refuse(by.Path, text, m, why)
 			}
 			continue
 		}
 		im.once[at.path] = true
-		src := Source{Path: path, Display: im.display(path, by.Scope), Scope: by.Scope, ImportedBy: by.Path}
+		src := Source{Path: path, Display: im.display(path, by.Scope), Scope: by.Scope, ImportedBy: by.Path, importedLine: m.line(text)}
 		im.fill(&src, directory{}, at)
 		if im.chain.Sources = append(im.chain.Sources, src); src.State == StateKept {
 			im.list(&src, at.content.raw, at.path, depth+1)

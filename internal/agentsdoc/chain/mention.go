@@ -12,6 +12,9 @@ type mention struct {
 	target     string
 }
 
+// line is the number of the line in which it begins.
+func (m mention) line(text string) int { return 1 + strings.Count(text[:m.start], "\n") }
+
 // mentions finds what a text imports, in its order.
 func (s ImportStyle) mentions(text string) []mention {
 	if strings.IndexByte(text, '@') < 0 {
