@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -108,14 +111,14 @@ func (a *app) pluginCall(ctx context.Context, cfg *config.Config, name, tool str
 		if err := started(eng, name); err != nil {
 			return err
 		}
-		if err := knownTool(name, tool, eng.Descriptions()[name]); err != nil {
-			return err
-		}
 		session, err := eng.StartSession(ctx, where, "startup") // a tool may keep state, which is kept by session
 		if err != nil {
 			return refused(fmt.Errorf("the session of the call does not begin: %w", err))
 		}
 		defer func() { _, ended := session.End(ctx, "done"); err = errors.Join(err, ended) }()
+		if err := knownTool(ctx, eng, where, name, tool); err != nil {
+			return err
+		}
 		if res, err = eng.CallTool(ctx, name, phases.ToolCall{Tool: tool, Arguments: arguments, Context: where}); err != nil {
 			return refused(fmt.Errorf("the tool %s of the plugin %s failed: %w", tool, name, toolFailure(err)))
 		}
@@ -151,20 +154,41 @@ func (a *app) jsonArgument(flag, arg string) (json.RawMessage, error) {
 	return json.RawMessage(arg), nil
 }
 
-func knownTool(plugin, tool string, d *phases.Description) error {
+// knownTool looks for a tool among those that a plugin always has, and those that its hooks bring into a turn.
+func knownTool(ctx context.Context, eng *runtime.Engine, where phases.Context, plugin, tool string) error {
 	var names []string
-	if d != nil {
+	if d := eng.Descriptions()[plugin]; d != nil {
 		for i := range d.Tools {
-			if d.Tools[i].Name == tool {
-				return nil
-			}
 			names = append(names, d.Tools[i].Name)
 		}
 	}
-	if len(names) == 0 {
-		return usagef("the plugin %s has no tools", plugin)
+	if slices.Contains(names, tool) {
+		return nil
 	}
-	return usagef("the plugin %s has no tool %q%s; its tools are: %s", plugin, tool, suggest.DidYouMean(tool, names), strings.Join(names, ", "))
+	turn, err := eng.BeginTurn(ctx, where)
+	if err != nil {
+		return unable(err)
+	}
+	out, err := turn.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true})
+	_, ended := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})
+	if err := cmp.Or(err, ended); err != nil {
+		return unable(err)
+	}
+	for i := range out.Merged.Tools {
+		names = append(names, out.Merged.Tools[i].Name)
+	}
+	if slices.Contains(names, tool) {
+		return nil
+	}
+	const most = 2000
+	said := ""
+	for _, d := range phases.DiagnosticsFor(out.Diagnostics, phases.AudienceOperator) {
+		said += words.If(d.Severity != phases.SeverityInfo, "; "+d.Message)
+	}
+	if len(names) == 0 {
+		return usagef("the plugin %s has no tools%s", plugin, text.Sanitize(said, most))
+	}
+	return usagef("the plugin %s has no tool %q%s; its tools are: %s%s", plugin, tool, suggest.DidYouMean(tool, names), strings.Join(names, ", "), text.Sanitize(said, most))
 }
 
 // toolFailure adds what an operator wants to know: the plugin's own code, or what to do about a refusal.
