@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -33,15 +35,19 @@ type header struct {
 	slug, description string
 	globs             []Glob
 	badGlobs          []int // the numbers of unreadable patterns, from 1
-	hidden            int   // replaced characters of the description
+	globLine          int
+	hidden            int // replaced characters of the description
 	notForModels      bool
 	notes             []*FileError // what its author should fix, although it can be used
 }
 
 func (h *header) notef(line int, code Code, format string, args ...any) {
-	p := problemf(code, format, args...)
+	h.notes = append(h.notes, lined(line, problemf(code, format, args...)))
+}
+
+func lined(line int, p *FileError) *FileError {
 	p.line = line
-	h.notes = append(h.notes, p)
+	return p
 }
 
 // parseSkill reads the SKILL.md of a directory. As the format's guide for clients asks, it refuses only what cannot be read or has no
@@ -61,7 +67,11 @@ func parseSkill(raw, directory string) (header, string, *FileError) {
 	if p != nil {
 		return header{}, "", p
 	}
-	p = fields.header(&h, directory)
+	if p = fields.header(&h, directory); p != nil && p.Code == CodeDescription {
+		if line, what := flaw(yaml); line > 0 {
+			p = lined(line, problemf(CodeFrontMatter, "%s", what))
+		}
+	}
 	return h, strings.Trim(body, "\n"), p
 }
 
@@ -81,7 +91,7 @@ func (h *header) mended(yaml string) string {
 			end++
 		}
 		more := strings.Join(lines[i+1:end], "")
-		if _, err := parseYAML("value: " + m[2] + "\n" + more); err == nil {
+		if _, _, err := parseYAML("value: " + m[2] + "\n" + more); err == nil {
 			out.WriteString(strings.Join(lines[i:end], ""))
 			continue
 		}
@@ -92,7 +102,7 @@ func (h *header) mended(yaml string) string {
 			text = inner
 		}
 		out.WriteString(m[1] + "'" + strings.ReplaceAll(text, "'", "''") + "'" + strings.Repeat("\n", end-i))
-		h.notef(i+2, CodeFrontMatter, "YAML refuses or cuts this value without quotes; it was taken as a text")
+		h.notef(i+2, CodeFrontMatter, "%s; the value was taken as a text: put it in quotes", whyQuotes(m[2], more))
 	}
 	return out.String()
 }
@@ -104,18 +114,28 @@ var entry = lazyregexp.New(`^( *(?:- +|(?:- +)?[A-Za-z0-9_-]+:[ \t]+))(\S.*)\n?$
 func split(text string) (yaml, body string, p *FileError) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t") != "---" {
-		return "", "", problemf(CodeFrontMatter, "it does not begin with a line ---")
+		what := "it does not begin with a line ---; put that, name and description, and another --- at the top"
+		if before, _, found := strings.Cut(text, "\n---\n"); found {
+			what = fmt.Sprintf("the front matter begins in line %d; remove what stands before it, or make the first line ---", 2+strings.Count(before, "\n"))
+		}
+		return "", "", lined(1, problemf(CodeFrontMatter, "%s", what))
 	}
+	almost, number := 1, 1
 	for at := 0; at < len(rest); {
 		line, _, _ := strings.Cut(rest[at:], "\n")
-		if strings.TrimRight(line, " \t") == "---" {
+		if number++; strings.TrimRight(line, " \t") == "---" {
 			return rest[:at], rest[min(len(rest), at+len(line)+1):], nil
+		} else if strings.HasPrefix(strings.TrimSpace(line), "---") {
+			almost = number
 		}
 		if at += len(line) + 1; at > maxHeader {
 			return "", "", problemf(CodeFrontMatter, "the front matter does not end within %d bytes", maxHeader)
 		}
 	}
-	return "", "", problemf(CodeFrontMatter, "the front matter does not end: a second line --- is missing")
+	if almost > 1 {
+		return "", "", lined(almost, problemf(CodeFrontMatter, "the front matter does not end: this line is not --- alone at its beginning"))
+	}
+	return "", "", lined(1, problemf(CodeFrontMatter, "the front matter does not end: a second line --- is missing"))
 }
 
 func (f fields) header(h *header, directory string) *FileError {
@@ -126,18 +146,30 @@ func (f fields) header(h *header, directory string) *FileError {
 	// Lines are joined first: the newline of a folded text hides nothing.
 	h.description, h.hidden = reveal(strings.Join(strings.Fields(text), " "))
 	if h.description == "" {
-		p := problemf(CodeDescription, "the front matter has no description that is a text")
-		p.line = f.lines["description"]
-		return p
+		line, what := f.noText("description")
+		return lined(line, problemf(CodeDescription, "%s", what))
 	}
+	f.misspelt(h)
 	if n := utf8.RuneCountInString(h.description); n > maxDescription {
 		h.notef(f.lines["description"], CodeDescription, "the description has %d characters; the first %d are used", n, maxDescription-1)
 		h.description = prompttext.Prefix(h.description, math.MaxInt, maxDescription-1) + "…"
 	}
-	h.notForModels = f.values["disable-model-invocation"] == bare("true")
+	switch v := f.values[disable]; fmt.Sprint(v) {
+	case "true", "True", "TRUE":
+		h.notForModels = true
+	case "false", "False", "FALSE":
+	default:
+		if f.lines[disable] > 0 {
+			h.notef(f.lines[disable], CodeFrontMatter, "%s is neither true nor false, and does not count; write true or false", disable)
+		}
+	}
 	list := f.globs("paths")
+	h.globLine = cmp.Or(f.lines["paths"], f.lines["metadata.paths"])
 	if list == nil {
 		list = f.globs("metadata.paths")
+	}
+	if list == nil && h.globLine > 0 {
+		h.notef(h.globLine, CodePaths, "paths is neither a text nor a list of texts, and does not count")
 	}
 	for i, pattern := range list {
 		glob, err := ParseGlob(pattern)
@@ -161,11 +193,55 @@ func (f fields) slug(h *header, directory string) string {
 		}
 		return name
 	case !ok:
-		h.notef(line, CodeName, "the front matter has no name that is a text; the directory's is used")
+		line, what := f.noText("name")
+		h.notef(line, CodeName, "%s; the directory's name is used", what)
 	default:
 		h.notef(line, CodeName, "the name is not 1 to 64 of a-z, 0-9 and single hyphens inside; what is left of it without other characters is used")
 	}
 	return cmp.Or(slugOf(name), slugOf(directory))
+}
+
+const disable = "disable-model-invocation"
+
+// noText says why a key has no text, and in which line.
+func (f fields) noText(key string) (line int, what string) {
+	if line, hint := f.near(key); f.lines[key] == 0 {
+		return cmp.Or(line, 1), "there is no key " + key + cmp.Or(hint, "; write "+key+": and a text")
+	}
+	switch f.values[key].(type) {
+	case string:
+		what = "has an empty text; write one"
+	case bare:
+		what = "is not a text; put it in quotes"
+	case []string:
+		what = "is a list; write one text"
+	default:
+		what = "has no text behind the colon; write one"
+	}
+	return f.lines[key], "the " + key + " " + what
+}
+
+// near returns the line of a key that is another one misspelt, and a hint.
+func (f fields) near(key string) (int, string) {
+	for _, other := range slices.Sorted(maps.Keys(f.lines)) {
+		lower := strings.ReplaceAll(strings.ToLower(other), "_", "-")
+		if lower == key && other != key {
+			return f.lines[other], "; this one is misspelt: keys are in lower case, with hyphens"
+		}
+		if len(key) > len("metadata") && other != key && suggest.DidYouMean(lower, []string{key}) != "" {
+			return f.lines[other], "; this one is near it: write " + key
+		}
+	}
+	return 0, ""
+}
+
+// misspelt notes keys that the skill lacks and that others are near.
+func (f fields) misspelt(h *header) {
+	for _, key := range []string{"paths", "metadata", disable} {
+		if line, hint := f.near(key); line > 0 && f.lines[key] == 0 {
+			h.notef(line, CodeFrontMatter, "there is no key %s%s", key, hint)
+		}
+	}
 }
 
 // slugOf makes a slug of a name: other characters become hyphens.
@@ -208,9 +284,12 @@ func parseFields(yaml string) (fields, *FileError) {
 			return fields{}, problemf(CodeFrontMatter, "more than %d blank lines", maxBlank)
 		}
 	}
-	doc, err := parseYAML(yaml)
+	doc, line, err := parseYAML(yaml)
 	if err != nil {
-		p := problemf(CodeFrontMatter, "%s", err)
+		if at, what := flaw(yaml); at > 0 {
+			line, err = at, fmt.Errorf("%s%.0w", what, err)
+		}
+		p := lined(line, problemf(CodeFrontMatter, "%s", err))
 		p.mendable = errors.Is(err, errYAML)
 		return fields{}, p
 	}
@@ -245,6 +324,9 @@ func (f fields) add(prefix string, pair *ast.MappingValueNode) {
 				f.add("metadata.", inner)
 			}
 		}
+	case *ast.NullNode:
+	default:
+		f.values[key] = bare(value.GetToken().Value)
 	}
 }
 
@@ -267,36 +349,40 @@ func pairs(n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-var errYAML = errors.New("it is not YAML that can be read; a text with \": \" or \" #\" in it, or beginning with * & ! % @, a bracket or a quotation mark, needs quotes")
+var (
+	errYAML    = errors.New("it is not YAML that can be read (&, *, !, %, ? and << are not, either); put a text that begins with a sign, or has \": \" or \" #\" in it, in quotes")
+	errMapping = errors.New("there are no keys with values between the lines ---; write name: and description:")
+)
 
-// parseYAML reads one document. A panic of the library becomes an error: a repository brings the text.
-func parseYAML(text string) (doc ast.Node, err error) {
+// parseYAML reads one document; an error has its line of the file, or 0. A panic of the library becomes an error: a
+// repository brings the text.
+func parseYAML(text string) (doc ast.Node, line int, err error) {
 	defer func() {
 		if recover() != nil {
-			doc, err = nil, errYAML
+			doc, line, err = nil, 0, errYAML
 		}
 	}()
 	tokens := lexer.Tokenize(text)
-	if err := vet(tokens); err != nil {
-		return nil, err
+	if line, err := vet(tokens); err != nil {
+		return nil, line, err
 	}
 	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		// Keep only the line of the library's error, whose text quotes the file. Line 1 is the opening "---".
 		var at interface{ GetToken() *token.Token }
 		if errors.As(err, &at) && at.GetToken() != nil {
-			return nil, fmt.Errorf("line %d: %w", at.GetToken().Position.Line+1, errYAML)
+			line = at.GetToken().Position.Line + 1
 		}
-		return nil, errYAML
+		return nil, line, errYAML
 	}
 	if len(file.Docs) != 1 || pairs(file.Docs[0].Body) == nil {
-		return nil, errors.New("it is not a mapping of keys to values")
+		return nil, 2, errMapping
 	}
-	return file.Docs[0].Body, nil
+	return file.Docs[0].Body, 0, nil
 }
 
 // vet refuses what plain YAML does without and what would make the parser work without bound.
-func vet(tokens token.Tokens) error {
+func vet(tokens token.Tokens) (line int, err error) {
 	refused := []token.Type{
 		token.AnchorType, token.AliasType, token.TagType, token.DirectiveType, token.MergeKeyType, token.MappingKeyType,
 		token.DocumentHeaderType, token.DocumentEndType,
@@ -315,12 +401,12 @@ func vet(tokens token.Tokens) error {
 		behind := t.Type == token.CommentType && t.Prev != nil && t.Prev.Position.Line == t.Position.Line
 		switch {
 		case slices.Contains(refused, t.Type), behind && t.Value != "" && t.Value[0] > ' ': // a #hashtag is no comment
-			return fmt.Errorf("line %d: %w", t.Position.Line+1, errYAML)
+			return t.Position.Line + 1, errYAML
 		case flow > maxFlow:
-			return fmt.Errorf("line %d: brackets deeper than %d", t.Position.Line+1, maxFlow)
+			return t.Position.Line + 1, fmt.Errorf("brackets deeper than %d", maxFlow)
 		case keys > maxKeys:
-			return fmt.Errorf("line %d: more than %d keys", t.Position.Line+1, maxKeys)
+			return t.Position.Line + 1, fmt.Errorf("more than %d keys", maxKeys)
 		}
 	}
-	return nil
+	return 0, nil
 }

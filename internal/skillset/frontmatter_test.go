@@ -74,6 +74,69 @@ func TestParseSkill(t *testing.T) {
 	}
 }
 
+// TestMistakes: what is wrong with front matter is said with the line, the cause and what to do.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		yaml string
+		line int
+		want string
+	}{
+		{"name: a\ndescription: b\n# x\ndescription: c\n", 5, "its key is there twice, first in line 3; remove one"},
+		{"name: a\ndescription: b\nmetadata:\n  x: 1\n  'x': 2\n", 6, "its key is there twice, first in line 5"},
+		{"name: a\n description: b\n", 3, "it is indented below line 2, which has a value already"},
+		{"name: a\ndescription: b\n  hint: c\n", 3, "the lines below it are indented, and so a part of it"},
+		{" name: a\ndescription: b\n", 3, "its indent is that of no line above"},
+		{"name: a\ndescription: b\nmetadata:\n   x: 1\n  y: 2\n", 6, "its indent is that of no line above"},
+		{"name: a\ndescription: b\nmetadata:\n\tx: 1\n", 5, "a tab stands before it"},
+		{"name: a\ndescription: >\nb c\n", 4, "the text below | or > is not indented"},
+		{"name: a\ndescription:b\n", 3, "a blank is missing behind the colon"},
+		{"name: a\ndescription b\n", 3, "there is no colon behind a key"},
+		{"name = a\n", 2, "not by ="},
+		{"name: a\ndescription: b\n: c\n", 4, "there is no key before the colon"},
+		{"name: a\ndescription: b\n<<: {x: y}\n", 4, "<< are not"},
+		{"- name: a\n- description: b\n", 2, "there are no keys with values"},
+		{"name: a\nDescription: b\n", 3, "there is no key description; this one is misspelt: keys are in lower case"},
+		{"descripton: b\nname: a\n", 2, "there is no key description; this one is near it: write description"},
+		{"name: a\n", 1, "there is no key description; write description: and a text"},
+		{"name: a\ndescription:\n", 3, "has no text behind the colon"},
+		{"name: a\ndescription: ''\n", 3, "has an empty text"},
+		{"name: a\ndescription: [b]\n", 3, "is a list"},
+		{"name: a\ndescription: 4.2\n", 3, "is not a text; put it in quotes"},
+		{"Name: a\ndescription: b\n", 2, "there is no key name; this one is misspelt: keys are in lower case, with hyphens; the directory's name is used"},
+		{"name: 1\ndescription: b\n", 2, "the name is not a text; put it in quotes; the directory's name is used"},
+		{"name: a\ndescription: b\ndisable-model-invocation: yes\n", 4, "is neither true nor false, and does not count"},
+		{"name: a\ndescription: b\ndisable-model-invocation:\n", 4, "is neither true nor false, and does not count"},
+		{"name: a\ndescription: b\ndisable_model_invocation: true\n", 4, "this one is misspelt"},
+		{"name: a\ndescription: b\ndisable-model-invokation: true\n", 4, "this one is near it: write disable-model-invocation"},
+		{"name: a\ndescription: b\nPaths: '*.go'\n", 4, "there is no key paths; this one is misspelt"},
+		{"name: a\ndescription: b\npaths: {x: y}\n", 4, "paths is neither a text nor a list"},
+		{"name: a\ndescription: \"b\n", 3, "its quotation marks do not match; the value was taken as a text"},
+		{"name: a\ndescription: b: c\n", 3, "a colon with a blank behind it stands in it"},
+		{"name: a\ndescription: b\nhint: [x] y\n", 4, "it begins with a bracket"},
+		{"name: a\ndescription: b #c\n", 3, "YAML cuts it at the #"},
+		{"name: a\ndescription: |\n    b\n  c\n", 3, "the lines of its text are not indented alike"},
+		{"name: a\ndescription: b\n ---\n", 4, "this line is not --- alone"},
+	} {
+		end := "---\n"
+		if strings.HasSuffix(tt.yaml, end) {
+			end = ""
+		}
+		h, _, p := parseSkill("---\n"+tt.yaml+end, "a")
+		if p == nil && len(h.notes) > 0 {
+			p = h.notes[0]
+		}
+		if p == nil || p.line != tt.line || !strings.Contains(p.Detail, tt.want) {
+			t.Errorf("%q: got %+v, want line %d: %s", tt.yaml, p, tt.line, tt.want)
+		}
+	}
+	for _, value := range []string{"true", "True", "TRUE", "'true'"} {
+		if h, _, _ := parseSkill("---\nname: a\ndescription: b\ndisable-model-invocation: "+value+"\n---\n", "a"); !h.notForModels {
+			t.Errorf("%s lets models have the skill", value)
+		}
+	}
+}
+
 func TestValidSlug(t *testing.T) {
 	t.Parallel()
 	for _, slug := range []string{"a", "0", "pdf-processing", "a-1-b", strings.Repeat("a", 64)} {
@@ -159,7 +222,7 @@ func TestYAMLBounds(t *testing.T) {
 		"keys":              {keys(maxKeys - 2), ""},
 		"too many keys":     {keys(maxKeys - 1), "more than 256 keys"},
 		"brackets":          {brackets(maxFlow), ""},
-		"too many brackets": {brackets(maxFlow + 1), "line 2: brackets deeper than 16"},
+		"too many brackets": {brackets(maxFlow + 1), "brackets deeper than 16"},
 		"blank":             {blank(maxBlank), ""},
 		"too blank":         {blank(maxBlank + 1), "more than 256 blank lines"},
 	} {

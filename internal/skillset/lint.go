@@ -144,7 +144,7 @@ func (l *linter) add(d Diagnostic) {
 func (c Code) advice() (rule, remedy string) {
 	switch c {
 	case CodeFrontMatter:
-		return "SKILL.md begins with plain YAML between two lines ---, at most 8 KiB of it", "fix the line that is named, put quotes around a text that is no plain YAML, or write a line ---, name and description, and a line --- at the top"
+		return "SKILL.md begins with plain YAML between two lines ---, at most 8 KiB of it", "change the line as the finding says"
 	case CodeName:
 		return fmt.Sprintf("name is 1 to %d of a-z, 0-9 and single hyphens inside, and the directory's name", maxName), "give the directory and name the same word"
 	case CodeDescription:

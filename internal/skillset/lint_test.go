@@ -43,7 +43,7 @@ func TestLint(t *testing.T) {
 		{"skills", 7, 2, true, []string{
 			"error symlink_escape away:0",
 			"warning invalid_description long:3",
-			"error invalid_description mute:0",
+			"error invalid_description mute:1",
 			"info model_invocation_disabled private:0",
 			"warning invalid_name renamed:3",
 			"warning invalid_name twin:3",

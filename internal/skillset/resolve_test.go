@@ -32,7 +32,7 @@ func TestHiddenCharacters(t *testing.T) {
 	wantTold := []string{
 		"hidden_characters BASE/.agents/skills/bidi/SKILL.md: 8 characters that hide or are not UTF-8 were replaced",
 		`invalid_name BASE/.agents/skills/na\u{200b}me/SKILL.md: the name is not 1 to 64 of a-z, 0-9 and single hyphens inside; what is left of it without other characters is used`,
-		`hidden_characters BASE/.agents/skills/na\u{200b}me/SKILL.md: 1 characters that hide or are not UTF-8 were replaced`,
+		`hidden_characters BASE/.agents/skills/na\u{200b}me/SKILL.md: 1 character that hides or is not UTF-8 was replaced`,
 	}
 	if diff := cmp.Diff(told(s, base), wantTold); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -142,6 +143,18 @@ func (r *resolver) read(base Root, at place) (string, *FileError) {
 	return raw, p
 }
 
+// hiddenLine is the first line of a text with a character that hides; 0 if only an escape has one.
+func hiddenLine(text string) int {
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if _, hidden := reveal(line); hidden > 0 {
+			return number
+		}
+	}
+	return 0
+}
+
 func (r *resolver) take(at place, info fs.FileInfo, text string) *FileError {
 	h, body, p := parseSkill(text, filepath.Base(at.rel))
 	if p != nil {
@@ -167,10 +180,10 @@ func (r *resolver) take(at place, info fs.FileInfo, text string) *FileError {
 	}
 	body, hidden := reveal(body)
 	if hidden += h.hidden; hidden > 0 {
-		r.report(path, problemf(CodeHidden, "%d characters that hide or are not UTF-8 were replaced", hidden))
+		r.report(path, lined(hiddenLine(text), problemf(CodeHidden, "%s replaced", words.Count(hidden, "character that hides or is not UTF-8 was", "characters that hide or are not UTF-8 were"))))
 	}
 	if len(h.badGlobs) > 0 {
-		r.report(path, problemf(CodePaths, "patterns that cannot be read, by number: %s", strings.Trim(fmt.Sprint(h.badGlobs), "[]")))
+		r.report(path, lined(h.globLine, problemf(CodePaths, "patterns that cannot be read, by number: %s", strings.Trim(fmt.Sprint(h.badGlobs), "[]"))))
 	}
 	label := path
 	if rel, ok := r.set.Rel(path); ok {

@@ -190,9 +190,11 @@ func sourceRef(s *skillset.Skill) phases.SourceRef {
 func diagnostics(list []skillset.Diagnostic) []phases.Diagnostic {
 	var out []phases.Diagnostic
 	for _, d := range list {
-		out = append(out, phases.Diagnostic{
-			Code: string(d.Code), Severity: d.Severity, Message: prompttext.Name(d.Path) + ": " + d.Detail, SafeForUser: true,
-		})
+		place := prompttext.Name(d.Path)
+		if d.Line > 0 {
+			place += fmt.Sprint(":", d.Line)
+		}
+		out = append(out, phases.Diagnostic{Code: string(d.Code), Severity: d.Severity, Message: place + ": " + d.Detail, SafeForUser: true})
 	}
 	return out
 }

@@ -121,7 +121,7 @@ func TestDamagedOnly(t *testing.T) {
 	}
 	want := []phases.Diagnostic{{
 		Code: "invalid_front_matter", Severity: phases.SeverityWarning, SafeForUser: true,
-		Message: dir + "/.agents/skills/a/SKILL.md: it does not begin with a line ---",
+		Message: dir + "/.agents/skills/a/SKILL.md:1: it does not begin with a line ---; put that, name and description, and another --- at the top",
 	}}
 	if diff := cmp.Diff(out[0].Head().Diagnostics, want); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
