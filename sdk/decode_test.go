@@ -18,7 +18,7 @@ func TestDecode(t *testing.T) {
 		{"blanks", "\n ", "", "", ""},
 		{"good", `{"limit":3,"nested":{"name":"x"}}`, "", "", ""},
 		{"unknown key", `{"limits":3}`, "", `unknown field "limits"`, `unknown field "limits"`},
-		{"wrong type", `{"nested":{"name":7}}`, "/nested/name", "want string, got number", "nested.name is a number and should be a string"},
+		{"wrong type", `{"nested":{"name":7}}`, "/nested/name", "want a text, got number", "nested.name is a number and should be a string"},
 		{"not an object", `[]`, "", "cannot unmarshal", "not what the tool takes"},
 		{"cut off", `{"limit":`, "", "EOF", "EOF"},
 		{"two values", `{} {}`, "", "more than one JSON value", "more than one JSON value"},

@@ -239,12 +239,21 @@ func DecodeConfig(data json.RawMessage, into any) error {
 	return ConfigErrorf("", "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// wanted names a type as JSON knows it.
+// wanted names a type as a configuration has it.
 func wanted(t reflect.Type) string {
-	if t.PkgPath() != "" {
-		return t.Kind().String()
+	switch t.Kind() { //nolint:exhaustive // no configuration has the others
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a mapping"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	case reflect.Float64:
+		return "a number"
 	}
-	return t.String()
+	return "a whole number"
 }
 
 // ConfigErrorf returns an error about the operator's configuration. pointer is a JSON pointer (RFC 6901) to the

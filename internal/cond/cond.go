@@ -197,5 +197,7 @@ func located(source string, err error) *Error {
 		at = &file.Error{Message: err.Error()}
 	}
 	_ = at.Bind(file.NewSource(source)) // it is at itself
-	return &Error{Line: at.Line, Column: at.Column + 1, Message: at.Message, Text: strings.Split(source, "\n")[at.Line-1]}
+	text := strings.Split(source, "\n")[at.Line-1]
+	before := []rune(text)[:min(at.Column, utf8.RuneCountInString(text))]
+	return &Error{Line: at.Line, Column: at.Column + 1, Message: hinted(at.Message, string(before)), Text: text}
 }

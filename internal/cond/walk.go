@@ -1,7 +1,6 @@
 package cond
 
 import (
-	"maps"
 	"reflect"
 	"regexp/syntax"
 	"slices"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
-
-	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
 // The functions that are put into programs. They are not identifiers, so that a source cannot name them.
@@ -327,12 +324,12 @@ func (w *walker) predicate(n *ast.BuiltinNode) (reflect.Type, error) {
 func unknownCall(n *ast.CallNode) error {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
-		return mistakef(n, "values have no methods")
+		return mistakef(n, "values have no methods%s", methodHint(n.Callee))
 	}
 	if _, ok := builtin.Index[callee.Value]; ok {
 		return mistakef(n, "the function %q is not available in conditions", callee.Value)
 	}
-	return mistakef(n, "unknown function %q%s", callee.Value, suggest.DidYouMean(callee.Value, slices.Sorted(maps.Keys(arities()))))
+	return mistakef(n, "unknown function %q%s", callee.Value, functionHint(callee.Value))
 }
 
 // meter wraps operands whose bytes are looked at in calls that count them.

@@ -5,7 +5,6 @@
 package configschema
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,7 +16,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
-	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -65,68 +63,44 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 // "validating /properties/hooks: validating /properties/hooks/items: …".
 var schemaStep = lazyregexp.New(`^validating (\S+): `)
 
-var misnamed = lazyregexp.New(`^unexpected additional properties \["([^"]+)"`)
-
-// bound is what the validator says of a number, such as "minimum: 0/1 is less than 1.000000".
-var bound = lazyregexp.New(`^(?:minimum|maximum): (\S+?)(?:/1)? is (less|greater) than (\S+?)\.0+$`)
-
-var unlisted = lazyregexp.New(`^enum: .* does not equal any of: \[(.*)\]$`)
-
 // Locate makes a validation error a *phases.ConfigError with the place of the value. The schema's path has names of
-// members; the item of a list is found by validating the list with one item at a time.
+// members; the item of a list, or a member with any name, is found by validating the value with one of them at a time.
 func Locate(schema *jsonschema.Resolved, value any, err error) error {
-	message, pointer, at, place := err.Error(), "", value, ""
-	for {
+	message, pointer, at, where := err.Error(), "", value, ""
+	for steps := 0; ; steps++ {
 		step := schemaStep().FindStringSubmatch(message)
 		if step == nil {
 			break
 		}
-		message, place = message[len(step[0]):], step[1]
-		if strings.HasSuffix(step[1], "/items") {
+		message, where = message[len(step[0]):], step[1]
+		parent, name := path.Split(where)
+		switch fields, isObject := at.(map[string]any); {
+		case name == "items":
 			i := failingItem(schema, value, pointer, at)
 			if list, ok := at.([]any); ok && i < len(list) {
 				pointer, at = pointer+"/"+strconv.Itoa(i), list[i]
 			}
-		} else if parent, name := path.Split(step[1]); strings.HasSuffix(parent, "/properties/") {
-			fields, isObject := at.(map[string]any)
+		case name == "additionalProperties" && isObject:
+			for _, name := range slices.Sorted(maps.Keys(fields)) {
+				if one := schema.Validate(replaced(value, strings.Split(pointer, "/")[1:], map[string]any{name: fields[name]})); one != nil {
+					pointer, at, message = pointer+"/"+escapePointer(name), fields[name], one.Error()
+					for range steps + 1 {
+						message = message[len(schemaStep().FindString(message)):]
+					}
+					break
+				}
+			}
+		case strings.HasSuffix(parent, "/properties/"):
 			if child, there := fields[name]; isObject && there {
 				pointer, at = pointer+"/"+escapePointer(name), child
 			}
 		}
 	}
-	if name := misnamed().FindStringSubmatch(message); name != nil {
-		hint := suggest.DidYouMean(name[1], slices.Sorted(maps.Keys(schemaAt(schema.Schema(), place).Properties)))
-		return &phases.ConfigError{Pointer: pointer + "/" + escapePointer(name[1]), Message: fmt.Sprintf("unknown key %q%s", name[1], hint)}
-	}
-	message = bound().ReplaceAllString(message, "$1 is $2 than $3")
-	if list := unlisted().FindStringSubmatch(message); list != nil {
-		if word, isText := at.(string); isText {
-			known := strings.Fields(list[1])
-			// The word is neither cut nor escaped: a host hides what came from the environment by its text.
-			message = `unknown word "` + word + `", want one of ` + strings.Join(known, ", ") + suggest.DidYouMean(word, known)
-		}
+	message, key := plain(message, at, part(schema.Schema(), where))
+	if key != "" {
+		pointer += "/" + escapePointer(key)
 	}
 	return &phases.ConfigError{Pointer: pointer, Message: message}
-}
-
-// schemaAt returns the schema at a path of members, items and definitions; an empty one if the path has other steps.
-func schemaAt(s *jsonschema.Schema, place string) *jsonschema.Schema {
-	steps := strings.Split(strings.TrimPrefix(place, "root"), "/")
-	for i := 1; i < len(steps) && s != nil; i++ {
-		switch {
-		case steps[i] == "items":
-			s = s.Items
-		case steps[i] == "properties" && i+1 < len(steps):
-			i++
-			s = s.Properties[steps[i]]
-		case steps[i] == "$defs" && i+1 < len(steps):
-			i++
-			s = s.Defs[steps[i]]
-		default:
-			s = nil
-		}
-	}
-	return cmp.Or(s, &jsonschema.Schema{})
 }
 
 //nolint:gochecknoglobals // immutable

@@ -129,6 +129,11 @@ func (in *Instance) levelOf(st *supervise.Status, words string) slog.Level {
 	cause := st.Code + ": " + st.Detail
 	switch st.State {
 	case supervise.StateQuarantined:
+		if st.Last != nil && in.pool.opts.Returns {
+			if _, rejected := errors.AsType[*phases.ConfigError](st.Last.Err); rejected { // it is said once
+				return slog.LevelInfo
+			}
+		}
 		return slog.LevelError
 	case supervise.StateReady:
 		if st.Failures == 0 {

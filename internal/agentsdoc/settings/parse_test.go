@@ -94,14 +94,14 @@ func TestMistakes(t *testing.T) {
 		{"global of another type", `{"global":3}`, "/global", "want true, false, or the path of a file"},
 		{"global without a path", `{"global":""}`, "/global", "want true, false, or the path of a file"},
 		{"global null", `{"global":null}`, "/global", "want true, false, or the path of a file"},
-		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want int, got string"},
+		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want a whole number, got string"},
 		{"negative total", `{"budget":{"total":-1}}`, "/budget/total", "less than 0"},
 		{"no file", `{"budget":{"files":0}}`, "/budget/files", "less than 1"},
 		{"no bytes of a file", `{"budget":{"file":0}}`, "/budget/file", "less than 1"},
 		{"no floor", `{"budget":{"floor":0}}`, "/budget/floor", "less than 1"},
 		{"no nested file", `{"resolver":{"max_files":0}}`, "/resolver/max_files", "less than 1"},
 		{"no file of codelia", `{"codelia":{"initial":{"maxFiles":0}}}`, "/codelia/initial/maxFiles", "less than 1"},
-		{"half a byte of codelia", `{"codelia":{"initial":{"maxBytes":1.5}}}`, "/codelia/initial/maxBytes", "want int"},
+		{"half a byte of codelia", `{"codelia":{"initial":{"maxBytes":1.5}}}`, "/codelia/initial/maxBytes", "want a whole number"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
