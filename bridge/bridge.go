@@ -356,7 +356,7 @@ func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e 
 		text = e.Text
 	}
 	t := loop.Wrap(begun, loop.Options{
-		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, ToolCalling: e.Tools, HostFiles: s.files},
+		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, ToolCalling: e.Tools, HostFiles: s.files, KeepReminders: hosts[e.Host].rooms[e.Name].most == 0},
 		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true,
 	})
 	if err := s.recordIn(t); err != nil {
@@ -486,17 +486,21 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 	return of, s.turn, err
 }
 
-// renew begins a turn for a call, replacing the one under way. If that is the prompt's own, the host's data of it carries
-// over except for the id: the same one would repeat the keys of dispatches.
+// renew begins a turn for a call, replacing the one under way. If that is the prompt's own, the prompt and the host's data of
+// it carry over except for the id: the same one would repeat the keys of dispatches.
 func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e *Event) error {
 	where.Epoch = s.epoch
 	id, said, late, says, begins := e.TurnID, "", "", (*Prompt)(nil), *e
+	var of *loop.Turn
 	if s.turn != nil && (id == "" || id == s.id || e.ofSubagent(&where)) {
-		id, said, late, says, begins.TurnID, s.late = s.id, s.said, s.late, s.says.Load(), "", ""
+		id, said, late, says, begins.TurnID, s.late, of = s.id, s.said, s.late, s.says.Load(), "", "", s.turn
 	}
 	begun, err := b.begin(ctx, s, where, &begins)
 	if err != nil {
 		return err
+	}
+	if of != nil {
+		begun.Continue(of.Turn)
 	}
 	if err := s.finish(ctx, "", context.Canceled); err != nil {
 		return errors.Join(err, ignore(begun.Done(ctx, "", err), err))
@@ -528,6 +532,7 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 	if err := e.compact(ctx, s.turn); err != nil || e.Step == StepCompact || replaces(e.Host) {
 		return err
 	}
+	s.turn.Input.KeepReminders = true
 	p, err := s.turn.Prompt(ctx) // the turn goes on, without what was compacted
 	if err != nil {
 		return err

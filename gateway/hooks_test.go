@@ -84,7 +84,7 @@ func TestHooks(t *testing.T) {
 }
 
 // TestHooksOfALongTurn: an agent that makes so many calls for one prompt that the ledger of the turn is full goes on in
-// another turn, judged as before. Each call is on record.
+// another turn, judged as before, as is its end. Each call is on record, and the usage with its prompt.
 func TestHooksOfALongTurn(t *testing.T) {
 	t.Parallel()
 
@@ -112,6 +112,8 @@ func TestHooksOfALongTurn(t *testing.T) {
 		return send(fmt.Sprintf(`%s"hook_event_name":"PreToolUse","tool_name":%q,"tool_use_id":"%d","tool_input":{}`, agent, tool, id))
 	}
 	send(`"hook_event_name":"UserPromptSubmit","prompt":"hi"`)
+	used := func() { send(`"hook_event_name":"PostModelRequest","token_usage":{"input_tokens":100}`) }
+	used()
 	const calls = 3000 // of more than 2,000 bytes each
 	for i := range calls {
 		call(i, "ls", []string{"", `"agent_id":"a",`}[i%2])
@@ -119,13 +121,14 @@ func TestHooksOfALongTurn(t *testing.T) {
 	if got := call(calls, "rm", ""); !strings.Contains(got, "no rm") {
 		t.Errorf("a guard allows: %s", got)
 	}
+	used()
 	send(`"hook_event_name":"Stop","last_assistant_message":"done"`)
 	send(`"hook_event_name":"SessionEnd"`)
 	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "s", Limit: calls + 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	turns, recorded := map[string]bool{}, 0
+	turns, recorded, ends, requests := map[string]bool{}, 0, 0, 0
 	for _, index := range list {
 		m, err := log.Get(t.Context(), index.ManifestID)
 		if err != nil {
@@ -133,9 +136,20 @@ func TestHooksOfALongTurn(t *testing.T) {
 		}
 		turns[m.TurnID] = true
 		recorded += len(m.Calls)
+		for _, c := range m.Calls {
+			if c.Phase == phases.PreEnd {
+				ends++
+			}
+		}
+		for _, r := range m.Requests { // of the usage
+			if u, err := log.Usage(t.Context(), r.ManifestID); err != nil || len(u) != 2 || u[1].InputTokens != 200 || u[1].Rounds != 2 {
+				t.Errorf("the usage of the prompt is %+v, %v", u, err)
+			}
+			requests++
+		}
 	}
-	if len(turns) < 2 || recorded != calls+1 {
-		t.Errorf("%d calls in %d turns are on record", recorded, len(turns))
+	if len(turns) < 2 || recorded-ends != calls+1 || ends != 1 || requests == 0 {
+		t.Errorf("%d calls, %d ends and %d requests in %d turns are on record", recorded-ends, ends, requests, len(turns))
 	}
 }
 

@@ -23,6 +23,8 @@ type CompileInput struct {
 	HooksOnly bool
 	// ToolCalling says whether the provider can call tools.
 	ToolCalling bool
+	// KeepReminders leaves reminders for the next answer that takes text ([Turn.HandReminders]), prompt or turn of the session.
+	KeepReminders bool
 	// ExistingTools are the names of the host's own tools. While one is called request_tools, hidden tools cannot be
 	// requested.
 	ExistingTools []string
@@ -194,5 +196,10 @@ func (r *recording) compiledRound(ctx context.Context, in *CompileInput) (*Compi
 	t.engine.sessions.KeepPrompt(t.context, r.outline)
 	t.state.Offer(r.output.Offered)
 	t.usage.Compiled(&t.prompt, r.id, m.Cache.OfAgent)
-	return r.compiled(&r.output.Prompt, m), nil
+	done := r.compiled(&r.output.Prompt, m)
+	if in.KeepReminders {
+		r.turn.state.Remind(done.Reminders...)
+		done.Reminders = []phases.MergedReminder{}
+	}
+	return done, nil
 }

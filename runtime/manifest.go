@@ -140,11 +140,11 @@ func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*
 		r.output.Profile, r.output.Files, r.output.Diagnostics = input.Profile, input.Files, r.notes
 		r.output.Fingerprints = manifest.EmptyFingerprints(input.FingerprintKey)
 	}
+	r.in.KeepReminders = true
 	m := r.manifest()
 	m.Runs = append(m.Runs, r.turn.skipped(ctx, in)...)
 	// No provider has seen the prompt.
 	m.Blocked, m.Cache = true, manifest.Cache{Provider: m.Cache.Provider, Model: m.Cache.Model}
-	m.Reminders = slices.DeleteFunc(m.Reminders, func(r manifest.Reminder) bool { return r.With == "" })
 	if kept := r.keep(ctx, m); kept != nil {
 		err = errors.Join(err, kept)
 	}
@@ -181,6 +181,9 @@ func (r *recording) manifest() *manifest.Manifest {
 	m.Diagnostics = slices.Clip(m.Diagnostics)
 	m.Plugins = turnstate.AuditedRows(t.gen.rows().rows)
 	t.state.Record(&m, t.gen.cfg.Budgets.Turn, t.oneShot)
+	if r.in.KeepReminders {
+		m.Reminders = slices.DeleteFunc(m.Reminders, func(r manifest.Reminder) bool { return r.With == "" })
+	}
 	r.outline = m.Judge(r.before)
 	t.gen.hashLabels(&m)
 	return &m

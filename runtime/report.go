@@ -28,6 +28,10 @@ func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 	return t.engine.ReportUsage(ctx, report)
 }
 
+// Continue makes this turn, which has compiled no prompt, the one that goes on with the prompt of another: reports about
+// that prompt are this turn's from now on, and its end is judged as that of the prompt.
+func (t *Turn) Continue(of *Turn) { t.prompt = of.usage.Pass(&of.prompt) }
+
 // ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes
 // of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's
 // next record. It fails with ErrNothingCompiled, ErrTurnEnded or ErrClosed, when the ledger is full, or when

@@ -275,7 +275,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 
 // prompted returns an error for the end of a turn that has sent the model nothing.
 func (t *Turn) prompted(p phases.Phase) error {
-	if p != phases.PreEnd || t.usage.Prompts() > 0 || t.state.Dispatched(phases.RuntimePreContext) {
+	if p != phases.PreEnd || t.usage.Prompts() > 0 || t.prompt.IsPrompt() || t.state.Dispatched(phases.RuntimePreContext) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", p, ErrNothingCompiled)

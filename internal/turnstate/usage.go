@@ -54,6 +54,14 @@ func (u *Usage) hear(r *Round) (id string, ok bool) {
 	return r.id, r.id != ""
 }
 
+// Pass returns the prompt of a turn for one that goes on with it and gets the reports about it from now on.
+func (u *Usage) Pass(r *Round) Round {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hear(r)
+	return *r
+}
+
 // Silent is how many prompts the host has reported nothing about: no usage and no request.
 func (u *Usage) Silent() int {
 	u.mu.Lock()
@@ -76,6 +84,9 @@ func (u *Usage) Reported(r *Round) (id string, ok bool) {
 	u.reported = u.reported || ok
 	return id, ok
 }
+
+// IsPrompt reports whether there is one.
+func (r *Round) IsPrompt() bool { return r.id != "" }
 
 // Add makes a report about one request a report about all that were sent with the prompt, if there may be several.
 func (u *Usage) Add(r *Round, of *manifest.Usage) {
