@@ -298,8 +298,8 @@ func TestCompactions(t *testing.T) {
 		"claude-code in a turn": "UserPromptSubmit PostCompact SessionStart PostToolUse Stop", "gemini in a turn": "BeforeAgent PreCompress AfterTool AfterAgent",
 		"claude-code in a turn without a call": "UserPromptSubmit PostCompact SessionStart Stop UserPromptSubmit Stop", "gemini in a turn without a call": "BeforeAgent PreCompress AfterAgent BeforeAgent AfterAgent",
 		"vscode in a turn without a call": "UserPromptSubmit PreToolUse PreCompact Stop UserPromptSubmit PostToolUse Stop",
-		"cursor between turns": "beforeSubmitPrompt stop preCompact beforeSubmitPrompt stop",
-		"vscode between turns": "UserPromptSubmit PreToolUse Stop PreCompact UserPromptSubmit PostToolUse Stop", // its prompts have no room
+		"cursor between turns":            "beforeSubmitPrompt stop preCompact beforeSubmitPrompt stop",
+		"vscode between turns":            "UserPromptSubmit PreToolUse Stop PreCompact UserPromptSubmit PostToolUse Stop", // its prompts have no room
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
