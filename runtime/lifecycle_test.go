@@ -129,7 +129,7 @@ func TestRejectedConfiguration(t *testing.T) {
 		name, config, schema, want string
 	}{
 		{"by the plugin", `{"refuse":1}`, `{"type":"object"}`, "not that"},
-		{"by its schema", `{"a":1}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, `want "string"`},
+		{"by its schema", `{"a":1}`, `{"type":"object","properties":{"a":{"type":"string"}}}`, `want a text, got the number 1`},
 		{"by having none", `{"a":1}`, ``, "takes no configuration"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -181,14 +181,14 @@ func knownTool(ctx context.Context, eng *runtime.Engine, where phases.Context, p
 		return nil
 	}
 	const most = 2000
-	said := ""
+	var said strings.Builder
 	for _, d := range phases.DiagnosticsFor(out.Diagnostics, phases.AudienceOperator) {
-		said += words.If(d.Severity != phases.SeverityInfo, "; "+d.Message)
+		said.WriteString(words.If(d.Severity != phases.SeverityInfo, "; "+d.Message))
 	}
 	if len(names) == 0 {
-		return usagef("the plugin %s has no tools%s", plugin, text.Sanitize(said, most))
+		return usagef("the plugin %s has no tools%s", plugin, text.Sanitize(said.String(), most))
 	}
-	return usagef("the plugin %s has no tool %q%s; its tools are: %s%s", plugin, tool, suggest.DidYouMean(tool, names), strings.Join(names, ", "), text.Sanitize(said, most))
+	return usagef("the plugin %s has no tool %q%s; its tools are: %s%s", plugin, tool, suggest.DidYouMean(tool, names), strings.Join(names, ", "), text.Sanitize(said.String(), most))
 }
 
 // toolFailure adds what an operator wants to know: the plugin's own code, or what to do about a refusal.

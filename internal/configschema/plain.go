@@ -45,7 +45,7 @@ func plain(message string, at any, schema *jsonschema.Schema) (words, key string
 	}
 	if m := mistyped().FindStringSubmatch(message); m != nil {
 		var wanted []string
-		for _, t := range strings.Split(m[1], ", ") {
+		for t := range strings.SplitSeq(m[1], ", ") {
 			if t != "null" {
 				wanted = append(wanted, typeNames[t])
 			}
@@ -94,7 +94,7 @@ func typeOf(v any) string {
 func part(root *jsonschema.Schema, where string) *jsonschema.Schema {
 	found := &jsonschema.Schema{}
 	data, err := json.Marshal(root)
-	for _, name := range strings.Split(where, "/") {
+	for name := range strings.SplitSeq(where, "/") {
 		var members map[string]json.RawMessage
 		if name == "" || name == "root" {
 			continue

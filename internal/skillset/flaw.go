@@ -16,61 +16,84 @@ type level struct {
 	keys   map[string]int
 }
 
+// outline is what was read of front matter: the open mappings, the last key's line, and its indent if it has a text below
+// it, or a value beside it, else -1.
+type outline struct {
+	open              []level
+	last, text, value int
+}
+
 // flaw returns the first line of front matter that is no YAML, and what is wrong with it and what to do, without text of the
 // file; 0 if that is not seen.
 func flaw(yaml string) (number int, what string) {
-	var open []level
-	last, text, value := 1, -1, -1 // the last key's line, and its indent if it has a text below it, or a value beside it
-	number = 1
+	o, number := &outline{last: 1, text: -1, value: -1}, 1
 	for line := range strings.Lines(yaml) {
 		number++
-		bare := strings.TrimLeft(line, " ")
-		indent := len(line) - len(bare)
-		if bare = strings.TrimRight(bare, " \t\r\n"); bare == "" || bare[0] == '#' || text >= 0 && indent > text {
-			continue
-		}
-		if strings.HasPrefix(line[indent:], "\t") {
-			return number, "a tab stands before it; indent it with blanks"
-		}
-		item := 0 // the hyphens of elements
-		for rest, is := strings.CutPrefix(bare, "- "); is; rest, is = strings.CutPrefix(bare, "- ") {
-			item, bare = item+len(bare)-len(strings.TrimLeft(rest, " ")), strings.TrimLeft(rest, " ")
-		}
-		m := keyed().FindStringSubmatch(bare)
-		switch {
-		case m != nil:
-		case item > 0 || bare == "-" || value >= 0 && indent > value || strings.ContainsAny(bare[:1], `[]{}"'`):
-			continue
-		default:
-			return number, noKey(bare, text >= 0)
-		}
-		popped := false
-		for n := len(open); n > 0 && (open[n-1].indent > indent+item || item > 0 && open[n-1].indent == indent+item); n = len(open) {
-			open, popped = open[:n-1], true
-		}
-		n := len(open)
-		switch below := n > 0 && open[n-1].indent < indent+item; {
-		case n == 0 && popped && item == 0, below && popped && item == 0:
-			return number, "its indent is that of no line above; begin all keys of one mapping in the same column"
-		case below && value >= 0 && item == 0:
-			return number, fmt.Sprintf("it is indented below line %d, which has a value already; begin both in the same column", last)
-		case n == 0 || below:
-			open = append(open, level{indent + item, map[string]int{}})
-		}
-		keys, key := open[len(open)-1].keys, strings.Trim(m[1], `"'`)
-		if first := keys[key]; first > 0 {
-			return number, fmt.Sprintf("its key is there twice, first in line %d; remove one of them", first)
-		}
-		keys[key], last, text, value = number, number, -1, -1
-		switch v := m[2]; {
-		case v == "" || v[0] == '#':
-		case v[0] == '|' || v[0] == '>':
-			text = indent
-		default:
-			value = indent + item
+		if what := o.line(number, line); what != "" {
+			return number, what
 		}
 	}
 	return 0, ""
+}
+
+// line reads a line, and returns what is wrong with it.
+func (o *outline) line(number int, line string) string {
+	bare := strings.TrimLeft(line, " ")
+	indent := len(line) - len(bare)
+	if bare = strings.TrimRight(bare, " \t\r\n"); bare == "" || bare[0] == '#' || o.text >= 0 && indent > o.text {
+		return ""
+	}
+	if strings.HasPrefix(line[indent:], "\t") {
+		return "a tab stands before it; indent it with blanks"
+	}
+	item := 0 // the hyphens of elements
+	for rest, is := strings.CutPrefix(bare, "- "); is; rest, is = strings.CutPrefix(bare, "- ") {
+		rest = strings.TrimLeft(rest, " ")
+		item, bare = item+len(bare)-len(rest), rest
+	}
+	m := keyed().FindStringSubmatch(bare)
+	switch {
+	case m != nil:
+	case item > 0 || bare == "-" || o.value >= 0 && indent > o.value || strings.ContainsAny(bare[:1], `[]{}"'`):
+		return ""
+	default:
+		return noKey(bare, o.text >= 0)
+	}
+	if what := o.enter(indent+item, item > 0); what != "" {
+		return what
+	}
+	keys, key := o.open[len(o.open)-1].keys, strings.Trim(m[1], `"'`)
+	if first := keys[key]; first > 0 {
+		return fmt.Sprintf("its key is there twice, first in line %d; remove one of them", first)
+	}
+	keys[key], o.last, o.text, o.value = number, number, -1, -1
+	switch v := m[2]; {
+	case v == "" || v[0] == '#':
+	case v[0] == '|' || v[0] == '>':
+		o.text = indent
+	default:
+		o.value = indent + item
+	}
+	return ""
+}
+
+// enter finds or begins the mapping of a key in a column, and returns what is wrong with that. An element begins its own.
+func (o *outline) enter(column int, element bool) string {
+	popped := false
+	for n := len(o.open); n > 0 && (o.open[n-1].indent > column || element && o.open[n-1].indent == column); n = len(o.open) {
+		o.open, popped = o.open[:n-1], true
+	}
+	n := len(o.open)
+	below := n > 0 && o.open[n-1].indent < column
+	switch {
+	case !element && popped && (n == 0 || below):
+		return "its indent is that of no line above; begin all keys of one mapping in the same column"
+	case !element && below && o.value >= 0:
+		return fmt.Sprintf("it is indented below line %d, which has a value already; begin both in the same column", o.last)
+	case n == 0 || below:
+		o.open = append(o.open, level{column, map[string]int{}})
+	}
+	return ""
 }
 
 // noKey is what is wrong with a line without a key.

@@ -351,7 +351,7 @@ func pairs(n ast.Node) []*ast.MappingValueNode {
 
 var (
 	errYAML    = errors.New("it is not YAML that can be read (&, *, !, %, ? and << are not, either); put a text that begins with a sign, or has \": \" or \" #\" in it, in quotes")
-	errMapping = errors.New("there are no keys with values between the lines ---; write name: and description:")
+	errMapping = errors.New("there are no keys with values between the lines ---; write name and description, each with a colon")
 )
 
 // parseYAML reads one document; an error has its line of the file, or 0. A panic of the library becomes an error: a

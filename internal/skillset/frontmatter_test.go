@@ -97,7 +97,7 @@ func TestMistakes(t *testing.T) {
 		{"name: a\ndescription: b\n<<: {x: y}\n", 4, "<< are not"},
 		{"- name: a\n- description: b\n", 2, "there are no keys with values"},
 		{"name: a\nDescription: b\n", 3, "there is no key description; this one is misspelt: keys are in lower case"},
-		{"descripton: b\nname: a\n", 2, "there is no key description; this one is near it: write description"},
+		{"descriptions: b\nname: a\n", 2, "there is no key description; this one is near it: write description"},
 		{"name: a\n", 1, "there is no key description; write description: and a text"},
 		{"name: a\ndescription:\n", 3, "has no text behind the colon"},
 		{"name: a\ndescription: ''\n", 3, "has an empty text"},
