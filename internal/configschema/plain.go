@@ -53,7 +53,10 @@ func plain(message string, at any, schema *jsonschema.Schema) (words, key string
 		return "want " + strings.Join(wanted, " or ") + ", got " + typeOf(at), ""
 	}
 	if m := outside().FindStringSubmatch(message); m != nil {
-		bound := map[string]string{"less": "at least ", "greater": "at most ", "lessor equal to ": "more than ", "greateror equal to ": "less than "}[m[2]+m[3]]
+		bound := map[string]string{
+			"less than ": "at least ", "greater than ": "at most ",
+			"less than or equal to ": "more than ", "greater than or equal to ": "less than ",
+		}[m[2]+" than "+m[3]]
 		return "want " + bound + m[4] + ", got " + m[1], ""
 	}
 	if m := absent().FindStringSubmatch(message); m != nil {
