@@ -26,11 +26,11 @@ func TestConfigMistakes(t *testing.T) {
 		{"relative root", `{"root":"src"}`, "/root", "not an absolute path"},
 		{"global of another type", `{"global":3}`, "/global", "want true, false, or the path of a file"},
 		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want a whole number, got string"},
-		{"no file", `{"budget":{"files":0}}`, "/budget/files", "less than 1"},
+		{"no file", `{"budget":{"files":0}}`, "/budget/files", "want at least 1, got 0"},
 		{"delivery", `{"resolver":{"delivery":"bodies"}}`, "/resolver/delivery", `did you mean "body"?`},
 		{"subtasks", `{"subtasks":"all"}`, "/subtasks", "unknown word"},
 		{"codelia unknown", `{"codelia":{"initial":{"maxFile":1}}}`, "", "unknown field"},
-		{"codelia zero", `{"codelia":{"initial":{"maxFiles":0}}}`, "/codelia/initial/maxFiles", "less than 1"},
+		{"codelia zero", `{"codelia":{"initial":{"maxFiles":0}}}`, "/codelia/initial/maxFiles", "want at least 1, got 0"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestMistakesOfConfig(t *testing.T) {
 	}{
 		{"unknown key", `{"dns":"x"}`, "", `unknown field "dns"`, nil},
 		{"no object", `[]`, "", "cannot unmarshal", nil},
-		{"wrong type", `{"dsn":7}`, "/dsn", "want string, got number", nil},
+		{"wrong type", `{"dsn":7}`, "/dsn", "want a text, got", nil},
 		{"relative file", `{"dsn":"sqlite:m.db"}`, "/dsn", "neither absolute nor below", nil},
 		{"NUL", `{"dsn":"sqlite:/m\u0000.db"}`, "/dsn", "NUL", nil},
 		{"default", `{"default_policy":"deny"}`, "/default_policy", `"deny" is not one of`, nil},

@@ -95,12 +95,12 @@ func TestMistakes(t *testing.T) {
 		{"global without a path", `{"global":""}`, "/global", "want true, false, or the path of a file"},
 		{"global null", `{"global":null}`, "/global", "want true, false, or the path of a file"},
 		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want a whole number, got string"},
-		{"negative total", `{"budget":{"total":-1}}`, "/budget/total", "less than 0"},
-		{"no file", `{"budget":{"files":0}}`, "/budget/files", "less than 1"},
-		{"no bytes of a file", `{"budget":{"file":0}}`, "/budget/file", "less than 1"},
-		{"no floor", `{"budget":{"floor":0}}`, "/budget/floor", "less than 1"},
-		{"no nested file", `{"resolver":{"max_files":0}}`, "/resolver/max_files", "less than 1"},
-		{"no file of codelia", `{"codelia":{"initial":{"maxFiles":0}}}`, "/codelia/initial/maxFiles", "less than 1"},
+		{"negative total", `{"budget":{"total":-1}}`, "/budget/total", "want at least 0, got -1"},
+		{"no file", `{"budget":{"files":0}}`, "/budget/files", "want at least 1, got 0"},
+		{"no bytes of a file", `{"budget":{"file":0}}`, "/budget/file", "want at least 1, got 0"},
+		{"no floor", `{"budget":{"floor":0}}`, "/budget/floor", "want at least 1, got 0"},
+		{"no nested file", `{"resolver":{"max_files":0}}`, "/resolver/max_files", "want at least 1, got 0"},
+		{"no file of codelia", `{"codelia":{"initial":{"maxFiles":0}}}`, "/codelia/initial/maxFiles", "want at least 1, got 0"},
 		{"half a byte of codelia", `{"codelia":{"initial":{"maxBytes":1.5}}}`, "/codelia/initial/maxBytes", "want a whole number"},
 	}
 	for _, tt := range tests {
