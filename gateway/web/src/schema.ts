@@ -1535,6 +1535,8 @@ export interface Methods {
       workspace_id?: string;
     };
     result: null | {
+      /** the record of events that was named, if this is about the prompt before it */
+      asked?: string;
       /** what was decided about the tool, or by the plugin */
       calls: ({
         call_id?: string;
@@ -1595,6 +1597,16 @@ export interface Methods {
       }[];
       /** the plugins concerned */
       plugins: Plugin[];
+      /** the reminders that were handed over */
+      reminders: {
+        chars: number;
+        contribution_id: string;
+        fingerprint: string;
+        hash: string;
+        owner: string;
+        type: string;
+        with?: string;
+      }[];
       /** the hook runs concerned; of a section that nobody contributed those that could have */
       runs: Run[];
       /** who wrote which piece of the sentence, and where it stands */
@@ -1604,6 +1616,7 @@ export interface Methods {
         offset: number;
         owner: string;
         plugin_version?: string;
+        /** the section that it stands in, or reminder */
         section_id: string;
         /** the hook that brought it; absent from texts of the host and the engine */
         subscription_id?: string;
