@@ -193,7 +193,7 @@ func callCells(c *manifest.Call) cells {
 func resultOf(c *manifest.Call) string {
 	code := words.If(c.Code != "", " ("+c.Code+")")
 	switch {
-	case c.Verdict == phases.VerdictDeny, c.Phase == phases.ToolPreCall && c.State != "", c.Code == string(phases.CauseForbidden):
+	case c.Verdict == phases.VerdictDeny, c.Phase == phases.ToolPreCall && c.State != "", c.Code == string(phases.CauseForbidden), c.Code == string(phases.StateDenied):
 		return "refused" + code
 	case c.State == phases.StateSucceeded:
 		return "made" + code

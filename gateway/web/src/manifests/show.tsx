@@ -24,6 +24,7 @@ function Record({ m }: { m: Manifest }): JSX.Element {
   const tabs: [string, string, number | undefined][] = [
     ["sections", "Sections", m.sections.length],
     ["ledger", "Ledger", m.runs.length],
+    ["reminders", "Reminders", m.reminders?.length ?? 0],
     ["omitted", "Omitted", m.omitted.length],
     ["diagnostics", "Diagnostics", m.diagnostics.length],
     ["tools", "Tools and calls", m.tools.length + (m.calls?.length ?? 0)],
@@ -50,6 +51,7 @@ function Record({ m }: { m: Manifest }): JSX.Element {
 function Part({ m, tab }: { m: Manifest; tab: string }): JSX.Element {
   switch (tab) {
     case "ledger": return <Ledger m={m} />;
+    case "reminders": return <Reminders m={m} />;
     case "omitted": return <Omitted m={m} />;
     case "diagnostics": return <Diagnostics m={m} />;
     case "tools": return <Tools m={m} />;
@@ -104,6 +106,19 @@ function Omitted({ m }: { m: Manifest }): JSX.Element {
   );
 }
 
+function Reminders({ m }: { m: Manifest }): JSX.Element {
+  if (!m.reminders?.length) return <Empty title="No reminder was handed over" />;
+  return (
+    <Table label="Reminders that were handed over" rows={m.reminders.map((r, i) => ({ ...r, i }))} rowKey={(r) => String(r.i)} columns={[
+      { name: "What", cell: (r) => <Shown text={r.contribution_id} /> },
+      { name: "Owner", cell: (r) => <Shown text={ownerName(r.owner)} /> },
+      { name: "With", cell: (r) => <Shown text={r.with || "the prompt"} /> },
+      { name: "Characters", right: true, cell: (r) => number(r.chars) },
+      { name: "Hash", wide: true, cell: (r) => <code title={r.hash}>{short(r.hash)}</code> },
+    ]} />
+  );
+}
+
 function Diagnostics({ m }: { m: Manifest }): JSX.Element {
   if (m.diagnostics.length === 0) return <Empty title="There are no remarks" />;
   return (
@@ -132,6 +147,7 @@ function Tools({ m }: { m: Manifest }): JSX.Element {
           { name: "Phase", cell: (c) => <code>{c.phase}</code> },
           { name: "Tool", cell: (c) => <Shown text={c.tool ?? "–"} /> },
           { name: "Verdict", cell: (c) => (c.verdict ? <Tag tone={c.verdict === "deny" ? "bad" : c.verdict === "ask" ? "warn" : "good"}>{c.verdict}</Tag> : "–") },
+          { name: "Result", cell: (c) => <>{resultOf(c)} {c.code && <code class="quiet">{c.code}</code>}</> },
           { name: "Decided by", cell: (c) => <Shown text={c.decided_by?.map((d) => d.subscription + (d.shadow ? " (shadow)" : "")).join(", ") ?? "–"} /> },
           { name: "Rewritten by", wide: true, cell: (c) => <Shown text={c.rewritten_by?.join(", ") ?? "–"} /> },
         ]} />
@@ -139,6 +155,13 @@ function Tools({ m }: { m: Manifest }): JSX.Element {
       {m.tools.length + (m.calls?.length ?? 0) === 0 && <Empty title="No plugin offered a tool, and nothing was decided" />}
     </>
   );
+}
+
+/** What came of a call, in a word. */
+function resultOf(c: NonNullable<Manifest["calls"]>[number]): string {
+  if (c.verdict === "deny" || (c.phase === "tool.pre_call" && c.state) || c.code === "forbidden" || c.code === "denied") return "refused";
+  if (!c.state) return "–";
+  return c.state === "succeeded" ? "made" : "failed";
 }
 
 function facts(m: Manifest): [string, JSX.Element | string][] {

@@ -35,7 +35,7 @@ export function Why({ m }: { m: Manifest }): JSX.Element {
 /** Everything that the record names, once each, in order. */
 function known(m: Manifest): string[] {
   const ids = [
-    m.sections.map((s) => s.section_id), m.omitted.map((o) => o.id), m.runs.map((r) => r.subscription), m.plugins.map((p) => p.plugin), m.tools.map((t) => t.name),
+    m.sections.map((s) => s.section_id), m.omitted.map((o) => o.id), m.runs.map((r) => r.subscription), m.plugins.map((p) => p.plugin), m.tools.map((t) => t.name), (m.reminders ?? []).map((r) => r.contribution_id),
   ].flat();
   return [...new Set(ids)].sort();
 }
@@ -62,6 +62,13 @@ function Answer({ m, asked, sentence }: { m: Manifest; asked: string; sentence: 
           { name: "Phase", wide: true, cell: (r) => <code>{r.phase}</code> },
           { name: "State", cell: (r) => <Tag tone={runTone(r.state)}>{r.state.replaceAll("_", " ")}</Tag> },
           { name: "Code", cell: (r) => (r.code ? <code>{r.code}</code> : "–") },
+        ]} />
+      )}
+      {e.reminders.length > 0 && (
+        <Table label="Its reminders" rows={e.reminders.map((r, i) => ({ ...r, i }))} rowKey={(r) => String(r.i)} columns={[
+          { name: "Reminder", cell: (r) => <Shown text={r.contribution_id} /> },
+          { name: "Hook", cell: (r) => <Shown text={r.owner} /> },
+          { name: "Handed over with", cell: (r) => <Shown text={r.with || "the prompt"} /> },
         ]} />
       )}
       {e.omitted.length > 0 && (
