@@ -12,7 +12,7 @@ const BlameLimit = 100
 // Blame is what blame says of a thread.
 type Blame struct {
 	Turns []manifest.BlamedTurn `json:"turns" jsonschema:"one entry per prompt that was sent, oldest first; of several workspaces one after another"`
-	Older bool                  `json:"older"  jsonschema:"there are older prompts, which are not judged here"`
+	Older bool                  `json:"older" jsonschema:"there are older prompts, which are not judged here"`
 }
 
 // BlameOf judges the entries of a thread and calls seen for each. With a limit each workspace brings one entry more
