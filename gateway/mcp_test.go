@@ -85,7 +85,7 @@ func TestMCP(t *testing.T) {
 				t.Errorf("an unknown tool: %+v, %v", res, err)
 			}
 			calls := recorded(t, log, "th")
-			if !slices.Contains(calls, "measure of house: ") || !slices.Contains(calls, "mesure of host: ") {
+			if !slices.Contains(calls, "measure of house: ") || !slices.Contains(calls, "mesure of : ") {
 				t.Errorf("on record are %q", calls)
 			}
 		})

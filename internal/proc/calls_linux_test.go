@@ -90,12 +90,12 @@ func changes() []processCall {
 			return number(unix.SYS_SCHED_SETPARAM, uintptr(pid), place(0))
 		}},
 		{name: "sched_setattr", do: func(pid int) error {
-			return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: batch, Nice: 3}, 0)
+			return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: batch, Nice: 19}, 0)
 		}},
 		{name: "sched_setaffinity", do: func(pid int) error {
 			return number(unix.SYS_SCHED_SETAFFINITY, uintptr(pid), 16, place(0, 1))
 		}},
-		{name: "setpriority", do: func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 5) }},
+		{name: "setpriority", do: func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 19) }},
 		{name: "setpriority of a group", verdict: refused, do: func(pid int) error {
 			group, err := unix.Getpgid(pid)
 			return errors.Join(err, unix.Setpriority(unix.PRIO_PGRP, group, 6))
