@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/explain"
@@ -94,6 +95,30 @@ func TestKept(t *testing.T) {
 		if e := r.About(tt.id); e == nil || e.Why != tt.why {
 			t.Errorf("%s: got %q, want %q", tt.name, e.Why, tt.why)
 		}
+	}
+}
+
+// TestManyRuns: a sentence about many runs is short, and says of each hook how often it was.
+func TestManyRuns(t *testing.T) {
+	t.Parallel()
+
+	r := turn()
+	r.Grants, r.Runs, r.Reminders = nil, nil, nil
+	for i := range 500 {
+		for _, hook := range "abcdefg" {
+			r.Runs = append(r.Runs, phases.Run{
+				Phase: phases.PrePromptCompile, Plugin: "house", Subscription: "house." + string(hook), State: phases.StateTimedOut, DurationMS: float64(i + 1),
+			})
+		}
+		r.Reminders = append(r.Reminders, manifest.Reminder{Type: "tip", Owner: "house.a", Chars: 3, With: phases.ToolPostCall})
+	}
+	const each = " (it was still working when its time was up, 500 times), "
+	want := "no hook contributed it; of those that were expected before the prompt: house.a" + each + "house.b" + each + "house.c" + each + "house.d" + each + "house.e" + each + "and 2 more"
+	if e := r.About("memory_recall"); e.Why != want || len(e.Runs) != 3500 {
+		t.Errorf("got %q, want %q", e.Why, want)
+	}
+	if e, want := r.About("house.a"), "; its reminder tip (3 characters) was handed over with the answer to tool.post_call, 500 times"; !strings.HasSuffix(e.Why, want) {
+		t.Errorf("got %q, want %q", e.Why, want)
 	}
 }
 

@@ -38,9 +38,9 @@ func (r *Record) whySection(e *Result) string {
 		for _, o := range e.Omitted {
 			each = append(each, fmt.Sprintf("%s (%s)", omittedText(o.Reason, r.Profile), ownerText(o.Owner)))
 		}
-		why := "it was omitted: " + strings.Join(each, "; ")
+		why := "it was omitted: " + few(each, "; ")
 		if e.Omitted[0].Reason == compiler.ReasonHostCannot && len(e.Runs) > 0 {
-			why += "; no hook contributed it: " + r.eachRun(e.Runs)
+			why += "; no hook contributed it: " + eachRun(e.Runs, ", ", r.runOf)
 		}
 		return why + lost
 	}
@@ -67,26 +67,23 @@ func (r *Record) whySection(e *Result) string {
 		return "no hook contributed it: there is no run of one that may write it in the record" +
 			words.If(row != nil && row.Writer != "", "; the built-in plugin "+row.Writer+" brings it, with the grant of its id")
 	case slices.ContainsFunc(e.Runs, func(run phases.Run) bool { return r.Grants[run.Plugin] == nil }):
-		return "no hook contributed it; of those that were expected before the prompt: " + r.eachRun(e.Runs)
+		return "no hook contributed it; of those that were expected before the prompt: " + eachRun(e.Runs, ", ", r.runOf)
 	}
 	// What failed comes before what ran and had nothing to say, and that before what did not run.
 	rank := func(run phases.Run) int {
 		return slices.Index([]bool{failedRun(run.State), run.State.Completed(), true}, true)
 	}
-	var why []string
-	for _, run := range slices.SortedStableFunc(slices.Values(e.Runs), func(a, b phases.Run) int { return cmp.Compare(rank(a), rank(b)) }) {
-		why = append(why, r.whyNothing(&run, row))
-	}
-	return strings.Join(why, "; ")
+	runs := slices.SortedStableFunc(slices.Values(e.Runs), func(a, b phases.Run) int { return cmp.Compare(rank(a), rank(b)) })
+	return eachRun(runs, "; ", func(run *phases.Run) string { return r.whyNothing(run, row) })
 }
 
 // handed says which reminders were handed over, and whether some of the contributions wait for another prompt.
 func (e *Result) handed() string {
-	var why strings.Builder
+	var why []string
 	waiting := 0
 	for i := range e.Reminders {
 		m := &e.Reminders[i]
-		fmt.Fprintf(&why, "; its reminder %s (%s characters) was handed over with the %s", m.Type, text.Thousands(m.Chars), cmp.Or(words.If(m.With != "", "answer to "+string(m.With)), "prompt"))
+		why = append(why, fmt.Sprintf("its reminder %s (%s characters) was handed over with the %s", m.Type, text.Thousands(m.Chars), cmp.Or(words.If(m.With != "", "answer to "+string(m.With)), "prompt")))
 	}
 	for i := range e.HookSources {
 		if h := &e.HookSources[i]; h.ContributionKind == phases.KindReminder && !slices.ContainsFunc(e.Reminders, func(m manifest.Reminder) bool {
@@ -95,7 +92,7 @@ func (e *Result) handed() string {
 			waiting++
 		}
 	}
-	return why.String() + words.If(waiting > 0, "; "+words.Count(waiting, "reminder of it was", "reminders of it were")+" not handed over in this turn")
+	return words.If(len(why) > 0, "; "+few(why, "; ")) + words.If(waiting > 0, "; "+words.Count(waiting, "reminder of it was", "reminders of it were")+" not handed over in this turn")
 }
 
 // undelivered says what did not reach the model.
@@ -103,10 +100,10 @@ func (e *Result) undelivered() string {
 	var why []string
 	for i := range e.Diagnostics {
 		if d := &e.Diagnostics[i]; d.Code == phases.CodeNotDelivered {
-			why = append(why, "; "+d.Message)
+			why = append(why, d.Message)
 		}
 	}
-	return strings.Join(why, "")
+	return words.If(len(why) > 0, "; "+few(why, "; "))
 }
 
 // whyNothing says why a run that may write a section did not.
@@ -119,13 +116,43 @@ func (r *Record) whyNothing(run *phases.Run, row *sections.Row) string {
 	return run.Subscription + ", which may write it, gave nothing: " + r.runText(run) + usual
 }
 
-// eachRun says of some hooks what became of them.
-func (r *Record) eachRun(runs []phases.Run) string {
-	var list []string
-	for i := range runs {
-		list = append(list, runs[i].Subscription+" ("+r.runText(&runs[i])+")")
+// eachRun says something of some hooks' runs. Of many it leaves out how long each took.
+func eachRun(runs []phases.Run, between string, say func(*phases.Run) string) string {
+	said := make([]string, len(runs))
+	for i, run := range runs {
+		if len(runs) > most {
+			run.DurationMS = 0
+		}
+		said[i] = say(&run)
 	}
-	return strings.Join(list, ", ")
+	return few(said, between)
+}
+
+// runOf says which hook a run is of, and what became of it.
+func (r *Record) runOf(run *phases.Run) string {
+	return run.Subscription + " (" + r.runText(run) + ")"
+}
+
+const most = 5 // bounds what a sentence lists
+
+// few joins the first of some phrases, equal ones once and with their number.
+func few(said []string, between string) string {
+	times := map[string]int{}
+	for _, s := range said {
+		times[s]++
+	}
+	var each []string
+	for _, s := range said {
+		if n := times[s]; n > 0 {
+			inner, closed := strings.CutSuffix(s, ")")
+			each = append(each, inner+words.If(n > 1, fmt.Sprintf(", %d times", n))+words.If(closed, ")"))
+		}
+		times[s] = 0
+	}
+	if more := len(each) - most; more > 0 {
+		each = append(each[:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(each, between)
 }
 
 // runText says what became of a run, what it decided, and what it reported of itself for the audit trail.
@@ -209,7 +236,7 @@ func (r *Record) whySubscription(e *Result) string {
 		for i := range e.Omitted {
 			lost = append(lost, e.Omitted[i].ID+", since "+omittedText(e.Omitted[i].Reason, r.Profile))
 		}
-		return why + ", and nothing that it contributed was kept; of its plugin was omitted: " + strings.Join(lost, "; ")
+		return why + ", and nothing that it contributed was kept; of its plugin was omitted: " + few(lost, "; ")
 	case run.State.Completed():
 		return why + " and contributed nothing that was kept"
 	}
@@ -229,7 +256,7 @@ func stateText(run *phases.Run) string {
 	case phases.StateShadowed:
 		return "it ran in the shadow" + words.If(run.Verdict != "", ", and would have decided "+string(run.Verdict)) + ": nothing of it is applied"
 	case phases.StateTimedOut:
-		return fmt.Sprintf("it was still working when its time was up, after %s ms", words.Millis(run.DurationMS))
+		return "it was still working when its time was up" + words.If(run.DurationMS > 0, ", after "+words.Millis(run.DurationMS)+" ms")
 	}
 	return cmp.Or(map[phases.RunState]string{
 		phases.StateSucceeded:       "it ran",
