@@ -154,7 +154,8 @@ func (a *app) jsonArgument(flag, arg string) (json.RawMessage, error) {
 	return json.RawMessage(arg), nil
 }
 
-// knownTool looks for a tool among those that a plugin always has, and those that its hooks bring into a turn.
+// knownTool looks for a tool among those that a plugin always has, and those that its hooks would bring into a
+// turn. The engine has no other plugins.
 func knownTool(ctx context.Context, eng *runtime.Engine, where phases.Context, plugin, tool string) error {
 	var names []string
 	if d := eng.Descriptions()[plugin]; d != nil {
@@ -165,14 +166,12 @@ func knownTool(ctx context.Context, eng *runtime.Engine, where phases.Context, p
 	if slices.Contains(names, tool) {
 		return nil
 	}
-	turn, err := eng.BeginTurn(ctx, where)
-	if err != nil {
-		return unable(err)
-	}
-	out, err := turn.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true})
-	_, ended := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})
-	if err := cmp.Or(err, ended); err != nil {
-		return unable(err)
+	out, err := eng.Dispatch(ctx, where, &phases.PreToolsInput{ToolCalling: true})
+	switch {
+	case phases.CodeOf(err) == phases.CauseTurnNeeded:
+		return nil // the plugin alone knows
+	case err != nil:
+		return unable(fmt.Errorf("the hooks of the plugin %s that may bring the tool %q cannot be asked: %w", plugin, tool, err))
 	}
 	for i := range out.Merged.Tools {
 		names = append(names, out.Merged.Tools[i].Name)
