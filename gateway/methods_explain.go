@@ -40,20 +40,27 @@ func (g *Gateway) explain(ctx context.Context, c call[explainParams]) (*explain.
 	if g.opts.Engine != nil {
 		r.Know(g.opts.Engine.Config(), g.opts.Engine.Descriptions())
 	}
+	var e *explain.Result
 	if p.Sentence != "" {
-		return g.explainSentence(ctx, r, p.Sentence)
+		e, err = g.explainSentence(ctx, r, p.Sentence)
+	} else {
+		e, err = g.explainID(r, p.ID)
 	}
-	e := r.About(p.ID)
+	if err == nil && list[0].ManifestID != turn.ManifestID {
+		e.Asked = list[0].ManifestID
+	}
+	return e, err
+}
+
+func (g *Gateway) explainID(r *explain.Record, id string) (*explain.Result, error) {
+	e := r.About(id)
 	if e == nil && g.opts.Engine != nil {
-		e = r.Planned(g.opts.Engine.Plan("").Phases, p.ID)
+		e = r.Planned(g.opts.Engine.Plan("").Phases, id)
 	}
 	if e == nil {
 		known := r.IDs()
 		return nil, rpc.Errorf(rpc.CodeNotFound, "the manifest %s knows no section, subscription, plugin or tool %q%s; it knows: %s",
-			r.ManifestID, p.ID, suggest.DidYouMean(p.ID, known), strings.Join(known[:min(len(known), maxKnown)], ", "))
-	}
-	if list[0].ManifestID != turn.ManifestID {
-		e.Asked = list[0].ManifestID
+			r.ManifestID, id, suggest.DidYouMean(id, known), strings.Join(known[:min(len(known), maxKnown)], ", "))
 	}
 	return e, nil
 }
