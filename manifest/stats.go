@@ -283,11 +283,15 @@ func (s *Sums) addPrompt(m *Manifest) {
 	for i := range m.Omitted {
 		o := &m.Omitted[i]
 		s.owner(o.Owner).Omitted++
-		if !strings.Contains(o.ID, "#") { // the id of a contribution, which is not a section
+		// Contributions have a "#"; tools have no text, and other reasons than sections without any.
+		tool := o.ID == phases.RequestTools || o.Chars == 0 && (o.Reason == hostCannot || o.Reason == string(phases.CauseConflict))
+		if !tool && !strings.Contains(o.ID, "#") {
 			s.section(o.ID).Omitted++
 		}
 	}
 }
+
+const hostCannot = "host_cannot" // why a tool is omitted; the compiler's word
 
 // share divides a section's text and tokens among those who wrote it; the heading goes to its owner.
 func (s *Sums) share(section *Section, tokens int) {

@@ -23,7 +23,10 @@ func TestCounter(t *testing.T) {
 			SectionID: "rules", Owner: "house", Chars: 40, Tokens: &tokens, Truncation: &phases.Truncation{},
 			ContentMap: []Span{{Offset: 0, Length: 10, Owner: "house"}, {Offset: 10, Length: 2, Owner: "builtin"}, {Offset: 12, Length: 28, Owner: "desk"}},
 		}}
-		m.Omitted = []phases.Omitted{{ID: "banner", Owner: "house"}}
+		m.Omitted = []phases.Omitted{
+			{ID: "banner", Owner: "house"}, {ID: "weigh", Owner: "desk", Reason: "host_cannot"}, {ID: "memory_recall", Owner: "memory", Reason: "host_cannot", Chars: 9},
+			{ID: phases.RequestTools, Owner: "builtin", Reason: "filtered"}, {ID: "sell", Owner: "desk", Reason: "conflict"},
+		}
 		return &m
 	}
 	run := func(plugin string, state phases.RunState, cuts int) phases.Run {
@@ -52,13 +55,15 @@ func TestCounter(t *testing.T) {
 	want := Stats{
 		Records: 5, Prompts: 3, Blocked: 1, ToolTokens: 7,
 		Owners: []OwnerStats{
-			{Owner: "desk", Tokens: 210, Chars: 84, Runs: 2, Denied: 1, Cuts: 2, Breaks: 1, TokensLost: 43},
+			{Owner: "desk", Tokens: 210, Chars: 84, Runs: 2, Denied: 1, Cuts: 2, Omitted: 6, Breaks: 1, TokensLost: 43},
 			{Owner: "house", Tokens: 75, Chars: 30, Runs: 2, Failed: 2, Omitted: 3},
-			{Owner: "builtin", Tokens: 15, Chars: 6},
+			{Owner: "builtin", Tokens: 15, Chars: 6, Omitted: 3},
+			{Owner: "memory", Omitted: 3},
 		},
 		Sections: []SectionStats{
 			{SectionID: "rules", Prompts: 3, Tokens: 300, Chars: 120, Cuts: 3, Breaks: 1},
 			{SectionID: "banner", Omitted: 3},
+			{SectionID: "memory_recall", Omitted: 3},
 		},
 		Days: []DayStats{
 			{Day: "2026-03-02", Prompts: 2, Tokens: 207, ToolTokens: 7, Failed: 2, Breaks: 1},

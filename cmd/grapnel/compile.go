@@ -287,6 +287,11 @@ func (a *app) printContent(m *manifest.Manifest) {
 		return cells{t.Name, t.Owner, t.BundleID, t.Hash, t.HiddenDomain}
 	})
 	printList(a, "tools of the host", "tool|hash", m.HostTools, func(t *manifest.HostTool) cells { return cells{t.Name, t.Hash} })
+	if h := m.History; h != nil {
+		t := newTable("conversation behind the prompt", ">messages|>cut|>summarized|>repaired|hash")
+		t.add(text.Thousands(h.Entries), text.Thousands(h.Cut), text.Thousands(h.Summarized), text.Thousands(h.Repaired), h.Hash)
+		a.printTable(t)
+	}
 	a.printPolicies(m.Policies)
 	a.printCalls(m.Calls)
 	a.printRequests(m.Requests)

@@ -32,8 +32,11 @@ func (a *app) explainCommand() *cobra.Command {
 	c := newCommand("explain SECTION|SUBSCRIPTION|PLUGIN|TOOL",
 		"Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence", atMost(1, "explain takes one id"),
 		func(c *cobra.Command, args []string) error {
-			if given != "" && now {
+			switch {
+			case given != "" && now:
 				return usagef("--manifest and --compile contradict each other")
+			case given != "" && saysCompile(c):
+				return usagef("--manifest explains a turn as it was: leave out the flags of a turn that is compiled now")
 			}
 			if (len(args) == 0) == (sentence == "") {
 				return usagef("explain needs one SECTION, SUBSCRIPTION, PLUGIN or TOOL, such as agents_md or agentsdoc.prompt, or --sentence; see: %s --help", c.CommandPath())
@@ -88,6 +91,9 @@ func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileF
 		return a.recordKept(c.Context(), given, f)
 	case given != "":
 		r, err := a.readManifest("manifest", given)
+		if err == nil {
+			err = notThere(api.Selected(&r.Manifest, f.filter()))
+		}
 		if cfg, _, failed := a.loadConfig(); err == nil && failed == nil {
 			r.Know(cfg, nil)
 		}
@@ -118,7 +124,7 @@ func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*reco
 	}
 	var r record
 	err = a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
-		m, err := api.Find(ctx, s, cmp.Or(id, api.Latest), store.Filter{Workspace: f.workspace, Thread: f.thread})
+		m, err := api.Find(ctx, s, cmp.Or(id, api.Latest), f.filter())
 		if err != nil {
 			return notThere(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/owned"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/store"
 )
 
 const maxInput = 16 << 20
@@ -132,6 +133,11 @@ func (f *contextFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.session, "session", "", "session `ID` (default none)")
 	flags.StringVar(&f.actor, "actor", "", "whom the turn is for: `KIND:ID`, such as user:ada (default a user without an id)")
 	flags.StringVar(&f.now, "now", "", "the turn's clock, as `RFC3339` (default the real one)")
+}
+
+// filter selects kept manifests.
+func (f *contextFlags) filter() store.Filter {
+	return store.Filter{Workspace: f.workspace, Thread: f.thread}
 }
 
 func (f *contextFlags) fill(c phases.Context) (phases.Context, error) {

@@ -129,12 +129,29 @@ type Finder interface {
 	Latest(ctx context.Context, f store.Filter) (*manifest.Manifest, error)
 }
 
-// Find returns a manifest by its id, the beginning of one, or "latest": the newest that the filter accepts.
+// Find returns a manifest by its id, the beginning of one, or "latest": the newest that the filter accepts. One that
+// it does not accept is an error.
 func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.Manifest, error) {
 	if id == Latest {
 		return in.Latest(ctx, f)
 	}
-	return in.Get(ctx, id)
+	m, err := in.Get(ctx, id)
+	if err == nil {
+		err = Selected(m, f)
+	}
+	return m, err
+}
+
+// Selected returns an error if the filter does not accept a manifest.
+func Selected(m *manifest.Manifest, f store.Filter) error {
+	if cmp.Or(f.Workspace, m.WorkspaceID) == m.WorkspaceID && cmp.Or(f.Thread, m.ThreadID) == m.ThreadID {
+		return nil
+	}
+	is := store.Filter{Workspace: m.WorkspaceID, Thread: m.ThreadID}
+	return &store.Error{
+		Code: store.CodeNotFound, Message: "the manifest " + m.ManifestID + " is" + is.About() + ", not" + f.About(),
+		Hint: "leave out the thread and the workspace, or ask for the latest one there",
+	}
 }
 
 // addEvents adds the lists of a record of events to those of another record.
