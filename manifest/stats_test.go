@@ -24,8 +24,11 @@ func TestCounter(t *testing.T) {
 			ContentMap: []Span{{Offset: 0, Length: 10, Owner: "house"}, {Offset: 10, Length: 2, Owner: "builtin"}, {Offset: 12, Length: 28, Owner: "desk"}},
 		}}
 		m.Omitted = []phases.Omitted{
-			{ID: "banner", Owner: "house"}, {ID: "weigh", Owner: "desk", Reason: "host_cannot"}, {ID: "memory_recall", Owner: "memory", Reason: "host_cannot", Chars: 9},
-			{ID: phases.RequestTools, Owner: "builtin", Reason: "filtered"}, {ID: "sell", Owner: "desk", Reason: "conflict"},
+			{ID: "banner", Owner: "house"},
+			{ID: "weigh", Owner: "desk", Reason: "host_cannot"},
+			{ID: "memory_recall", Owner: "memory", Reason: "host_cannot", Chars: 9},
+			{ID: phases.RequestTools, Owner: "builtin", Reason: "filtered"},
+			{ID: "sell", Owner: "desk", Reason: "conflict"},
 		}
 		return &m
 	}
