@@ -500,6 +500,7 @@ func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e 
 		return err
 	}
 	if of != nil {
+		begun.Input.UserText = of.Input.UserText
 		begun.Continue(of.Turn)
 	}
 	if err := s.finish(ctx, "", context.Canceled); err != nil {

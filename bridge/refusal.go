@@ -7,11 +7,11 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// refusal adds what plugins remind of at a denied call to its reason: with the answer to another call it would seem to be
-// about that one.
+// refusal adds the reminders that wait to the reason of a denied call, in their frames: some are about that call, others
+// about earlier ones.
 func refusal(t *loop.Turn, o Outcome, with phases.Phase) (Outcome, error) {
-	_, err := t.Turn.HandReminders(with, func(r *phases.MergedReminder) bool {
-		more := strings.TrimSpace(o.Reason + "\n\n" + r.Text)
+	_, err := t.HandReminders(with, func(reminder string) bool {
+		more := strings.TrimSpace(o.Reason + "\n\n" + plain(reminder))
 		fits := room{10_000, inBytes}.fits(more)
 		if fits {
 			o.Reason = more

@@ -88,7 +88,13 @@ func TestHooks(t *testing.T) {
 func TestHooksOfALongTurn(t *testing.T) {
 	t.Parallel()
 
+	over := make(chan phases.PostTurnInput, 10)
 	guard := &sdk.Plugin{Name: "guard", Version: "1.0.0", Hooks: []sdk.Hook{{
+		Name: "end", PostTurn: func(_ context.Context, _ *sdk.Call, in *phases.PostTurnInput) ([]phases.Contribution, error) {
+			over <- *in
+			return nil, nil
+		},
+	}, {
 		Name: "calls", Kinds: []phases.Kind{phases.KindDecision}, Role: phases.RoleValidate, Needs: []string{phases.NeedsNothing},
 		ToolPreCall: func(_ context.Context, _ *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 			d := &phases.Decision{Verdict: phases.VerdictAllow, Reason: strings.Repeat("fine ", 400)}
