@@ -34,7 +34,9 @@ type OwnerStats struct {
 	// Tokens and Chars are what it wrote in all prompts; tokens of a section with several writers are shared out by length.
 	Tokens int `json:"tokens"`
 	Chars  int `json:"chars"`
-	// Runs counts the runs of its hooks and tools, each once, Failed those that failed, timed out or were unavailable, Denied those that denied.
+	// Runs counts the runs of its hooks and tools on record, each once: not answers from the cache, and of work in the
+	// background only what has ended and brought something. Failed counts those that failed, timed out or were
+	// unavailable, Denied those that denied.
 	Runs   int `json:"runs"`
 	Failed int `json:"failed"`
 	Denied int `json:"denied"`
@@ -201,6 +203,9 @@ func (c *Counter) AddRecord(m *Manifest) {
 	s := c.day(m.WorkspaceID, m.CreatedAt)
 	s.Records++
 	s.addRuns(m.Runs[m.RunsBefore:])
+	for i := range m.Omitted {
+		s.owner(m.Omitted[i].Owner).Omitted++
+	}
 	switch {
 	case m.Sent():
 		s.addPrompt(m)
@@ -243,7 +248,7 @@ func (s *Sums) addRuns(runs []phases.Run) {
 		case phases.StateFailed, phases.StateTimedOut, phases.StateUnavailable:
 			o.Failed++
 			s.Day.Failed++
-		case phases.StateFiltered, phases.StateDisabled:
+		case phases.StateFiltered, phases.StateDisabled, phases.StateCached, phases.StateQueued:
 			continue
 		case phases.StateCancelled:
 			if r.Attempts == 0 { // the turn ended before
@@ -282,7 +287,6 @@ func (s *Sums) addPrompt(m *Manifest) {
 	}
 	for i := range m.Omitted {
 		o := &m.Omitted[i]
-		s.owner(o.Owner).Omitted++
 		// Contributions have a "#"; tools have no text, and other reasons than sections without any.
 		tool := o.ID == phases.RequestTools || o.Chars == 0 && (o.Reason == hostCannot || o.Reason == string(phases.CauseConflict))
 		if !tool && !strings.Contains(o.ID, "#") {

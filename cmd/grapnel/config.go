@@ -314,7 +314,7 @@ func (a *app) printCheckedPlugin(p *checkedPlugin) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Overrides)) {
 		data, _ := encodeJSON(p.Overrides[id]) // plain values
-		t.add("override "+id, strings.Trim(strings.Join(strings.Fields(string(data)), " "), "{} "))
+		t.add("override "+id, strings.TrimSuffix(strings.TrimPrefix(strings.Join(strings.Fields(string(data)), " "), "{ "), " }"))
 	}
 	a.printTable(t)
 }
