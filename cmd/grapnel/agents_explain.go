@@ -127,7 +127,7 @@ const (
 func (a *app) agentsExplainCommand() *cobra.Command {
 	var f agentsFlags
 	c := newCommand("explain PATH",
-		"Say why a file is, or is not, among the AGENTS.md files of its directory", exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"),
+		"Say why a file is, or is not, among the AGENTS.md files of its directory, or their imports", exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"),
 		func(_ *cobra.Command, args []string) error { return a.agentsExplain(&f, args[0]) })
 	f.register(c)
 	f.registerChain()
@@ -182,7 +182,7 @@ func explainFile(c *chain.Chain, rep *chain.Report, path string) *fileExplanatio
 		sent := chain.Chain{Sources: slices.DeleteFunc(slices.Clone(rep.Sources), func(s chain.Source) bool { return s.DeliveredBytes == 0 })}
 		e.In = sent.ImporterOf(path, realPath(path)).Path != ""
 		e.Reason = words.If(!e.In, notSent)
-		e.Why = "it is imported by " + importedAt(rep.Root, by) + words.If(e.In, ", and in the text there") + words.If(!e.In, ", of which the text has not so much")
+		e.Why = "it is imported by " + importedAt(rep.Root, by) + words.If(e.In, ", and in the text there") + words.If(!e.In, "; the text was cut before it")
 		return e
 	}
 	e.Reason, e.Why = whyNoSource(rep, e, path)
@@ -196,14 +196,14 @@ func importedAt(root string, by chain.Importer) string {
 // whyNotImported says where a file is named that the options do not import, and what would; empty if nothing names it.
 func whyNotImported(rep *chain.Report, path string) string {
 	preset := "the preset " + string(rep.Options.Preset)
-	rules := words.If(rep.Options.Imports == chain.ImportOff, preset+" reads no imports")
+	rules := cmp.Or(words.If(rep.Options.Imports == chain.ImportOff, preset+" reads no imports"), preset+" does not import it that way")
 	type way struct {
 		options chain.Options
-		remedy  string
+		hint    string
 	}
 	ways := []way{
 		{rep.Options, rules + "; imports: true in the plugin's configuration would read it"},
-		{rep.Options, cmp.Or(rules, "not in a way that is an import here") + words.If(rep.Options.Layout != chain.LayoutJoined, "; imports: true reads whole lines such as @./"+filepath.Base(path))},
+		{rep.Options, rules + words.If(rep.Options.Layout != chain.LayoutJoined, "; imports: true reads whole lines such as @./"+filepath.Base(path))},
 	}
 	ways[0].options.Imports, ways[1].options.Imports = chain.ImportLines, chain.ImportListed
 	for _, other := range []chain.Preset{chain.PresetClaude, chain.PresetGemini} {
@@ -214,7 +214,7 @@ func whyNotImported(rep *chain.Report, path string) string {
 	for _, w := range ways {
 		c := chain.Resolve(chain.OS{}, rep.Dir, w.options)
 		if by := c.ImporterOf(path, realPath(path)); by.Path != "" {
-			return importedAt(rep.Root, by) + " names it, and " + w.remedy
+			return importedAt(rep.Root, by) + " names it, and " + w.hint
 		}
 	}
 	return ""
@@ -253,20 +253,20 @@ func whyNoSource(rep *chain.Report, e *fileExplanation, path string) (reason, wh
 	below := func(base, path string) bool { rel := inTree(base, path); return rel == "." || !filepath.IsAbs(rel) }
 	name := filepath.Base(path)
 	_, err := os.Lstat(path)
-	agent, remedy := rep.Options.AgentOf(path)
-	named := whyNotImported(rep, path)
+	agent, hint := rep.Options.AgentOf(path)
+	names := "its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") + "; "
 	switch d := firstAbout(e.Diagnostics, path); {
 	case rep.Root == "":
 		return string(chain.CodeRootRefused), "there is no chain: the root is refused"
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound, "there is no such file"
 	case !below(rep.Root, filepath.Dir(path)) || !below(filepath.Dir(path), rep.Dir):
-		return notOnWay, fmt.Sprintf("its directory is not on the way from the root, %s, to %s", rep.Root, rep.Dir) + words.If(named != "", "; "+named)
+		return notOnWay, strings.TrimSuffix(fmt.Sprintf("its directory is not on the way from the root, %s, to %s; %s", rep.Root, rep.Dir, whyNotImported(rep, path)), "; ")
 	case agent != "":
-		return notName, "it is a file for " + agent + ", and its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") + "; " + remedy
+		return notName, "it is a file for " + agent + ", and " + names + hint
 	case !slices.Contains(candidates(&rep.Options), name):
-		return notName, "its name does not count: those that do are " + strings.Join(candidates(&rep.Options), ", ") + "; " +
-			cmp.Or(named, "no file of this chain names it as an import"+words.If(filepath.Ext(name) == ".md", "; --fallback "+name+", or fallback_names in the configuration, makes it one"))
+		return notName, names +
+			cmp.Or(whyNotImported(rep, path), "no file of this chain names it as an import"+words.If(filepath.Ext(name) == ".md", "; --fallback "+name+", or fallback_names in the configuration, makes it one"))
 	case d != nil:
 		return string(d.Code), d.Detail
 	}
