@@ -206,6 +206,7 @@ func TestCompileMistakes(t *testing.T) {
 		{"another word for an operator", `dir.includes("x")`, 1, 5, `: contains is an operator: a contains b`},
 		{"a function as a method", `dir.lower() == "x"`, 1, 5, `: lower is a function: lower(a)`},
 		{"another function's name", `size(dir) > 1`, 1, 1, `: use len(a)`},
+		{"an operator in lower case", `dir startswith "x"`, 1, 5, `: startsWith is an operator: a startsWith b`},
 		{"a word between values", `dir is "x"`, 1, 5, `: an operator, such as ==, is missing before it`},
 		{"not closed", `len(dir`, 1, 7, `a bracket is not closed`},
 		{"unknown function", `lenn(dir) > 1`, 1, 1, `unknown function "lenn" (did you mean "len"?)`},

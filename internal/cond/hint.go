@@ -19,6 +19,8 @@ func hinted(message, source string) string {
 	switch {
 	case m == nil:
 		return message
+	case operatorHint(m[2]) != "":
+		return message + operatorHint(m[2])
 	case m[1] == "Identifier":
 		return message + ": an operator, such as ==, is missing before it"
 	case m[1] == "EOF":
@@ -28,7 +30,7 @@ func hinted(message, source string) string {
 	case m[2] == ">" && strings.HasSuffix(source, "<"):
 		return message + ": a comparison is written !="
 	}
-	return message + operatorHint(m[2])
+	return message
 }
 
 // operatorHint is for an operator that was written as something else.
