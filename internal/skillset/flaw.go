@@ -87,7 +87,7 @@ func (o *outline) enter(column int, element bool) string {
 	below := n > 0 && o.open[n-1].indent < column
 	switch {
 	case !element && popped && (n == 0 || below):
-		return "its indent is that of no line above; begin all keys of one mapping in the same column"
+		return "its indentation matches no line above; begin all keys of one mapping in the same column"
 	case !element && below && o.value >= 0:
 		return fmt.Sprintf("it is indented below line %d, which has a value already; begin both in the same column", o.last)
 	case n == 0 || below:

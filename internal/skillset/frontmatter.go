@@ -286,11 +286,12 @@ func parseFields(yaml string) (fields, *FileError) {
 	}
 	doc, line, err := parseYAML(yaml)
 	if err != nil {
-		if at, what := flaw(yaml); at > 0 {
-			line, err = at, fmt.Errorf("%s%.0w", what, err)
+		mendable, what := errors.Is(err, errYAML), err.Error()
+		if at, flawed := flaw(yaml); at > 0 {
+			line, what = at, flawed
 		}
-		p := lined(line, problemf(CodeFrontMatter, "%s", err))
-		p.mendable = errors.Is(err, errYAML)
+		p := lined(line, problemf(CodeFrontMatter, "%s", what))
+		p.mendable = mendable
 		return fields{}, p
 	}
 	f := fields{values: map[string]any{}, lines: map[string]int{}}
@@ -350,7 +351,7 @@ func pairs(n ast.Node) []*ast.MappingValueNode {
 }
 
 var (
-	errYAML    = errors.New("it is not YAML that can be read (&, *, !, %, ? and << are not, either); put a text that begins with a sign, or has \": \" or \" #\" in it, in quotes")
+	errYAML    = errors.New("it is not YAML that can be read (&, *, !, %, ? and << are not supported); put a text that begins with a sign, or has \": \" or \" #\" in it, in quotes")
 	errMapping = errors.New("there are no keys with values between the lines ---; write name and description, each with a colon")
 )
 
