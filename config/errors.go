@@ -182,8 +182,7 @@ func (c *Config) ErrorAt(plugin string, e *phases.ConfigError) error {
 		return c.at(n.child("name"), message+e.Error(), e)
 	}
 	at, rest := own.walk(e.Pointer)
-	misnamed := strings.HasPrefix(e.Message, "unknown key") || strings.HasPrefix(e.Message, "unknown field")
-	if rest == "" && misnamed && at.keyLine > 0 {
+	if rest == "" && e.AtKey && at.keyLine > 0 {
 		key := *at
 		key.kind, key.line, key.column = nullNode, at.keyLine, at.keyColumn
 		at = &key

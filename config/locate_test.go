@@ -59,6 +59,10 @@ func TestErrorAt(t *testing.T) {
 			if diff := cmp.Diff(err.Error(), tt.want); diff != "" {
 				t.Errorf("error (-got +want):\n%s", diff)
 			}
+			cause.AtKey = tt.pointer == "/preset"
+			if err := c.ErrorAt(tt.plugin, cause); cause.AtKey && !strings.HasPrefix(err.Error(), "grapnel.yaml:14:7: ") {
+				t.Errorf("not at the key: %v", err)
+			}
 			if got, ok := errors.AsType[*phases.ConfigError](err); !ok || got != cause {
 				t.Error("the plugin's own error is not wrapped")
 			}

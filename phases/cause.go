@@ -175,6 +175,8 @@ type ConfigError struct {
 	// Pointer is a JSON pointer (RFC 6901) into the configuration; "" is the whole.
 	Pointer string
 	Message string
+	// AtKey says that the mistake is the key at Pointer, not its value. The wire does not carry it.
+	AtKey bool
 }
 
 // Error implements error.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -18,7 +19,10 @@ func TestDecode(t *testing.T) {
 		{"blanks", "\n ", "", "", ""},
 		{"good", `{"limit":3,"nested":{"name":"x"}}`, "", "", ""},
 		{"unknown key", `{"limits":3}`, "", `unknown field "limits"`, `unknown field "limits"`},
-		{"wrong type", `{"nested":{"name":7}}`, "/nested/name", "want a text, got number", "nested.name is a number and should be a string"},
+		{"wrong type", `{"nested":{"name":7}}`, "/nested/name", "want a text, got a number", "nested.name is a number and should be a string"},
+		{"wrong type of a number", `{"rate":true}`, "/rate", "want a number, got true or false", "rate is a bool"},
+		{"number that does not fit", `{"limit":1.5}`, "/limit", "want a whole number, got the number 1.5", "limit is a number 1.5"},
+		{"number as a text of its own", `{"text":[]}`, "/text", "want a text, got a list", "text is a array"},
 		{"not an object", `[]`, "", "cannot unmarshal", "not what the tool takes"},
 		{"cut off", `{"limit":`, "", "EOF", "EOF"},
 		{"two values", `{} {}`, "", "more than one JSON value", "more than one JSON value"},
@@ -32,7 +36,9 @@ func TestDecode(t *testing.T) {
 				Nested struct {
 					Name string `json:"name"`
 				} `json:"nested"`
-				Own ownRule `json:"own"`
+				Own  ownRule    `json:"own"`
+				Rate float32    `json:"rate"`
+				Text netip.Addr `json:"text"`
 			}
 			a, b := values{Limit: 8}, values{Limit: 8}
 			err := sdk.DecodeConfig(json.RawMessage(tt.data), &a)
@@ -42,6 +48,9 @@ func TestDecode(t *testing.T) {
 				t.Errorf("config: %v", err)
 			case tt.config != "" && (!ok || config.Pointer != tt.pointer || !strings.Contains(config.Message, tt.config)):
 				t.Errorf("config: %v, want %q at %q", err, tt.config, tt.pointer)
+			}
+			if ok && config.AtKey != strings.HasPrefix(config.Message, "unknown field") {
+				t.Errorf("AtKey is %t: %v", config.AtKey, config)
 			}
 			err = sdk.DecodeArguments(json.RawMessage(tt.data), &b)
 			if (err == nil) != (tt.arguments == "") || err != nil && !strings.Contains(err.Error(), tt.arguments) {

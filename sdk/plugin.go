@@ -3,6 +3,7 @@ package sdk
 import (
 	"bytes"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -234,26 +235,17 @@ func DecodeConfig(data json.RawMessage, into any) error {
 		return config // from an UnmarshalJSON of the plugin's own
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return ConfigErrorf("/"+strings.ReplaceAll(wrong.Field, ".", "/"), "want %s, got %s", wanted(wrong.Type), wrong.Value)
+		return ConfigErrorf("/"+strings.ReplaceAll(wrong.Field, ".", "/"), "want %s, got %s", wanted(wrong.Type), jsonscan.KindName(wrong.Value))
 	}
-	return ConfigErrorf("", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	return &phases.ConfigError{Message: strings.TrimPrefix(err.Error(), "json: "), AtKey: errors.Is(err, jsonscan.ErrUnknownField)}
 }
 
 // wanted names a type as a configuration has it.
 func wanted(t reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // no configuration has the others
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Map, reflect.Struct:
-		return "a mapping"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a text"
-	case reflect.Float64:
-		return "a number"
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return jsonscan.KindName("string")
 	}
-	return "a whole number"
+	return jsonscan.KindName(t.Kind().String())
 }
 
 // ConfigErrorf returns an error about the operator's configuration. pointer is a JSON pointer (RFC 6901) to the

@@ -5,10 +5,12 @@
 package configschema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
+	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,46 +63,33 @@ func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
 
 // schemaStep is one step of the path in the schema that begins the validator's errors:
 // "validating /properties/hooks: validating /properties/hooks/items: …".
-var schemaStep = lazyregexp.New(`^validating (\S+): `)
+var schemaStep = lazyregexp.New(`^validating (.+?): `)
 
 // Locate makes a validation error a *phases.ConfigError with the place of the value. The schema's path has names of
-// members; the item of a list, or a member with any name, is found by validating the value with one of them at a time.
+// members; the item of a list, or a member with any name, is found by validating each one by itself.
 func Locate(schema *jsonschema.Resolved, value any, err error) error {
-	message, pointer, at, where := err.Error(), "", value, ""
-	for steps := 0; ; steps++ {
-		step := schemaStep().FindStringSubmatch(message)
-		if step == nil {
-			break
+	root, message, pointer, where := schema.Schema(), err.Error(), "", ""
+	at := member{value: value}
+	for step := schemaStep().FindStringSubmatch(message); step != nil; step = schemaStep().FindStringSubmatch(message) {
+		message, where = message[len(step[0]):], strings.TrimPrefix(step[1], "/$defs/"+wholeSchema)
+		members := reached(root, where, at.value)
+		if len(members) > 1 {
+			found, why := failing(root, where, members)
+			if why == "" { // such as one below a $dynamicRef
+				return &phases.ConfigError{Pointer: pointer, Message: message}
+			}
+			members, message = []member{found}, why
 		}
-		message, where = message[len(step[0]):], step[1]
-		parent, name := path.Split(where)
-		switch fields, isObject := at.(map[string]any); {
-		case name == "items":
-			i := failingItem(schema, value, pointer, at)
-			if list, ok := at.([]any); ok && i < len(list) {
-				pointer, at = pointer+"/"+strconv.Itoa(i), list[i]
-			}
-		case name == "additionalProperties" && isObject:
-			for _, name := range slices.Sorted(maps.Keys(fields)) {
-				if one := schema.Validate(replaced(value, strings.Split(pointer, "/")[1:], map[string]any{name: fields[name]})); one != nil {
-					pointer, at, message = pointer+"/"+escapePointer(name), fields[name], one.Error()
-					for range steps + 1 {
-						message = message[len(schemaStep().FindString(message)):]
-					}
-					break
-				}
-			}
-		case strings.HasSuffix(parent, "/properties/"):
-			if child, there := fields[name]; isObject && there {
-				pointer, at = pointer+"/"+escapePointer(name), child
-			}
+		if len(members) > 0 {
+			at = members[0]
+			pointer += "/" + escapePointer(at.key)
 		}
 	}
-	message, key := plain(message, at, part(schema.Schema(), where))
+	message, key := plain(message, at.value, part(root, where))
 	if key != "" {
 		pointer += "/" + escapePointer(key)
 	}
-	return &phases.ConfigError{Pointer: pointer, Message: message}
+	return &phases.ConfigError{Pointer: pointer, Message: message, AtKey: key != "" || at.isKey}
 }
 
 //nolint:gochecknoglobals // immutable
@@ -108,36 +97,65 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 
-func failingItem(schema *jsonschema.Resolved, value any, pointer string, at any) int {
-	list, _ := at.([]any)
-	for i := range list {
-		if schema.Validate(replaced(value, strings.Split(pointer, "/")[1:], list[i:i+1])) != nil {
-			return i
-		}
-	}
-	return 0
+func unescapePointer(name string) string {
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 }
 
-// replaced returns a copy of value in which the place that path leads to holds
-// other; it copies only what lies on the way.
-func replaced(value any, path []string, other any) any {
-	if len(path) == 0 {
-		return other
-	}
-	name := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
-	switch v := value.(type) {
-	case map[string]any:
-		out := map[string]any{}
-		maps.Copy(out, v)
-		out[name] = replaced(v[name], path[1:], other)
-		return out
-	case []any:
-		i, err := strconv.Atoi(name)
-		if err != nil || i >= len(v) {
-			return v
-		}
-		// Without the other items, which may fail too.
-		return []any{replaced(v[i], path[1:], other)}
-	}
-	return value
+// member is a part of a value: that of a key or an index, or a key itself.
+type member struct {
+	key   string
+	value any
+	isKey bool
 }
+
+// schemaKeyword is a keyword of a path in the schema, with the name or index behind those that hold many schemas.
+var schemaKeyword = lazyregexp.New(`/(?:(properties|patternProperties|\$defs|definitions|depend\w+|\w+Of|prefixItems)/([^/]*)|(items)(?:/(\d+))?|([^/]+))`)
+
+// reached returns the members of a value that the last keyword of a path in the schema is about; none if it is about
+// the value as a whole.
+func reached(root *jsonschema.Schema, where string, at any) (found []member) {
+	steps := schemaKeyword().FindAllStringSubmatch(where, -1)
+	if len(steps) == 0 {
+		return nil
+	}
+	last := steps[len(steps)-1]
+	keyword, name, schema := last[1]+last[3]+last[5], unescapePointer(last[2]+last[4]), part(root, strings.TrimSuffix(where, last[0]))
+	list, _ := at.([]any)
+	for i, item := range list {
+		rest := i >= len(schema.PrefixItems)+len(schema.ItemsArray)
+		if index := strconv.Itoa(i); name == index || name == "" && rest && strings.HasSuffix(strings.ToLower(keyword), "items") {
+			found = append(found, member{index, item, false})
+		}
+	}
+	fields, _ := at.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		matches := func(pattern string) bool { ok, err := regexp.MatchString(pattern, key); return ok && err == nil }
+		switch {
+		case keyword == "propertyNames":
+			found = append(found, member{key, key, true})
+		case keyword == "properties" && key == name, keyword == "patternProperties" && matches(name),
+			(keyword == "additionalProperties" || keyword == "unevaluatedProperties") && schema.Properties[key] == nil &&
+				!slices.ContainsFunc(slices.Collect(maps.Keys(schema.PatternProperties)), matches):
+			found = append(found, member{key, fields[key], false})
+		}
+	}
+	return found
+}
+
+// failing finds the first member that the schema at a path refuses, and says why; "" if there is none.
+func failing(root *jsonschema.Schema, where string, members []member) (found member, why string) {
+	whole := root.CloneSchemas()
+	whole.ID = cmp.Or(whole.ID, "urn:"+wholeSchema)
+	ref := whole.ID + (&url.URL{Fragment: where}).String()
+	alone, err := (&jsonschema.Schema{Schema: root.Schema, Ref: ref, Defs: map[string]*jsonschema.Schema{wholeSchema: whole}}).Resolve(nil)
+	for i := 0; err == nil && i < len(members); i++ {
+		if one := alone.Validate(members[i].value); one != nil {
+			below := schemaStep().ReplaceAllString(one.Error(), "")
+			return members[i], schemaStep().ReplaceAllString(below, "")
+		}
+	}
+	return member{}, ""
+}
+
+// wholeSchema is the name of the whole schema within the one that failing makes.
+const wholeSchema = "grapnel.whole"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 )
@@ -25,7 +26,7 @@ var (
 	few      = lazyregexp.New(`^minItems: array length (\d+) is less than (\d+)$`)
 )
 
-// plain is a message of the validator about a value and its schema, in words; key is the member that it is about.
+// plain rewrites a validator message for people; key is the member that it is about.
 func plain(message string, at any, schema *jsonschema.Schema) (words, key string) {
 	text, isText := at.(string)
 	if m := misnamed().FindStringSubmatch(message); m != nil {
@@ -47,7 +48,7 @@ func plain(message string, at any, schema *jsonschema.Schema) (words, key string
 		var wanted []string
 		for t := range strings.SplitSeq(m[1], ", ") {
 			if t != "null" {
-				wanted = append(wanted, typeNames[t])
+				wanted = append(wanted, jsonscan.KindName(t))
 			}
 		}
 		return "want " + strings.Join(wanted, " or ") + ", got " + typeOf(at), ""
@@ -71,11 +72,6 @@ func plain(message string, at any, schema *jsonschema.Schema) (words, key string
 	return message, ""
 }
 
-//nolint:gochecknoglobals // immutable
-var typeNames = map[string]string{
-	"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false", "array": "a list", "object": "a mapping", "null": "nothing",
-}
-
 // typeOf is a value for a message: of a list or mapping only what it is.
 func typeOf(v any) string {
 	switch v := v.(type) {
@@ -86,27 +82,33 @@ func typeOf(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case []any:
-		return "a list"
+		return jsonscan.KindName("array")
 	case map[string]any:
-		return "a mapping"
+		return jsonscan.KindName("object")
 	}
-	return "nothing"
+	return jsonscan.KindName("null")
 }
 
 // part is the schema at a path of the validator's messages; an empty one if there is none.
 func part(root *jsonschema.Schema, where string) *jsonschema.Schema {
 	found := &jsonschema.Schema{}
+	var at any
 	data, err := json.Marshal(root)
-	for name := range strings.SplitSeq(where, "/") {
-		var members map[string]json.RawMessage
-		if name == "" || name == "root" {
-			continue
-		}
-		if err != nil || json.Unmarshal(data, &members) != nil {
-			return found
-		}
-		data = members[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+	if err != nil || json.Unmarshal(data, &at) != nil {
+		return found
 	}
-	_ = json.Unmarshal(data, found) // it was one before
+	for _, name := range strings.Split(where, "/")[1:] {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[unescapePointer(name)]
+		case []any:
+			if i, err := strconv.ParseUint(name, 10, 0); err == nil && i < uint64(len(v)) {
+				at = v[i]
+			}
+		}
+	}
+	if data, err = json.Marshal(at); err == nil {
+		_ = json.Unmarshal(data, found) // it was one before
+	}
 	return found
 }

@@ -99,7 +99,7 @@ func (r *redactor) err(err error) error {
 		return r.coded(coded)
 	}
 	if refused, ok := errors.AsType[*phases.ConfigError](err); ok {
-		return &phases.ConfigError{Pointer: refused.Pointer, Message: r.text(refused.Message)}
+		return &phases.ConfigError{Pointer: refused.Pointer, Message: r.text(refused.Message), AtKey: refused.AtKey}
 	}
 	return phases.WithDetail(r.text(err.Error()), r.text(phases.DetailOf(err)), nil)
 }

@@ -25,7 +25,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"name that leads up", `{"names":["AGENTS.md","../b"]}`, "/names/1", "not a plain file name"},
 		{"relative root", `{"root":"src"}`, "/root", "not an absolute path"},
 		{"global of another type", `{"global":3}`, "/global", "want true, false, or the path of a file"},
-		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want a whole number, got string"},
+		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want a whole number, got a text"},
 		{"no file", `{"budget":{"files":0}}`, "/budget/files", "want at least 1, got 0"},
 		{"delivery", `{"resolver":{"delivery":"bodies"}}`, "/resolver/delivery", `did you mean "body"?`},
 		{"subtasks", `{"subtasks":"all"}`, "/subtasks", "unknown word"},

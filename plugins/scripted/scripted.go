@@ -132,7 +132,7 @@ func blame(pointer string, raw json.RawMessage, whole error) error {
 		}
 	}
 	if config, ok := errors.AsType[*phases.ConfigError](whole); ok {
-		return &phases.ConfigError{Pointer: pointer + member, Message: config.Message}
+		return &phases.ConfigError{Pointer: pointer + member, Message: config.Message, AtKey: config.AtKey}
 	}
 	return whole
 }

@@ -35,7 +35,7 @@ func TestConfigMistakes(t *testing.T) {
 		{"wildcard inside", `{"exclude":["a*b"]}`, "/exclude/0", "not a skill's slug"},
 		{"fewer than none", `{"max_active_bodies":-1}`, "/max_active_bodies", "less than 0"},
 		{"too few characters", `{"max_chars":499}`, "/max_chars", "less than 500"},
-		{"text as a number", `{"max_chars":"9"}`, "/max_chars", "want a whole number, got string"},
+		{"text as a number", `{"max_chars":"9"}`, "/max_chars", "want a whole number, got a text"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

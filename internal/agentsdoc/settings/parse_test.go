@@ -94,7 +94,7 @@ func TestMistakes(t *testing.T) {
 		{"global of another type", `{"global":3}`, "/global", "want true, false, or the path of a file"},
 		{"global without a path", `{"global":""}`, "/global", "want true, false, or the path of a file"},
 		{"global null", `{"global":null}`, "/global", "want true, false, or the path of a file"},
-		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want a whole number, got string"},
+		{"number as a text", `{"budget":{"total":"32KiB"}}`, "/budget/total", "want a whole number, got a text"},
 		{"negative total", `{"budget":{"total":-1}}`, "/budget/total", "want at least 0, got -1"},
 		{"no file", `{"budget":{"files":0}}`, "/budget/files", "want at least 1, got 0"},
 		{"no bytes of a file", `{"budget":{"file":0}}`, "/budget/file", "want at least 1, got 0"},
