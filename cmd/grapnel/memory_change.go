@@ -65,7 +65,7 @@ func (a *app) memoryForgetCommand() *cobra.Command {
 	f.narrowed.register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.query, "query", "", "forget what fits the `TEXT`")
-	flags.StringVar(&f.person, "person", "", "forget all memories of one person in all workspaces, and those that say the name: `WHO` is the actor's id or the name")
+	flags.StringVar(&f.person, "person", "", "forget all memories of one person in all workspaces, and all with the name in their text or in what was said: `WHO` is the actor's id or the name")
 	flags.BoolVar(&f.all, "all", false, "forget all memories of the workspace; with --scope and --category those")
 	flags.BoolVar(&f.yes, "yes", false, "do not ask")
 	flags.BoolVar(&f.dry, "dry-run", false, "show what would be forgotten, and forget nothing")
@@ -158,26 +158,29 @@ func saysName(name string) func(text string) bool {
 	if regexp.MustCompile(`[` + unspaced + `]\pM*$`).MatchString(name) {
 		after = ""
 	}
-	says := regexp.MustCompile(`(?i)` + before + regexp.QuoteMeta(name) + after)
+	words := strings.ReplaceAll(regexp.QuoteMeta(strings.Join(strings.Fields(name), " ")), " ", `\s+`)
+	says := regexp.MustCompile(`(?i)` + before + words + after)
 	return func(text string) bool { return says.MatchString(norm.NFC.String(text)) }
 }
 
-// ofPerson does something with the memories of the actor with an id, or of those who said that this is their name, and
-// with those of anybody that say the id or the name.
+// ofPerson does something with the memories of the actor with an id ("ada" or "user:ada"), or of those who said that
+// this is their name, and with those of anybody whose text or evidence says the id or the name. Of replaced versions it
+// does so only with those whose successor stays.
 func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.Item)) error {
-	actors, isActor, says := map[string]bool{}, false, saysName(who)
+	name := cmp.Or(strings.TrimPrefix(who, "user:"), who)
+	actors, isActor, gone, says := map[string]bool{}, false, map[string]bool{}, saysName(name)
 	is := func(i *itemstore.Item) bool {
-		return i.Scope == itemstore.ScopeUser && strings.EqualFold(i.ScopeID, who)
+		return i.Scope == itemstore.ScopeUser && (strings.EqualFold(i.ScopeID, who) || strings.EqualFold(i.ScopeID, name))
 	}
-	each := func(workspaces []string, do func(itemstore.Item)) error {
+	each := func(workspaces []string, history bool, do func(itemstore.Item)) error {
 		for _, workspace := range workspaces {
-			if err := m.each(ctx, workspace, itemstore.Filter{}, do); err != nil {
+			if err := m.each(ctx, workspace, itemstore.Filter{History: history}, do); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	err := each(m.all, func(i itemstore.Item) {
+	err := each(m.all, false, func(i itemstore.Item) {
 		isActor = isActor || is(&i)
 		if i.Slot == string(turnpolicy.SlotName) && i.Scope == itemstore.ScopeUser && says(i.Text) {
 			actors[i.ScopeID] = true
@@ -186,9 +189,10 @@ func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.I
 	if err != nil {
 		return err
 	}
-	inTexts := !isActor || strings.ContainsFunc(who, unicode.IsLetter) // the number of an actor is no name
-	return each(m.workspaces, func(i itemstore.Item) {
-		if is(&i) || !isActor && i.Scope == itemstore.ScopeUser && actors[i.ScopeID] || inTexts && says(i.Text) {
+	inTexts := !isActor || strings.ContainsFunc(name, unicode.IsLetter) // the number of an actor is no name
+	return each(m.workspaces, true, func(i itemstore.Item) {
+		of := is(&i) || !isActor && i.Scope == itemstore.ScopeUser && actors[i.ScopeID]
+		if gone[i.ID] = of || inTexts && (says(i.Text) || says(i.Evidence)) || gone[i.SupersededBy]; gone[i.ID] && !gone[i.SupersededBy] {
 			do(i)
 		}
 	})
