@@ -103,6 +103,11 @@ func (v value) chosen() bool {
 	}) >= 0
 }
 
+// mixed reports whether a plain value has a letter and a digit.
+func (v value) mixed() bool {
+	return v.plain() && strings.ContainsFunc(v.trimmed, unicode.IsLetter) && strings.ContainsFunc(v.trimmed, unicode.IsDigit)
+}
+
 // forPassword reports whether the name before the value is a password's, which people choose; machines make tokens.
 func (v value) forPassword() bool { return passwordName().MatchString(v.text[v.start:v.from]) }
 

@@ -45,18 +45,19 @@ var (
 		`du|de|d|des|pour|sur|au|aux|à|que|dont|le|la|l|qui|actuel|wi-?fi|wlan|api|admin\pL*|internet|root|maître|del|para|en|al|maestra|actual|sigue)(?:$|[^\pL]))`)
 	aside = lazyregexp.New(`^(?:,|[,(–—-].*[,)–—-])$`)
 	// places are what a code opens; without one, a code is something else.
-	places = lazyregexp.New(`(?i)(?:^|[^\pL])(?:my|our|mein\pL*|unser\pL*|mon|notre|mi|nuestr[ao]|door|gates?|garage|alarm|safe|lock\pL*|vault|unlock|security|access|entry|entrance|card|house|building|shed|keypad|bike|suitcase|sim|` +
+	places = lazyregexp.New(`(?i)(?:^|[^\pL])(?:my|our|mein\pL*|unser\pL*|mon|notre|mi|nuestr[ao]|door|gates?|garage|alarm|safe|lock\pL*|vault|unlock|security|access|entry|entrance|card|house|building|shed|airbnb|apartment|flat|office|lobby|lock ?box|locker|keypad|bike|suitcase|sim|` +
 		`porte|portail|alarme|coffre|carte|portable|valise|immeuble|cadenas|entrée|bâtiment|accès|maison|puerta|portal|alarma|tarjeta|móvil|caja fuerte|candado|maleta|casa|acceso|garaje|entrada|banco|wi-?fi|` +
-		`\pL*tür|tor|alarm\pL*|\pL*tresor|\pL*karte|handy|\pL*koffer|\pL*schloss|zugang|eingang|haus|keller|konto)(?:$|[^\pL])|(?:tür|tor|alarm|zugangs|sicherheits|karten|handy|garagen|tresor|entsperr|keller|eingangs|safe)code`)
+		`\pL*tür|tor|alarm\pL*|\pL*tresor|\pL*karte|handy|\pL*koffer|\pL*schloss|zugang|eingang|haus|keller|büro|wohnung|konto)(?:$|[^\pL])|(?:tür|tor|alarm|zugangs|sicherheits|karten|handy|garagen|tresor|entsperr|keller|eingangs|safe)code`)
 	harmless = lazyregexp.New(`(?i)(?:^|[^\pL])(?:error|errors|exit|status|response|return|http|country|area|zip|post|postal|dress|source|bar|qr|promo|discount|coupon|voucher|gift|colou?r|product|booking|order|tracking|sort|` +
 		`reference|invite|erreur|barre|route|fuente|éxito|succès|erfolg)(?:$|[^\pL])`)
 	// goesOn matches what follows a number that is not a quantity.
-	goesOn  = lazyregexp.New(`(?i)^(?:[\s"'’)\]]*(?:$|\n)|[.,;!?)]+(?:\s|$)|["'’)]|\s*[–—-]\s|\s(?:and|or|but|so|for|on|if|in|at|to|please|now|until|till|since|when|because|bis|seit|weil|jusqu|depuis|hasta|desde|und|oder|aber|für|bitte|et|ou|mais|pour|y|o|pero|para|not|does|doesn't|btw|ist|lautet|war|geändert|is|est|es|c['’]est|as|als|comme|como)(?:$|[^\pL]))`)
-	version = lazyregexp.New(`(?i)^v?\d+(?:\.\d+)+$|^v\d+$`)
+	goesOn  = lazyregexp.New(`(?i)^(?:[\s"'’)\]]*(?:$|\n)|[.,;!?)]+(?:\s|$)|["'’)]|\s*[–—-]\s|\s(?:and|or|but|so|for|on|if|in|at|to|please|everywhere|(?:be)?nutz\pL+|verwend\pL+|nehm\pL+|bekommen|überall|an|partout|en|now|until|till|since|when|because|bis|seit|weil|jusqu|depuis|hasta|desde|und|oder|aber|für|bitte|et|ou|mais|pour|y|o|pero|para|not|does|doesn't|btw|ist|lautet|war|geändert|is|est|es|c['’]est|as|als|comme|como)(?:$|[^\pL]))`)
+	// version matches a version, or the name of a technique with its number.
+	version = lazyregexp.New(`(?i)^v?\d+(?:\.\d+)+$|^v\d+$|^(?:sha|wpa|md|aes|base|oauth|utf|rfc|iso|ipv|pbkdf|argon|win(?:dows)?|ios|android)-?\d+$`)
 )
 
 func newNaming(nouns, values string, fits func(m mention) bool) *naming {
-	verb := `(?:^|[\s,)”"»])(?:` + isVerb + `|` + setTo + `)` + adverbs + `(?: set to| like)?:?\s+`
+	verb := `(?:^|[\s,)”"»])(?:` + isVerb + `|` + setTo + `)` + adverbs + `(?: set to| like| called)?:?\s+`
 	return &naming{
 		nouns: lazyregexp.New(`(?i)` + nouns), values: values, fits: fits,
 		after:   lazyregexp.New(`(?i)(?:` + verb + `|^['’]s\s+|c['’]est\s+|\s?(?:=>?|:|→)\s*)` + values),
@@ -69,7 +70,7 @@ func newNaming(nouns, values string, fits func(m mention) bool) *naming {
 
 // How a value stands to its noun.
 const (
-	afterVerb, afterSign, unlinked, beforeNoun = "verb", "sign", "unlinked", "before"
+	afterVerb, afterSign, unlinked, bare, beforeNoun = "verb", "sign", "unlinked", "bare", "before"
 )
 
 // reachSaid is how far from its noun a value is looked for, in bytes.
@@ -111,7 +112,7 @@ func (n *naming) valueOf(text string, m []int) (value, bool) {
 			if how == beforeNoun {
 				between = ""
 			}
-			if belongs(between) && n.fits(mention{v, how, before + text[m[0]:m[1]] + rest, lastWord(before) + text[m[0]:m[1]] + between}) {
+			if (belongs(between) || ofAccount(text[m[0]:m[1]], between, v)) && n.fits(mention{v, how, before + text[m[0]:m[1]] + rest, lastWord(before) + text[m[0]:m[1]] + between}) {
 				return v, true
 			}
 		}
@@ -124,10 +125,12 @@ func (n *naming) valueOf(text string, m []int) (value, bool) {
 	if v, ok := try(rest, end, n.last(), unlinked); ok {
 		return v, true
 	}
+	how := bare
 	if noun := text[m[0]:m[1]]; usingNoun().MatchString(before) || loginNoun().MatchString(before) || noun == "PIN" || numberNoun().MatchString(noun) {
-		if v, ok := try(rest, end, n.direct(), unlinked); ok {
-			return v, true
-		}
+		how = unlinked
+	}
+	if v, ok := try(rest, end, n.direct(), how); ok {
+		return v, true
 	}
 	if changes().MatchString(before + rest) {
 		if v, ok := try(rest, end, n.changed(), unlinked); ok {
@@ -162,6 +165,19 @@ func belongs(between string) bool {
 	return opener().MatchString(between) || aside().MatchString(between)
 }
 
+// ofAccount reports whether the words between the noun of a password and the verb name an account, as in "mot de passe
+// Netflix est …", and the value can be nothing but a password. In English only a name can stand there.
+func ofAccount(noun, between string, v value) bool {
+	first, _ := utf8.DecodeRuneInString(strings.TrimSpace(between))
+	named := unicode.IsUpper(first) || foreignNoun().MatchString(noun)
+	return named && v.mixed() && len(strings.Fields(between)) <= 4 && !strings.Contains(between, ",") && !otherNoun().MatchString(between)
+}
+
+var (
+	foreignNoun = lazyregexp.New(`(?i)passwort|kennwort|passe|mdp|contrase`)
+	otherNoun   = lazyregexp.New(`(?i)manager|policy|richtlinie|hash|safe|tresor|generator|field|feld|test|server|step|page|file|table|user|app$`)
+)
+
 func lastWord(text string) string {
 	return text[strings.LastIndexByte(strings.TrimRight(text, " "), ' ')+1:]
 }
@@ -193,6 +209,8 @@ func (m mention) password() bool {
 		return false
 	}
 	switch {
+	case m.how == bare:
+		return m.mixed() && (m.quote > 0 || m.countsNothing()) && !otherNoun().MatchString(m.trimmed) && !strings.Contains(strings.ToLower(m.near), "clave")
 	case m.quote > 0:
 		return m.how != afterSign
 	case m.chosen():
@@ -206,7 +224,7 @@ func (m mention) password() bool {
 var please = lazyregexp.New(`(?i)^,? (?:please|thanks|thank you|btw|bitte|danke|merci|s'il|por favor)(?:$|[^\pL])`)
 
 // countsNothing reports whether a number is not a quantity of the noun after it.
-func (m mention) countsNothing() bool { return goesOn().MatchString(m.text[m.to:]) }
+func (m mention) countsNothing() bool { return goesOn().MatchString(m.text[m.from+len(m.trimmed):]) }
 
 // derived matches a participle or an adjective, which describes a password and is not one.
 var derived = lazyregexp.New(`(?i)(?:ed|ing|able|ible|ful|less|ous|ly|bar|lich|ig|tes|tée?s?|ée?s?|id[oa]|ad[oa])$`)
@@ -219,7 +237,7 @@ func (m mention) key() bool {
 // pin reports whether a value fits the noun of a PIN: it counts nothing, and has four digits or, on a card, three.
 func (m mention) pin() bool {
 	_, _, digits := kinds(m.raw)
-	return digits != 1 && digits != 2 && (digits != 3 || threeDigits().MatchString(m.near) || len(m.raw) > 3) && m.countsNothing()
+	return m.how != bare && digits != 1 && digits != 2 && (digits != 3 || threeDigits().MatchString(m.near) || len(m.raw) > 3) && m.countsNothing()
 }
 
 var threeDigits = lazyregexp.New(`(?i)cvv|cvc|security code|[ck]omb`)
@@ -246,7 +264,7 @@ func (m mention) phrase() bool {
 var participle = lazyregexp.New(`(?i)(?:ed|ing|ée?s?|id[oa]|ad[oa])$|^(?:ge|ver|be)\pL+t$`)
 
 const (
-	pinValue    = `((?:\d(?:[ -]?\d){2,7}|[A-Za-z]?\d{2,4}[A-Za-z]\d{0,2})[#*]?|(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,-]{0,2}){4,8})`
+	pinValue    = `(?:(?:the|der|die|das|le|la|el)(?: (?:number|nummer|num[eé]ro))? )?((?:[A-Za-z]?\d{2,4}[A-Za-z]\d{0,2}\b|\d(?:[ -]?\d){2,7})[#*]?|(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,-]{0,2}){4,8})`
 	phraseValue = `((?:[\pL\d]+[ -]){2,9}[\pL\d]+)[.!]?\s*$`
 )
 
