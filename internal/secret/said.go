@@ -51,7 +51,7 @@ var (
 	harmless = lazyregexp.New(`(?i)(?:^|[^\pL])(?:error|errors|exit|status|response|return|http|country|area|zip|post|postal|dress|source|bar|qr|promo|discount|coupon|voucher|gift|colou?r|product|booking|order|tracking|sort|` +
 		`reference|invite|erreur|barre|route|fuente|éxito|succès|erfolg)(?:$|[^\pL])`)
 	// goesOn matches what follows a number that is not a quantity.
-	goesOn  = lazyregexp.New(`(?i)^(?:[\s"'’)\]]*(?:$|\n)|[.,;!?)]+(?:\s|$)|["'’)]|\s*[–—-]\s|\s(?:and|or|but|so|for|on|if|in|at|to|please|everywhere|(?:be)?nutz\pL+|verwend\pL+|nehm\pL+|bekommen|überall|an|partout|en|now|until|till|since|when|because|bis|seit|weil|jusqu|depuis|hasta|desde|und|oder|aber|für|bitte|et|ou|mais|pour|y|o|pero|para|not|does|doesn't|btw|ist|lautet|war|geändert|is|est|es|c['’]est|as|als|comme|como)(?:$|[^\pL]))`)
+	goesOn = lazyregexp.New(`(?i)^(?:[\s"'’)\]]*(?:$|\n)|[.,;!?)]+(?:\s|$)|["'’)]|\s*[–—-]\s|\s(?:and|or|but|so|for|on|if|in|at|to|please|everywhere|(?:be)?nutz\pL+|verwend\pL+|nehm\pL+|bekommen|überall|an|partout|en|now|until|till|since|when|because|bis|seit|weil|jusqu|depuis|hasta|desde|und|oder|aber|für|bitte|et|ou|mais|pour|y|o|pero|para|not|does|doesn't|btw|ist|lautet|war|geändert|is|est|es|c['’]est|as|als|comme|como)(?:$|[^\pL]))`)
 	// version matches a version, or the name of a technique with its number.
 	version = lazyregexp.New(`(?i)^v?\d+(?:\.\d+)+$|^v\d+$|^(?:sha|wpa|md|aes|base|oauth|utf|rfc|iso|ipv|pbkdf|argon|win(?:dows)?|ios|android)-?\d+$`)
 )

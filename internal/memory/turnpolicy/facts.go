@@ -164,7 +164,11 @@ func (p *reading) asked(h hit) []Fact {
 func (p *reading) stated(s span) (all []Fact) {
 	for n := range p.rules {
 		l := &p.rules[n]
-		for rest := s; rest.from < rest.to; {
+		rest := s
+		if l.greeting != nil {
+			rest.from += len(l.greeting.FindString(rest.in(p.text)))
+		}
+		for rest.from < rest.to {
 			clause, next := rest, rest.to
 			if l.ends != nil {
 				if end := l.ends.FindStringIndex(rest.in(p.text)); end != nil {

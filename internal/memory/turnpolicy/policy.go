@@ -24,8 +24,9 @@
 //     matches must have one.
 //   - lead: one courtesy, as in "hey" or "could you". Several may begin a sentence.
 //   - clause: what separates two clauses.
+//   - greeting: what may be before the statement of a fact in its sentence, and is no part of it.
 //   - ends: what is after the statement of a fact in its sentence; another one may follow.
-//   - foreign: what is in sentences about a text to work on, a story or somebody else's words. Messages with one state
+//   - foreign: what is in sentences about a text to work on, a story, a joke or somebody else's words. Messages with one state
 //     no facts.
 //   - parts: named pieces of patterns. {name} in a pattern stands for the piece; pieces may use pieces.
 //   - guards: patterns of sentences without a wish, whatever else is in them. With intents, a guard applies to rules

@@ -90,6 +90,7 @@ type ruleFile struct {
 	Lead     string            `json:"lead"`
 	Clause   string            `json:"clause"`
 	Foreign  string            `json:"foreign"`
+	Greeting string            `json:"greeting"`
 	Ends     string            `json:"ends"`
 	Parts    map[string]string `json:"parts"`
 	Guards   []struct {
@@ -140,9 +141,9 @@ const (
 
 type language struct {
 	// lead is one courtesy at the beginning of a text, clause separates two clauses, foreign is in sentences about texts
-	// that are not the user's own words, and ends is after a statement in its sentence. Each may be nil.
-	lead, clause, foreign, ends *regexp.Regexp
-	guards, rules, facts, slots []pattern
+	// that are not the user's own words, greeting is before a statement in its sentence, and ends after it. Each may be nil.
+	lead, clause, foreign, greeting, ends *regexp.Regexp
+	guards, rules, facts, slots           []pattern
 }
 
 type pattern struct {
@@ -192,6 +193,7 @@ func (f *ruleFile) compile() (language, error) {
 		return re
 	}
 	l.lead, l.clause = optional("lead", f.Lead, "^(?:", ")"), optional("clause", f.Clause, "", "")
+	l.greeting = optional("greeting", f.Greeting, "^(?:", ")")
 	l.foreign, l.ends = optional("foreign", f.Foreign, "", ""), optional("ends", f.Ends, "", "")
 	return l, errors.Join(problems...)
 }
