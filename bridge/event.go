@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/loop"
@@ -88,6 +89,8 @@ type Event struct {
 	Prompter string
 	// File is the file that was loaded or changed.
 	File string
+	// Unknown says that the host's contract, as far as it is known here, has no event of this name.
+	Unknown bool
 	// Tools says that the host has the gateway's MCP server, with plugins' tools. Whoever knows the host's files sets it.
 	Tools bool
 	// Refused is why a change of settings must not hold. Whoever knows the host's files sets it before [Bridge.Handle].
@@ -236,16 +239,50 @@ func Decode(name string, payload []byte) (Event, error) {
 		return Event{}, fmt.Errorf("the payload of %s: %w", name, err)
 	}
 	e.Replaced += replaced
-	if e.Host = name; e.Name == "" {
-		return Event{}, fmt.Errorf("the payload of %s names no event", name)
+	if e.Host = name; e.Name == "" || len(e.Name) > mostName {
+		return Event{}, fmt.Errorf("the payload of %s names no event, in hook_event_name with up to %d bytes", name, mostName)
 	}
 	switch {
 	case e.Step == StepNone:
-		return e, nil
+		return e, e.checkName()
 	case e.Step == StepSessionStart && (e.Source == "" || e.Source == "new"), e.Step == StepSubagent:
 		e.Source = "startup"
 	}
 	return e, e.check()
+}
+
+const mostName = 128
+
+// checkName makes sure that an event without a step is one that the host has, or a new one, and not a judged event under
+// another name.
+func (e *Event) checkName() error {
+	h, fates := hosts[e.Host], Fates(e.Host)
+	_, mapped := h.steps[e.Name]
+	if fate, known := fates[e.Name]; mapped || known && len(fate.Steps) == 0 {
+		return nil
+	} else if known && contractNames[e.Host] != nil {
+		return fmt.Errorf("the payload of %s names the event %s: name what Grapnel's plugin file sends there, %s", e.Host, e.Name, strings.Join(contractNames[e.Host][e.Name], " or "))
+	}
+	for _, known := range slices.AppendSeq(slices.Collect(maps.Keys(h.steps)), maps.Keys(fates)) {
+		if folded(known) == folded(e.Name) {
+			return fmt.Errorf("the payload of %s names the event %q, which is written %s", e.Host, e.Name, known)
+		}
+	}
+	if others := slices.DeleteFunc(Hosts(), func(other string) bool { return !hosts[other].steps[e.Name].Decides() }); len(others) > 0 {
+		return fmt.Errorf("the payload of %s names the event %s, which %s have: name the agent that calls the hook", e.Host, e.Name, strings.Join(others, ", "))
+	}
+	e.Unknown, e.Facts = true, []manifest.HostFact{{Name: "unknown", Value: "no event that this version of Grapnel knows of the agent: no plugin saw it"}}
+	return nil
+}
+
+// folded is a name without what its spellings differ in.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }
 
 // check makes sure that an event can be mapped: a missing field must not let a call pass unseen.

@@ -161,6 +161,7 @@ type Gateway struct {
 	kept     *keptWatch
 	turns    *turnTable
 	bridge   *bridge.Bridge // nil without an engine
+	unknown  unknownEvents
 	sessions sessionTable
 	metrics  *metrics
 	started  time.Time

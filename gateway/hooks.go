@@ -6,17 +6,21 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
-// HookPath is where hooks of agents post their payloads: HookPath + HOST, with ?workspace=ID for another workspace than
-// local.
+// HookPath is where hooks of agents post their payloads: HookPath + HOST, with ?event=EVENT for the event that the hook is
+// installed for, and ?workspace=ID for another workspace than local.
 const HookPath = "/hook/"
 
 const hookWorkspace = "local"
@@ -25,6 +29,7 @@ type (
 	hookParams struct {
 		Host      string          `json:"host"                   jsonschema:"the agent: amp, claude-code, codex, copilot, cursor, gemini, opencode or vscode"`
 		Workspace string          `json:"workspace_id,omitempty" jsonschema:"where its sessions are threads; local if absent, which is made if it is missing"`
+		Event     string          `json:"event,omitempty"        jsonschema:"the event that the hook is installed for; a payload that names another one is refused"`
 		Payload   json.RawMessage `json:"payload"                jsonschema:"what the agent gave its hook"`
 		Actor     string          `json:"actor,omitempty"`
 	}
@@ -50,6 +55,15 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if err != nil {
 		return hookResult{}, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error(), Err: err}
 	}
+	if p.Event != "" && p.Event != e.Name {
+		return hookResult{}, &rpc.Error{
+			Code: rpc.CodeInvalid, Data: map[string]any{"decides": e.Step.Decides()},
+			Message: fmt.Sprintf("the hook is installed for %s of %s, and the payload names the event %s: correct the line that calls the hook, or run grapnel install %[2]s", p.Event, p.Host, e.Name),
+		}
+	}
+	if e.Unknown {
+		g.unknownEvent(ctx, c, e)
+	}
 	if e.Step == bridge.StepNone {
 		answer, err := bridge.Encode(&e, &bridge.Outcome{}) // some hosts want one all the same
 		return hookResult{Answer: answer}, err
@@ -73,6 +87,41 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	return hookResult{Answer: answer}, err
 }
 
+const mostUnknown = 256
+
+// unknownEvents are the names that were said to be unknown.
+type unknownEvents struct {
+	sync.Mutex
+
+	names []string
+}
+
+// unknownEvent leaves a line in the log, and one in the session's record, for each name that an agent's contract lacks.
+func (g *Gateway) unknownEvent(ctx context.Context, c call[hookParams], e bridge.Event) {
+	name := e.Host + " " + e.Name
+	g.unknown.Lock()
+	said := slices.Contains(g.unknown.names, name) || len(g.unknown.names) == mostUnknown
+	if !said {
+		g.unknown.names = append(g.unknown.names, name)
+	}
+	g.unknown.Unlock()
+	if said {
+		return
+	}
+	g.opts.Logger.Warn("an agent's event is unknown: no plugin sees it; see docs/BRIDGES.md for those that are known", slog.String("agent", e.Host), slog.String("event", e.Name))
+	if e.SessionID == "" {
+		return
+	}
+	e.Step = bridge.StepNote
+	where, err := g.completeContext(ctx, c.Caller, "payload", e.Place(cmp.Or(c.params.Workspace, hookWorkspace)))
+	if err == nil {
+		_, err = g.bridge.Handle(ctx, where, &e)
+	}
+	if err != nil {
+		g.opts.Logger.Warn("an unknown event is not on record", slog.String("event", e.Name), slog.Any("error", err))
+	}
+}
+
 // serveHook makes a call of hook/event of a request whose body is the payload. It answers 200 with the agent's answer, or
 // with nothing, and else with the error as a text, which an agent takes for a failed hook.
 func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +132,9 @@ func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
 	}{"2.0", 1, "hook/event"})
 	params, err2 := json.Marshal(struct {
 		Host      string `json:"host"`
+		Event     string `json:"event,omitempty"`
 		Workspace string `json:"workspace_id,omitempty"`
-	}{r.PathValue("host"), r.URL.Query().Get("workspace")})
+	}{r.PathValue("host"), r.URL.Query().Get("event"), r.URL.Query().Get("workspace")})
 	if err := cmp.Or(err, err2); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -127,10 +177,15 @@ func (c *captured) writeHook(w http.ResponseWriter) {
 		Result *hookResult `json:"result"`
 		Error  *struct {
 			Message string `json:"message"`
+			Data    struct {
+				Decides bool `json:"decides"`
+			} `json:"data"`
 		} `json:"error"`
 	}
 	err := json.Unmarshal(c.body.Bytes(), &reply)
 	switch {
+	case err == nil && reply.Error != nil && reply.Error.Data.Decides:
+		http.Error(w, reply.Error.Message, http.StatusConflict)
 	case err == nil && reply.Error != nil && c.status == http.StatusOK:
 		http.Error(w, reply.Error.Message, http.StatusUnprocessableEntity)
 	case err == nil && reply.Error != nil:

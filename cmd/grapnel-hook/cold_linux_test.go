@@ -27,6 +27,59 @@ const (
 	view = `{"hook_event_name":"PreToolUse","session_id":"s%d","tool_use_id":"c","tool_name":"Read","tool_input":{}}`
 )
 
+// TestEventNames: no spelling of an event's name lets a call past the guard, and an event that nobody knows is said so, once.
+func TestEventNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the gateway")
+	}
+	t.Parallel()
+
+	h := newHome(t, "grapnel")
+	t.Cleanup(func() { h.kill(t) })
+	config := filepath.Join(h.dir, "c.yaml")
+	if err := os.WriteFile(config, []byte(strings.Replace(coldConfig, `tool.name == "Bash"`, "true", 1)+"store: sqlite:"+h.dir+"/grapnel.db\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.wake(t, "--config", config)
+	for _, tt := range []struct {
+		args, named string
+		code        int
+		want        string
+	}{
+		{"gemini BeforeTool", "BeforeTool", exitAllowed, "no shell"},
+		{"gemini BeforeTool", "beforeTool", exitBlocked, "which is written BeforeTool"},
+		{"gemini BeforeTool", "PreToolUse", exitBlocked, "which amp, claude-code, codex"},
+		{"gemini BeforeTool", "BeforeToolCall", exitBlocked, "installed for BeforeTool"},
+		{"gemini BeforeTool", "AfterModel", exitBlocked, "installed for BeforeTool"},
+		{"gemini BeforeTool", "", exitBlocked, "names no event"},
+		{"gemini SessionStart", "BeforeTool", exitBlocked, "installed for SessionStart"},
+		{"--on-failure allow gemini SessionStart", "BeforeTool", exitAllowed, "installed for SessionStart"},
+		{"gemini SessionStart", "SessionEnd", exitAllowed, "installed for SessionStart"},
+		{"gemini", "before_tool", exitBlocked, "which is written BeforeTool"},
+		{"cursor", "PreToolUse", exitBlocked, "which is written preToolUse"},
+		{"codex", "notification", exitAllowed, ""},
+		{"opencode", "tool.execute.before", exitBlocked, "Grapnel's plugin file sends there, PreToolUse"},
+		{"opencode", "PreToolUse", exitAllowed, "no shell"},
+		{"gemini NewEvent", "NewEvent", exitAllowed, ""},
+		{"gemini NewEvent", "NewEvent", exitAllowed, ""},
+	} {
+		payload := fmt.Sprintf(`{"hook_event_name":%q,"session_id":"n","conversation_id":"n","cwd":%q,"tool_name":"Bash","tool_input":{"command":"cat .env"}}`, tt.named, h.dir)
+		code, out, errs := h.hook(t, strings.NewReader(payload), append([]string{"--config", config}, strings.Fields(tt.args)...)...)
+		if code != tt.code || !strings.Contains(out+errs, tt.want) || tt.want == "" && out+errs != "" {
+			t.Errorf("%s, named %q: exit code %d, want %d: %s%s", tt.args, tt.named, code, tt.code, out, errs)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(filepath.Dir(h.socket), "hook.log"))
+	if err != nil || strings.Count(string(log), "NewEvent") != 1 {
+		t.Errorf("%v: %s", err, log)
+	}
+	h.hook(t, strings.NewReader(`{"hook_event_name":"SessionEnd","session_id":"n"}`), "--config", config, "gemini", "SessionEnd")
+	shown, err := exec.CommandContext(t.Context(), filepath.Join(h.dir, "bin", "grapnel"), "manifest", "show", "latest", "--thread", "n", "--json", "--store", "sqlite:"+h.dir+"/grapnel.db").Output()
+	if err != nil || !strings.Contains(string(shown), "no event that this version of Grapnel knows") {
+		t.Errorf("%v: %s", err, shown)
+	}
+}
+
 // TestColdStart: the first event starts the gateway, which is killed as soon as it has answered. The guard has judged each
 // call, and each is on record. With a guard that cannot start, all are denied.
 func TestColdStart(t *testing.T) {

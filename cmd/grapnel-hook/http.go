@@ -17,8 +17,8 @@ import (
 const mostAnswer = 16 << 20
 
 // exchange makes one HTTP request. The package net/http alone would double the size and the start of this program.
-func exchange(conn io.ReadWriter, host string, payload []byte) ([]byte, error) {
-	head := "POST /hook/" + host + " HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(payload)) + "\r\n"
+func exchange(conn io.ReadWriter, host, event string, payload []byte) ([]byte, error) {
+	head := "POST /hook/" + host + "?event=" + event + " HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(payload)) + "\r\n"
 	secret, err := token()
 	if err != nil {
 		return nil, err
@@ -38,6 +38,8 @@ func exchange(conn io.ReadWriter, host string, payload []byte) ([]byte, error) {
 	switch {
 	case !strings.HasPrefix(status, "HTTP/1."):
 		return nil, errBroken
+	case strings.Contains(status, " 409 "):
+		return nil, otherEventError(strings.TrimSpace(string(body)))
 	case !strings.Contains(status, " 200 "):
 		return nil, errors.New("the gateway decided nothing: " + strings.TrimSpace(string(body)))
 	case lengthOf(header) != len(body):
@@ -45,6 +47,11 @@ func exchange(conn io.ReadWriter, host string, payload []byte) ([]byte, error) {
 	}
 	return body, nil
 }
+
+// otherEventError is a payload of an event that decides, given to a hook that is installed for another one.
+type otherEventError string
+
+func (e otherEventError) Error() string { return "the gateway decided nothing: " + string(e) }
 
 // lostError is a gateway that gave no whole answer.
 type lostError string

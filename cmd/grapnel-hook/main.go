@@ -140,7 +140,7 @@ func parse(args []string) (*flags, error) {
 		}
 		args = args[2:]
 	}
-	if len(args) == 0 || len(args) > 2 || !isWord(args[0]) {
+	if len(args) == 0 || len(args) > 2 || !isWord(args[0]) || !isWord(args[len(args)-1]) {
 		return nil, errUsage
 	}
 	if f.host = args[0]; len(args) == 2 {
@@ -149,14 +149,14 @@ func parse(args []string) (*flags, error) {
 	return f, nil
 }
 
-// isWord keeps the host's name from being anything else in a request.
+// isWord keeps the names of the host and the event from being anything else in a request.
 func isWord(s string) bool {
 	for _, c := range s {
-		if (c < 'a' || c > 'z') && c != '-' {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_' {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && s[0] != '.'
 }
 
 // exit is the code of a failure.
@@ -206,5 +206,9 @@ func (f *flags) askAt(socket string, payload []byte, waiting func(string)) ([]by
 	}
 	defer conn.Close() //nolint:errcheck // the answer has been read
 	waiting("the gateway at " + socket + " has not answered")
-	return exchange(conn, f.host, payload)
+	answer, err := exchange(conn, f.host, f.event, payload)
+	if _, other := errors.AsType[otherEventError](err); other {
+		f.event = "" // it says nothing of what happens
+	}
+	return answer, err
 }
