@@ -519,7 +519,9 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 		if again {
 			return nil
 		}
-		s.compacted, s.has = e.Name, nil
+		if s.compacted = e.Name; !replaces(e.Host) {
+			s.has = nil
+		}
 		s.epoch++
 	}
 	if s.turn == nil {
@@ -530,7 +532,7 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 		}
 		return errors.Join(e.compact(ctx, t), t.Done(ctx, "", nil))
 	}
-	if err := e.compact(ctx, s.turn); err != nil || e.Step == StepCompact || replaces(e.Host) {
+	if err := e.compact(ctx, s.turn); err != nil || e.Step == StepCompact {
 		return err
 	}
 	s.turn.Input.KeepReminders = true

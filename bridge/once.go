@@ -49,13 +49,17 @@ func (n *news) add(text string) { n.texts = append(n.texts, text) }
 
 func (n *news) text() string { return strings.Join(n.texts, joint) }
 
-// newsOf compares a prompt with the sections that the model has.
-func (m *memory) newsOf(p *loop.Prompt) *news {
+// newsOf compares a prompt with the sections that the model has. kept, if any, is the record of a prompt whose text the model
+// still has whole.
+func (m *memory) newsOf(p *loop.Prompt, kept *manifest.Manifest) *news {
 	n := &news{from: map[string]int{}, sent: map[string]given{}}
 	for i := range p.Manifest.Sections {
 		s := &p.Manifest.Sections[i]
 		before, has := m.has[s.SectionID]
 		switch {
+		case kept != nil && ofOnePrompt(s.SectionID) && slices.ContainsFunc(kept.Sections, func(k manifest.Section) bool { return k.SectionID == s.SectionID && k.Hash == s.Hash }):
+			n.changes = append(n.changes, manifest.RequestChange{Kind: manifest.RequestHeld, ID: s.SectionID, Manifest: kept.ManifestID})
+			continue
 		case ofOnePrompt(s.SectionID):
 			n.add(p.Parts[i])
 			continue
@@ -93,10 +97,14 @@ func lost(m *manifest.Manifest, id, owner string) bool {
 
 // give returns as much of a prompt's text as fits into an answer. If the answer takes no text, it waits for one that does.
 func (s *session) give(p *loop.Prompt, host string, r room) (Outcome, error) {
-	if replaces(host) {
+	var kept *manifest.Manifest
+	switch {
+	case replaces(host) && r.most > 0:
 		s.has = nil
+	case replaces(host):
+		kept = s.sent // a compaction leaves the system prompt as it is
 	}
-	n := s.newsOf(p)
+	n := s.newsOf(p, kept)
 	whole := n.text()
 	text, cut := r.put(whole, p.Reminders)
 	if r.most == 0 {

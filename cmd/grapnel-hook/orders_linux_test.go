@@ -49,6 +49,7 @@ func (c *conversation) send(t *testing.T, event, more string) {
 		t.Fatalf("%s: exit code %d: %s", payload, code, errs)
 	}
 	var answer struct {
+		Context  string `json:"context"` // of our plugin files
 		Specific struct {
 			Context string `json:"additionalContext"`
 		} `json:"hookSpecificOutput"`
@@ -56,7 +57,7 @@ func (c *conversation) send(t *testing.T, event, more string) {
 	if err := json.Unmarshal([]byte(out), &answer); out != "" && err != nil {
 		t.Fatal(err, out)
 	}
-	c.given = append(c.given, answer.Specific.Context)
+	c.given = append(c.given, answer.Context+answer.Specific.Context)
 }
 
 // write gives a file another text.
@@ -129,15 +130,9 @@ func (c *conversation) check(t *testing.T) {
 	}
 }
 
-// TestInstructionsOnceAndCurrent: in ten orders of what may happen to a session, what the model has of the files is what is
-// on disk, once. Codex reads AGENTS.md by itself, Claude Code where there is no CLAUDE.md, Gemini CLI never, and none reads
-// AGENTS.local.md.
-func TestInstructionsOnceAndCurrent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the gateway")
-	}
-	t.Parallel()
-
+// newInstructions is a user whose gateway brings instruction files.
+func newInstructions(t *testing.T) *home {
+	t.Helper()
 	h := newHome(t, "grapnel")
 	t.Cleanup(func() { h.end(t, syscall.SIGKILL) })
 	config := `version: 1
@@ -152,6 +147,69 @@ plugins:
 		t.Fatal(err)
 	}
 	h.wake(t, "--config", filepath.Join(h.dir, "c.yaml"))
+	return h
+}
+
+// TestTouchedFilesAreCurrent: behind an agent, what is said of a touched directory's files is what is on disk, and nothing that
+// the agent has is said again or in other words.
+func TestTouchedFilesAreCurrent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the gateway")
+	}
+	t.Parallel()
+
+	h := newInstructions(t)
+	for _, agent := range []string{"gemini", "opencode"} {
+		c := &conversation{home: h, agent: agent, id: agent, reads: "none", events: events(agent), texts: map[string][]string{}, dir: filepath.Join(h.dir, agent)}
+		read := `,"tool_name":"read_file","tool_use_id":"c","tool_input":{"file_path":"` + c.dir + `/sub/x.go"},"tool_response":` + map[string]string{"gemini": `{"llmContent":"x"}`, "opencode": `"x"`}[agent]
+		said := func(event, more string, want ...string) {
+			t.Helper()
+			c.send(t, event, more)
+			got := c.given[len(c.given)-1]
+			for _, w := range want {
+				if not, is := strings.CutPrefix(w, "!"); strings.Contains(got, not) == is {
+					t.Errorf("%s, %s: want %q: %s", agent, event, w, got)
+				}
+			}
+		}
+		if err := os.MkdirAll(filepath.Join(c.dir, ".git"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(c.dir, "sub"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c.write(t, "AGENTS.local.md")
+		c.write(t, "sub/AGENTS.local.md")
+		said("start", `,"source":"startup"`)
+		said("prompt", `,"prompt":"hi"`, "AGENTS.local.md of")
+		said("result", read, "sub/AGENTS.local.md of "+agent+", version 0", "!updated")
+		said("compact", `,"trigger":"auto"`)
+		said("compacted", `,"trigger":"auto"`)
+		said("result", read, "sub/AGENTS.local.md of "+agent+", version 0", map[string]string{"gemini": "\nAGENTS.local.md of", "opencode": "!\nAGENTS.local.md of"}[agent])
+		c.write(t, "sub/AGENTS.local.md")
+		said("result", read, "version 1", "(updated", "does not apply any more")
+		if err := os.Remove(filepath.Join(c.dir, "AGENTS.local.md")); err != nil {
+			t.Fatal(err)
+		}
+		said("prompt", `,"prompt":"more"`, "!Look again", "!has changed", map[string]string{"gemini": "no longer applies", "opencode": "!AGENTS.local.md of"}[agent])
+		if err := os.RemoveAll(filepath.Join(c.dir, "sub")); err != nil {
+			t.Fatal(err)
+		}
+		said("result", read, "(removed)", "does not apply any more")
+		said("result", read, "!removed")
+	}
+}
+
+// TestInstructionsOnceAndCurrent: in ten orders of what may happen to a session, what the model has of the files is what is
+// on disk, once. Codex reads AGENTS.md by itself, Claude Code where there is no CLAUDE.md, Gemini CLI never, and none reads
+// AGENTS.local.md.
+func TestInstructionsOnceAndCurrent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the gateway")
+	}
+	t.Parallel()
+
+	h := newInstructions(t)
 	steps := []string{"edit", "compact", "end and resume", "restart", "kill", "compact in a turn", "edit"}
 	for n := range 10 {
 		random := rand.New(rand.NewPCG(uint64(n), 36))

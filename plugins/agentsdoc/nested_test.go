@@ -20,7 +20,7 @@ func told(base string, list []phases.Contribution) []string {
 		}
 		for line := range strings.Lines(r.Text) {
 			if path, ok := strings.CutPrefix(line, "- "+base+"/"); ok {
-				path, _, _ = strings.Cut(path, " (mtime")
+				path, _, _ = strings.Cut(path, " (")
 				files = append(files, path)
 			}
 		}

@@ -229,5 +229,8 @@ func (s *session) move(b *block) {
 		}
 	}
 	s.nested = &next
+	if s.follows && old.Dir == next.Dir { // the block that replaces the one before says it all
+		return
+	}
 	s.waiting = append(s.waiting, answer(s, reminder.StyleOf(b.found.Options.Layout).ResumeDiff(r), nil)...)
 }

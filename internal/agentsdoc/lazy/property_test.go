@@ -2,6 +2,7 @@ package lazy
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/reminder"
 )
 
 // model is what a session must do, in the simplest words: a set of files with a
@@ -77,9 +79,35 @@ func (m *model) want(directories ...string) {
 	}
 }
 
+// give notes what is delivered of a directory, in place of what was. Of one of the prompt, every content counts as given.
+func (m *model) give(directory string) {
+	if !m.inPrompt(directory) {
+		maps.DeleteFunc(m.delivered, func(k string, _ bool) bool { return strings.HasPrefix(k, fmt.Sprintf("%q ", directory)) })
+	}
+	if content, ok := m.files[directory]; ok {
+		m.delivered[key(directory, content)] = true
+	}
+}
+
+func (m *model) inPrompt(directory string) bool {
+	return slices.ContainsFunc(m.initial, func(k string) bool { return strings.HasPrefix(k, fmt.Sprintf("%q ", directory)) })
+}
+
 // check compares an answer with what must be, and takes what was delivered.
 func (m *model) check(t *testing.T, got Touched, most int) {
 	t.Helper()
+	got.Files = slices.DeleteFunc(got.Files, func(f File) bool {
+		if f.Reason != reminder.Removed {
+			return false
+		}
+		directory, _ := filepath.Rel(m.base, filepath.Dir(f.Path))
+		directory = strings.TrimPrefix(directory, ".")
+		if _, there := m.files[directory]; there || m.inPrompt(directory) {
+			t.Fatalf("%q was reported as removed", directory)
+		}
+		m.give(directory)
+		return true
+	})
 	if want := min(most, len(m.waiting)); len(got.Files) != want {
 		t.Fatalf("%d files, want %d of %v", len(got.Files), want, m.waiting)
 	}
@@ -92,7 +120,7 @@ func (m *model) check(t *testing.T, got Touched, most int) {
 		if f.Body != text {
 			t.Fatalf("%s was delivered as %q", directory, f.Body)
 		}
-		m.delivered[key(directory, m.files[directory])] = true
+		m.give(directory)
 		delete(m.waiting, directory)
 	}
 	if got.Pending != len(m.waiting) {
@@ -153,12 +181,12 @@ func (m *model) event(t *testing.T, rng *rand.Rand, s *State, o chain.Options) {
 		}
 	case 4:
 		path := filepath.Join(m.base, directory, "AGENTS.md")
-		content, there := m.files[directory]
+		_, there := m.files[directory]
 		if got := s.Read(chain.OS{}, o, path); got != there {
 			t.Fatalf("read %s: %t", path, got)
 		}
 		if there {
-			m.delivered[key(directory, content)] = true
+			m.give(directory)
 			delete(m.waiting, directory)
 		}
 	default:

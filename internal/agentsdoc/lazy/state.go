@@ -12,9 +12,9 @@
 // # Rules
 //
 //   - A directory counts as itself, a file by its directory, and a missing path by its nearest existing directory.
-//   - A file is delivered once for each content in an epoch, by its real path and [chain.Source].Digest (in the
-//     codelia preset by its time, too). Covered directories are looked at again, so that new and changed files are
-//     found.
+//   - A file is delivered in an epoch when its content, by its real path and [chain.Source].Digest (in the codelia
+//     preset its time, too), is not what was delivered of it last. Covered directories are looked at again, so that
+//     new and changed files are found. A delivered file that is gone is reported by the next touch.
 //   - The options bound the files of one event; the nearest to what was touched go first. The others wait in the
 //     queue for the next event, whatever it touches, and are dropped when they are gone or the epoch ends.
 //   - With bodies, the options bound the bytes of a file and of an event, the nearest file first. What is cut says
@@ -165,6 +165,20 @@ func (s *State) given(v *Version, rule chain.ChangedWhen) bool {
 	is := func(w Version) bool { return v.real() == w.real() && v.same(&w, rule) }
 	return slices.ContainsFunc(s.Delivered, is) ||
 		slices.ContainsFunc(s.Initial, func(w Version) bool { return w.InPrompt && is(w) })
+}
+
+// stands reports whether a version is what the model was given last of its file. What comes back of a file of the prompt is
+// reported by [State.Changed].
+func (s *State) stands(v *Version, rule chain.ChangedWhen) bool {
+	if slices.ContainsFunc(s.Initial, func(w Version) bool { return v.sameFile(&w) }) {
+		return s.given(v, rule)
+	}
+	for _, w := range slices.Backward(s.Delivered) {
+		if v.sameFile(&w) {
+			return !w.Gone && v.same(&w, rule)
+		}
+	}
+	return false
 }
 
 func (s *State) known(v *Version) bool {

@@ -2,7 +2,9 @@ package lazy
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +54,7 @@ func (s *State) Touch(view chain.FS, o chain.Options, paths []string) Touched {
 			}
 		}
 		if inside {
+			t.lookForGone()
 			t.offerQueue()
 			answer.Files, answer.Message = t.take()
 		}
@@ -71,6 +74,7 @@ type toucher struct {
 	real    string // of the root, once it is known
 
 	found       []candidate
+	gone        []File                 // that were given
 	resolved    map[string][]candidate // by directory
 	diagnostics []chain.Diagnostic
 	// remarks were made when their directory was covered. They are made again if their file is delivered again.
@@ -162,7 +166,7 @@ func (t *toucher) resolve(w way) []candidate {
 			t.add(d)
 		}
 	}
-	t.state.noteGone(&c)
+	t.noteGone(&c)
 	var list []candidate
 	given := map[string]bool{} // sources with a delivered duplicate above them
 	for i := range c.Sources {
@@ -203,16 +207,38 @@ func isRemark(code chain.Code) bool {
 	}, code)
 }
 
-// noteGone notes which files on the way of a chain are missing.
-func (s *State) noteGone(c *chain.Chain) {
-	for _, list := range [][]Version{s.Delivered, s.Initial} {
+// noteGone notes which files on the way of a chain are missing, or have no text any more.
+func (t *toucher) noteGone(c *chain.Chain) {
+	for _, list := range [][]Version{t.state.Delivered, t.state.Initial} {
 		for i := range list {
 			v := &list[i]
-			if c.Root != "" && chain.Within(c.Root, v.Path) && chain.Within(filepath.Dir(v.Path), c.Dir) {
-				v.Gone = v.Gone || !slices.ContainsFunc(c.Sources, func(src chain.Source) bool { return src.Path == v.Path })
+			if c.Root != "" && chain.Within(c.Root, v.Path) && chain.Within(filepath.Dir(v.Path), c.Dir) &&
+				!slices.ContainsFunc(c.Sources, func(src chain.Source) bool { return src.Path == v.Path && present(&src) }) {
+				t.lose(v)
 			}
 		}
 	}
+}
+
+// lookForGone notes which files that were given are missing, wherever they were, up to as many as an event has.
+func (t *toucher) lookForGone() {
+	for i := range t.state.Delivered {
+		v := &t.state.Delivered[i]
+		if _, err := t.view.RealPath(v.Path); errors.Is(err, fs.ErrNotExist) && len(t.gone) < t.options.Resolver.MaxFiles {
+			t.lose(v)
+		}
+	}
+}
+
+// lose notes that a file is missing. The model is told of one that is not among those of its prompt, whose changes are
+// reported by themselves.
+func (t *toucher) lose(v *Version) {
+	is := func(w Version) bool { return w.Path == v.Path }
+	if !v.Gone && !slices.ContainsFunc(t.state.Initial, is) && !slices.ContainsFunc(t.gone, func(f File) bool { return f.Path == v.Path }) {
+		t.gone = append(t.gone, File{Path: v.Path, Reason: reminder.Removed, Delivery: chain.DeliverReminder})
+		t.add((&edit{before: v}).diagnostic())
+	}
+	v.Gone = true
 }
 
 // offerQueue adds the existing files of the queue and empties it: what is not taken goes back.
@@ -269,7 +295,7 @@ func (t *toucher) undelivered() []candidate {
 		again := func(d candidate) bool {
 			return d.version.Path == c.version.Path || d.version.real() == c.version.real() && d.version.SHA256 == c.version.SHA256
 		}
-		if !c.duplicate && !slices.ContainsFunc(list, again) && !t.state.given(&c.version, t.options.Resolver.ChangedWhen) {
+		if !c.duplicate && !slices.ContainsFunc(list, again) && !t.state.stands(&c.version, t.options.Resolver.ChangedWhen) {
 			list = append(list, c)
 		}
 	}
@@ -298,7 +324,7 @@ func (t *toucher) deliver(taken []candidate) ([]File, reminder.Message) {
 		blocks[c.version.Path] = budget.block(*c.source)
 	}
 	slices.SortStableFunc(taken, fromRoot)
-	files := make([]File, 0, len(taken))
+	files := make([]File, 0, len(taken)+len(t.gone))
 	var reported []reminder.File
 	for _, c := range taken {
 		b := blocks[c.version.Path]
@@ -315,6 +341,9 @@ func (t *toucher) deliver(taken []candidate) ([]File, reminder.Message) {
 	}
 	for _, d := range budget.diagnostics {
 		t.add(d)
+	}
+	for _, f := range t.gone {
+		files, reported = append(files, f), append(reported, f.reminder(block{}))
 	}
 	if t.options.Resolver.Delivery == chain.DeliverOff {
 		return files, reminder.Message{}

@@ -63,10 +63,11 @@ func TestTouchRules(t *testing.T) {
 			{change: edited("AGENTS.md", "tr00\n"), touch: []string{"c"}, want: lines("updated body AGENTS.md")},
 			{touch: []string{"a"}, want: ""},
 		}},
-		{"a content that comes back was delivered", tree, "", nil, []step{
+		{"a content that comes back replaces the other", tree, "", nil, []step{
 			{touch: []string{"a"}, want: lines("new body a/AGENTS.md")},
 			{change: edited("a/AGENTS.md", "A\n"), touch: []string{"a"}, want: lines("updated body a/AGENTS.md")},
-			{change: edited("a/AGENTS.md", "a\n"), touch: []string{"a"}, want: ""},
+			{change: edited("a/AGENTS.md", "a\n"), touch: []string{"a"}, want: lines("updated body a/AGENTS.md")},
+			{touch: []string{"a"}, want: ""},
 		}},
 		{"a time alone is no change", tree, "", nil, []step{
 			{touch: []string{"a"}, want: lines("new body a/AGENTS.md")},
@@ -76,10 +77,12 @@ func TestTouchRules(t *testing.T) {
 			{touch: []string{"a"}, want: lines("new body a/AGENTS.md")},
 			{epoch: true, touch: []string{"a"}, want: lines("new body a/AGENTS.md")},
 		}},
-		{"a removed file is silent, and so is its return", tree, "", nil, []step{
+		{"a removed file is reported once, wherever the touch is, and its return delivers it", tree, "", nil, []step{
 			{touch: []string{"a"}, want: lines("new body a/AGENTS.md")},
-			{change: func(tb testing.TB, base string) { remove(tb, base, "a/AGENTS.md") }, touch: []string{"a"}, want: ""},
-			{change: edited("a/AGENTS.md", "a\n"), touch: []string{"a"}, want: ""},
+			{change: func(tb testing.TB, base string) { remove(tb, base, "a/AGENTS.md") }, touch: []string{"."}, want: lines("removed reminder ", "! removed a/AGENTS.md")},
+			{touch: []string{"a"}, want: ""},
+			{change: edited("a/AGENTS.md", "a\n"), touch: []string{"a"}, want: lines("updated body a/AGENTS.md")},
+			{change: edited("a/AGENTS.md", "\n"), touch: []string{"a"}, want: lines("removed reminder ", "! removed a/AGENTS.md")},
 			{change: edited("a/AGENTS.md", "other\n"), touch: []string{"a"}, want: lines("updated body a/AGENTS.md")},
 		}},
 		{"blank files take no part", tree, "", nil, []step{{change: edited("a/AGENTS.md", " \n\n"), touch: []string{"a"}, want: ""}}},

@@ -52,11 +52,11 @@ func TestMessages(t *testing.T) {
 		{"by name", Style{}.ResolvePaths([]File{named}), ResolvePaths, []string{
 			resolveHead, "- /r/a/AGENTS.md (mtime: 12)", resolveRead,
 		}},
-		{"with text", Style{}.ResolvePaths([]File{given}), ResolvePaths, []string{
-			resolveHead, "- /r/b/AGENTS.md (mtime: 34)", resolveText, "[source: x]", `Rules <\/system-reminder>`,
+		{"with text", Style{}.ResolvePaths([]File{given, gone}), ResolvePaths, []string{
+			resolveHead, "- /r/b/AGENTS.md (updated, mtime: 34)", resolveText, resolveNew, changedHead, "- /r/c/AGENTS.md (removed)", changedGone, "[source: x]", `Rules <\/system-reminder>`,
 		}},
 		{"some with text", Style{}.ResolvePaths([]File{named, given}), ResolvePaths, []string{
-			resolveHead, "- /r/a/AGENTS.md (mtime: 12)", "- /r/b/AGENTS.md (mtime: 34)", resolveRest, "[source: x]", `Rules <\/system-reminder>`,
+			resolveHead, "- /r/a/AGENTS.md (mtime: 12)", "- /r/b/AGENTS.md (updated, mtime: 34)", resolveRest, resolveNew, "[source: x]", `Rules <\/system-reminder>`,
 		}},
 		{"changes", Style{}.FilesChanged([]File{named, given, gone}), FilesChanged, []string{
 			changedHead, "- /r/a/AGENTS.md (new, mtime: 12)", "- /r/b/AGENTS.md (updated, mtime: 34)", "- /r/c/AGENTS.md (removed)",

@@ -99,19 +99,38 @@ const (
 	resolveRead = "Read them, and follow them, before you change files in their directories or below."
 	resolveText = "Their text follows. Follow it when you change files in their directories or below."
 	resolveRest = "The text of some follows. Read the others, and follow all of them, before you change files in their directories or below."
+	resolveNew  = "What updated files said before does not apply any more."
 )
 
 // ResolvePaths names the instruction files that apply to what a tool touched, in the given order, with their text if
-// there is any. Without files it is empty.
+// there is any, and those given before that are gone. Without files it is empty.
 func (s Style) ResolvePaths(files []File) Message {
-	if len(files) == 0 {
+	var there []File
+	var lines, gone []string
+	updated := false
+	for _, f := range files {
+		if f.Change == Removed {
+			gone = append(gone, fmt.Sprintf("- %s (%s)", s.Path(f.Path), Removed))
+			continue
+		}
+		line := s.line(f)
+		if f.Change == Updated {
+			line, updated = fmt.Sprintf("- %s (%s, mtime: %d)", s.Path(f.Path), Updated, f.MTimeMs), true
+		}
+		there, lines = append(there, f), append(lines, line)
+	}
+	if len(there) > 0 {
+		lines = append([]string{resolveHead}, append(lines, ending(there, resolveRead, resolveText, resolveRest))...)
+	}
+	if updated {
+		lines = append(lines, resolveNew)
+	}
+	if len(gone) > 0 {
+		lines = append(append(append(lines, changedHead), gone...), changedGone)
+	}
+	if len(lines) == 0 {
 		return Message{}
 	}
-	lines := []string{resolveHead}
-	for _, f := range files {
-		lines = append(lines, s.line(f))
-	}
-	lines = append(lines, ending(files, resolveRead, resolveText, resolveRest))
 	return Message{Type: ResolvePaths, Text: withBlocks(lines, files)}
 }
 
