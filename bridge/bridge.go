@@ -67,6 +67,8 @@ type session struct {
 	sent *manifest.Manifest     // the record of the prompt
 	says atomic.Pointer[Prompt] // that of the turn, if a user wrote it
 	used time.Time
+	// tools says whether the agent has the gateway's MCP server, as of its last prompt; nil if nobody has asked.
+	tools *bool
 	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
 	compacted string
 
@@ -351,12 +353,15 @@ func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e 
 	if err != nil {
 		return nil, err
 	}
-	text := ""
-	if e.Step == StepPrompt || e.Step == StepSubagent {
+	text, asks := "", e.Step == StepPrompt || e.Step == StepSubagent
+	if asks {
 		text = e.Text
 	}
+	if e.Tools != nil && (asks || s.tools == nil) { // the directory of a call may have other files
+		s.tools = new(e.Tools())
+	}
 	t := loop.Wrap(begun, loop.Options{
-		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, ToolCalling: e.Tools, HostFiles: s.files, KeepReminders: hosts[e.Host].rooms[e.Name].most == 0},
+		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, ToolCalling: s.tools != nil && *s.tools, HostFiles: s.files, KeepReminders: hosts[e.Host].rooms[e.Name].most == 0},
 		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true,
 	})
 	if err := s.recordIn(t); err != nil {
@@ -501,9 +506,9 @@ func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e 
 	}
 	if of != nil {
 		begun.Input.UserText = of.Input.UserText
-		begun.Continue(of.Turn)
+		err = ignoreUnknown(begun.Continue(of.Turn))
 	}
-	if err := s.finish(ctx, "", context.Canceled); err != nil {
+	if err := errors.Join(err, s.finish(ctx, "", context.Canceled)); err != nil {
 		return errors.Join(err, ignore(begun.Done(ctx, "", err), err))
 	}
 	s.turn, s.id, s.said, s.late = begun, id, said, late
@@ -525,8 +530,7 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 		s.epoch++
 	}
 	if s.turn == nil {
-		where.Epoch = s.epoch
-		t, err := b.begin(ctx, s, where, &Event{Model: e.Model})
+		t, err := b.begin(ctx, s, where, &Event{Model: e.Model, Tools: e.Tools}) // in the epoch that ends with it
 		if err != nil {
 			return err
 		}

@@ -91,8 +91,8 @@ type Event struct {
 	File string
 	// Unknown says that the host's contract, as far as it is known here, has no event of this name.
 	Unknown bool
-	// Tools says that the host has the gateway's MCP server, with plugins' tools. Whoever knows the host's files sets it.
-	Tools bool
+	// Tools reports whether the host has the gateway's MCP server, with plugins' tools. Whoever knows the host's files sets it.
+	Tools func() bool
 	// Refused is why a change of settings must not hold. Whoever knows the host's files sets it before [Bridge.Handle].
 	Refused string
 }

@@ -95,7 +95,7 @@ type Options struct {
 	// ConfigChange says why a change of an agent's settings must not hold in its session; empty if it may. It is called for
 	// each such event of an agent's hooks. Without it all changes are only recorded.
 	ConfigChange func(e *bridge.Event) string
-	// HasTools reports whether an agent that sends a prompt has this gateway's MCP server. Without it none has.
+	// HasTools reports whether the agent that sends an event has this gateway's MCP server. Without it none has.
 	HasTools func(e *bridge.Event) bool
 
 	// Jobs, Memories and Events are for the methods about them; without one those methods are unavailable.

@@ -75,8 +75,8 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if err != nil {
 		return hookResult{}, err
 	}
-	if (e.Step == bridge.StepPrompt || e.Step == bridge.StepSubagent) && g.opts.HasTools != nil {
-		e.Tools = g.opts.HasTools(&e)
+	if g.opts.HasTools != nil {
+		e.Tools = func() bool { return g.opts.HasTools(&e) }
 	}
 	g.awaitPlugins(ctx)
 	out, err := g.bridge.Handle(ctx, where, &e)

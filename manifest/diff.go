@@ -137,7 +137,7 @@ func Diff(a, b *Manifest, was, is *Usage) Difference {
 	}
 	d.HostTools, d.Reminders = diffTexts(hostTools(a), hostTools(b)), diffTexts(remindersOf(a), remindersOf(b))
 	d.Head, d.Omitted, d.Files = diffTexts(headOf(a), headOf(b)), diffTexts(omittedOf(a), omittedOf(b)), diffTexts(filesOf(a), filesOf(b))
-	if a.SessionID == b.SessionID && a.Epoch != b.Epoch {
+	if a.SessionID == b.SessionID && b.Epoch > a.Epoch { // a host that was started again counts from 0
 		d.Head = append(d.Head, Change[string]{What: ChangeChanged, Name: "epoch", From: new(strconv.Itoa(a.Epoch)), To: new(strconv.Itoa(b.Epoch))})
 	}
 	d.Plugins = diffNamed(pluginSlots(a), pluginSlots(b), func(x, y PluginSlot) bool { return x == y }, func(*PluginSlot) *string { return new("") })

@@ -93,6 +93,7 @@ func TestDiffCounts(t *testing.T) {
 			"a compaction within the session", func(m *Manifest) { m.Epoch = 1 },
 			`{"head":[{"what":"changed","name":"epoch","from":"0","to":"1"}]}`,
 		},
+		{"a host that was started again", func(m *Manifest) { m.Epoch = -1 }, `{}`},
 		{"the epoch of another session", func(m *Manifest) { m.SessionID, m.Epoch = "other", 1 }, `{}`},
 		{
 			"reminders", func(m *Manifest) {

@@ -99,7 +99,8 @@ type Head struct {
 	// SessionID is the host's id of the session; empty without one.
 	SessionID string `json:"session_id"`
 	// Epoch counts the compactions, clears and reloads of the session, from 0: a
-	// prompt of another epoch than the one before it follows other history.
+	// prompt of a higher epoch than the one before it follows other history. Behind
+	// agents' hooks it counts from 0 again when the gateway is started.
 	Epoch int `json:"epoch,omitempty"`
 	// Blocked says that the turn was blocked: no provider has seen a prompt of this record.
 	Blocked bool `json:"blocked,omitempty"`

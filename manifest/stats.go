@@ -202,7 +202,7 @@ func (c *Counter) Follow(e *Entry) (before *Entry) {
 func (c *Counter) AddRecord(m *Manifest) {
 	s := c.day(m.WorkspaceID, m.CreatedAt)
 	s.Records++
-	s.addRuns(m.Runs[m.RunsBefore:])
+	s.addRuns(m.Runs[min(max(m.RunsBefore, 0), len(m.Runs)):]) // nobody has validated it
 	for i := range m.Omitted {
 		s.owner(m.Omitted[i].Owner).Omitted++
 	}

@@ -52,6 +52,7 @@ func TestCounter(t *testing.T) {
 	blocked.WorkspaceID, blocked.ThreadID, blocked.TurnID, blocked.CreatedAt, blocked.Runs = "w", "t", "2", day, []phases.Run{first}
 	add(&blocked, nil)
 	broken := prompt("3", day)
+	broken.RunsBefore = 1 // more than there are, as in a record that nobody has validated
 	broken.Sections[0].Hash, broken.Cache.ToolTokens = "other", 7
 	add(broken, nil)
 

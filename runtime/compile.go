@@ -198,7 +198,7 @@ func (r *recording) compiledRound(ctx context.Context, in *CompileInput) (*Compi
 	t.usage.Compiled(&t.prompt, r.id, m.Cache.OfAgent)
 	done := r.compiled(&r.output.Prompt, m)
 	if in.KeepReminders {
-		r.turn.state.Remind(done.Reminders...)
+		r.turn.state.Requeue(done.Reminders)
 		done.Reminders = []phases.MergedReminder{}
 	}
 	return done, nil

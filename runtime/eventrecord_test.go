@@ -155,8 +155,9 @@ func TestRunsAreCountedOnce(t *testing.T) {
 		case 2:
 			_, _ = turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list"})
 		case 3:
-			_, _ = turn.PostCompaction(t.Context(), &phases.PostCompactionInput{})
-			epochs[id]++
+			if _, err := turn.PostCompaction(t.Context(), &phases.PostCompactionInput{Lost: []string{"a", "\xff"}[:1+r.IntN(2)]}); err == nil { // the second is refused
+				epochs[id]++
+			}
 		case 4:
 			if err := turn.Keep(t.Context()); err != nil {
 				t.Fatal(err)

@@ -154,7 +154,7 @@ func (r *recording) blocked(ctx context.Context, in *CompileInput, err error) (*
 // refused is the result of a turn whose prompt is not delivered. Its reminders wait for another one.
 func (r *recording) refused(m *manifest.Manifest, err error) (*Compiled, error) {
 	done := r.compiled(nil, m)
-	r.turn.state.Remind(done.Reminders...)
+	r.turn.state.Requeue(done.Reminders)
 	done.Reminders, done.Error = []phases.MergedReminder{}, codedError(err)
 	return done, err
 }

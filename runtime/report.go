@@ -28,9 +28,19 @@ func (t *Turn) ReportUsage(ctx context.Context, u phases.Usage) error {
 	return t.engine.ReportUsage(ctx, report)
 }
 
-// Continue makes this turn, which has compiled no prompt, the one that goes on with the prompt of another: reports about
-// that prompt are this turn's from now on, and its end is judged as that of the prompt.
-func (t *Turn) Continue(of *Turn) { t.prompt = of.usage.Pass(&of.prompt) }
+// Continue makes this turn the one that goes on with the last prompt of another: reports about that prompt are this
+// turn's from now on, and its end is judged as that of the prompt. Call it once, before the turn is shared. It fails with
+// ErrNothingCompiled if the other one has no prompt, and if this one has.
+func (t *Turn) Continue(of *Turn) error {
+	if of == nil || !of.usage.Last(&of.prompt).IsPrompt() {
+		return ErrNothingCompiled
+	}
+	if !t.usage.Take(&t.prompt, of.usage.Last(&of.prompt)) {
+		return errHasPrompt
+	}
+	of.usage.Prompt(&of.prompt) // this turn's reports are no longer missing there
+	return nil
+}
 
 // ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes
 // of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's

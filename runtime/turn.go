@@ -22,6 +22,8 @@ var ErrTurnEnded = errors.New("the turn has ended")
 // ErrNothingCompiled is returned for a report about a turn without a prompt, and for its end ([Turn.PreEnd]).
 var ErrNothingCompiled = errors.New("the turn has compiled no prompt yet")
 
+var errHasPrompt = errors.New("the turn has a prompt of its own")
+
 const endTime = 2 * time.Second
 
 // Turn is one turn of a host.
@@ -41,7 +43,8 @@ const endTime = 2 * time.Second
 //     minute after a reload.
 //
 // What a host has left undone is a diagnostic of the turn's end, in its outcome, its record and as an event:
-// "reminders_undelivered" (a turn of a session leaves them to the next one instead), "prompt_not_reported" and
+// "reminders_undelivered" (a turn of a session leaves them to the next one instead,
+// until the session ends), "prompt_not_reported" and
 // "turn_not_ended". Package loop does all of it.
 //
 // Phases of tools may run concurrently, and so may a turn's agents ([Turn.ForAgent]); other phases and compilations
@@ -157,7 +160,7 @@ func (t *Turn) Outdated() bool { return t.engine.current.Load() != t.gen }
 // once more.
 func (t *Turn) LedgerBytes() int { return t.state.LedgerBytes() }
 
-// Context returns the turn's context. Its epoch rises with each [phases.PostCompaction] that is dispatched in the turn.
+// Context returns the turn's context. Its epoch rises with each [phases.PostCompaction] that succeeds in the turn.
 func (t *Turn) Context() phases.Context { return t.now(t.context).Clone() }
 
 // now returns a context of the turn with the epoch as it is now.
@@ -267,15 +270,21 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if err := t.prompted(phases.PhaseOf(in)); err != nil {
 		return nil, err
 	}
-	if phases.PhaseOf(in) == phases.PostCompaction {
+	rq := &request{context: t.now(t.context), input: in, state: t.state, key: t.key(phases.PhaseOf(in))}
+	if phases.PhaseOf(in) != phases.PostCompaction {
+		return t.engine.dispatch(ctx, t.gen, rq)
+	}
+	rq.context.Epoch++
+	out, err := t.engine.dispatch(ctx, t.gen, rq)
+	if err == nil {
 		t.compactions.Add(1)
 	}
-	return t.engine.dispatch(ctx, t.gen, &request{context: t.now(t.context), input: in, state: t.state, key: t.key(phases.PhaseOf(in))})
+	return out, err
 }
 
 // prompted returns an error for the end of a turn that has sent the model nothing.
 func (t *Turn) prompted(p phases.Phase) error {
-	if p != phases.PreEnd || t.usage.Prompts() > 0 || t.prompt.IsPrompt() || t.state.Dispatched(phases.RuntimePreContext) {
+	if p != phases.PreEnd || t.usage.Prompts() > 0 || t.usage.Last(&t.prompt).IsPrompt() || t.state.Dispatched(phases.RuntimePreContext) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", p, ErrNothingCompiled)
@@ -411,7 +420,7 @@ func (e *Engine) session(ctx context.Context, s phases.Context, in phases.Input)
 		return nil, err
 	}
 	if lost := e.sessions.Begin(s, out); len(lost) > 0 {
-		out.Diagnostics = append(out.Diagnostics, undelivered(&s, lost))
+		out.Diagnostics = append(out.Diagnostics, undelivered(&s, lost, false))
 	}
 	return &Session{engine: e, context: s.Clone(), Outcome: out}, err
 }
@@ -425,15 +434,19 @@ func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, erro
 }
 
 // ForgetSession forgets what was kept for the turns of a session, without notifying plugins: it may be resumed.
-func (e *Engine) ForgetSession(s phases.Context) { e.sessions.End(s) }
+func (e *Engine) ForgetSession(s phases.Context) { _ = e.forget(&s, nil) }
 
 // EndSession dispatches session.end, whose hooks run in the background, and forgets what was kept for the session's
-// turns, even if ctx is done. The session may have begun in another process.
+// turns, even if ctx is done. The session may have begun in another process. Reminders that it has left to a next turn are
+// the diagnostic "reminders_undelivered" of the outcome and of a record.
 func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	defer e.sessions.End(s)
-	return e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
+	out, err := e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
+	if t := e.forget(&s, out); t != nil {
+		_ = t.keepEvents(ctx, false) // it is reported
+	}
+	return out, err
 }
 
 // Remark puts a diagnostic of the host's on record: it stands in the turn's next record. A turn that has ended drops it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/bounded"
+	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -53,18 +54,34 @@ func (t *turn) passOnTo(out *phases.Outcome) {
 	if len(lost) == 0 {
 		return
 	}
-	t.note(out, undelivered(&t.begun, lost))
+	t.note(out, undelivered(&t.begun, lost, false))
+}
+
+// forget forgets a session. It returns a turn with a note about the reminders that were left to a next one, which is in the
+// outcome, too; nil if there were none.
+func (e *Engine) forget(s *phases.Context, out *phases.Outcome) *turn {
+	lost := e.sessions.End(*s)
+	if len(lost) == 0 {
+		return nil
+	}
+	g := e.current.Load()
+	t := &turn{engine: e, gen: g, begun: s.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), round: make(chan struct{}, 1)}
+	t.note(out, undelivered(s, lost, true))
+	return t
 }
 
 // undelivered is about reminders of a context that no prompt delivers.
-func undelivered(c *phases.Context, lost []phases.MergedReminder) phases.Diagnostic {
+func undelivered(c *phases.Context, lost []phases.MergedReminder, ended bool) phases.Diagnostic {
 	owners := make([]string, len(lost))
 	for i := range lost {
 		owners[i] = lost[i].Type + " by " + lost[i].Owner
 	}
 	slices.Sort(owners)
 	why := "and without a session none are left to another turn"
-	if c.SessionID != "" {
+	switch {
+	case ended:
+		why = "and the session has ended"
+	case c.SessionID != "":
 		why = "and the session has too many already"
 	}
 	return phases.Diagnostic{

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -77,6 +78,43 @@ func TestRemindersWait(t *testing.T) {
 	}
 	if done, err := second.Compile(t.Context(), runtime.CompileInput{}); err != nil || len(done.Reminders) > 0 {
 		t.Errorf("the next round has %v, %v", texts(done.Reminders), err)
+	}
+	outcome(t)(second.ToolPostCall(t.Context(), &phases.ToolPostCallInput{Tool: "list"}))
+	before := second.LedgerBytes()
+	if _, err := second.Compile(t.Context(), runtime.CompileInput{KeepReminders: true}); err != nil {
+		t.Fatal(err)
+	}
+	once := second.LedgerBytes() - before
+	if _, err := second.Compile(t.Context(), runtime.CompileInput{KeepReminders: true}); err != nil || second.LedgerBytes() != before+2*once {
+		t.Errorf("%d bytes were added after %d, %v", second.LedgerBytes()-before-once, once, err)
+	}
+	outcome(t)(second.End(t.Context(), nil))
+	out := outcome(t)(eng.EndSession(t.Context(), where, "exit"))
+	if m := sink.last("w", "t"); !slices.Equal(codes(out), []string{"reminders_undelivered"}) || len(m.Diagnostics) != 1 || m.Diagnostics[0].Code != "reminders_undelivered" {
+		t.Errorf("the session ends with %q and the record %+v", codes(out), m)
+	}
+	n := len(sink.records)
+	if again := outcome(t)(eng.EndSession(t.Context(), where, "exit")); len(again.Diagnostics) > 0 || len(sink.records) != n {
+		t.Errorf("the second end says %+v", again.Diagnostics)
+	}
+}
+
+// TestContinue: a turn goes on with the prompt of another one, or says why not.
+func TestContinue(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted().start(t)
+	empty, of, on := begin(t, eng), begin(t, eng), begin(t, eng)
+	rounds(t, of, 1)
+	for i, got := range []error{on.Continue(nil), on.Continue(empty), of.Continue(of), on.Continue(of), on.Continue(of)} {
+		if (got == nil) != (i == 3) || errors.Is(got, runtime.ErrNothingCompiled) != (i < 2) {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	for turn, want := range map[*runtime.Turn]int{empty: 0, of: 0, on: 0} {
+		if out := outcome(t)(turn.End(t.Context(), nil)); len(out.Diagnostics) != want {
+			t.Errorf("%+v", out.Diagnostics)
+		}
 	}
 }
 

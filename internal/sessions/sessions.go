@@ -169,15 +169,17 @@ func (s *Cache) Started(c phases.Context) (Start, bool) {
 	return s.begun.Get(sessionOf(c))
 }
 
-// End forgets a session.
-func (s *Cache) End(c phases.Context) {
+// End forgets a session. It returns the reminders that were left to its next turn.
+func (s *Cache) End(c phases.Context) (lost []phases.MergedReminder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(c)
 	s.begun.Drop(sessionOf(c))
 	s.delivered.Drop(sessionOf(c))
 	s.domains.Drop(sessionOf(c))
+	lost, _ = s.pending.Get(sessionOf(c))
 	s.pending.Drop(sessionOf(c))
+	return lost
 }
 
 func (s *Cache) count(c phases.Context) {

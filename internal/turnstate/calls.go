@@ -52,8 +52,8 @@ func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
 	s.addCall(c, texts)
 }
 
-// maxArgumentBytes bounds the arguments of calls that are kept with one record.
-const maxArgumentBytes = 1 << 20
+// maxTextBytes bounds the arguments of calls and the texts of reminders that are kept with one record.
+const maxTextBytes = 1 << 20
 
 // argumentTexts are the arguments of a tool call where texts are kept and they fit.
 func (s *State) argumentTexts(in phases.Input) []manifest.Text {
@@ -66,10 +66,10 @@ func (s *State) argumentTexts(in phases.Input) []manifest.Text {
 		raw = json.RawMessage("{}")
 	}
 	text, err := digest.JSON(nil, raw)
-	if err != nil || s.argumentBytes+len(text) > maxArgumentBytes {
+	if err != nil || s.textBytes+len(text) > maxTextBytes {
 		return nil
 	}
-	s.argumentBytes += len(text)
+	s.textBytes += len(text)
 	return []manifest.Text{{Hash: manifest.Hash(string(text), s.key), Text: string(text)}}
 }
 

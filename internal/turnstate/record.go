@@ -188,9 +188,16 @@ func (s *State) Kept() {
 	defer s.mu.Unlock()
 	for i := s.recorded.kept.calls; i < s.recorded.made.calls; i++ {
 		for _, t := range s.arguments[i] {
-			s.argumentBytes -= len(t.Text)
+			s.textBytes -= len(t.Text)
 		}
 		s.arguments[i] = nil
+	}
+	handed := s.handed[s.recorded.made.handed:] // since the record was made
+	for hash, text := range s.reminderTexts {
+		if !slices.ContainsFunc(handed, func(r manifest.Reminder) bool { return r.Hash == hash }) {
+			s.textBytes -= len(text)
+			delete(s.reminderTexts, hash)
+		}
 	}
 	s.recorded.kept, s.recorded.any = s.recorded.made, true
 }
@@ -258,8 +265,8 @@ func (s *State) reminderRow(r *phases.MergedReminder) manifest.Reminder {
 		Type: r.Type, Owner: r.Owner, ContributionID: r.ContributionID, Fingerprint: manifest.Fingerprint(r.Text, s.key), Hash: manifest.Hash(r.Text, s.key),
 		Chars: text.Chars(r.Text),
 	}
-	if s.KeepTexts && s.reminderTexts[row.Hash] == "" && s.argumentBytes+len(r.Text) <= maxArgumentBytes {
-		s.argumentBytes += len(r.Text)
+	if s.KeepTexts && s.reminderTexts[row.Hash] == "" && s.textBytes+len(r.Text) <= maxTextBytes {
+		s.textBytes += len(r.Text)
 		if s.reminderTexts == nil {
 			s.reminderTexts = map[string]string{}
 		}

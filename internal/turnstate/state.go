@@ -38,14 +38,14 @@ type State struct {
 	notes         notes
 	audits        []manifest.Audit
 	calls         []manifest.Call
-	arguments     [][]manifest.Text // of the calls, as far as they are kept and not on record, and argumentBytes their length
-	argumentBytes int
+	arguments     [][]manifest.Text // of the calls, as far as they are kept and not on record, and textBytes their length
+	textBytes int
 	requests      []manifest.Request
 	host          []manifest.HostEvent
 	recorded      recorded
 	reminders     []phases.MergedReminder
 	handed        []manifest.Reminder // reminders that did not come with a prompt
-	reminderTexts map[string]string   // by hash, as far as they are kept; argumentBytes counts them
+	reminderTexts map[string]string   // by hash, as far as they are kept; textBytes counts them
 	// own are the ids of the host's own sections, sorted.
 	own       []string
 	round     int
@@ -275,6 +275,13 @@ func (s *State) Remind(list ...phases.MergedReminder) {
 	defer s.mu.Unlock()
 	s.reminders = append(s.reminders, list...)
 	s.ledger.addReminders(list)
+}
+
+// Requeue puts back reminders that were taken, before those that came since.
+func (s *State) Requeue(list []phases.MergedReminder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reminders = slices.Concat(list, s.reminders)
 }
 
 // HandReminders returns the reminders that wait for the next prompt, each once, up to the first that does not fit. They

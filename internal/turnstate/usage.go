@@ -54,12 +54,22 @@ func (u *Usage) hear(r *Round) (id string, ok bool) {
 	return r.id, r.id != ""
 }
 
-// Pass returns the prompt of a turn for one that goes on with it and gets the reports about it from now on.
-func (u *Usage) Pass(r *Round) Round {
+// Last returns an agent's last prompt.
+func (u *Usage) Last(r *Round) Round {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.hear(r)
 	return *r
+}
+
+// Take makes the prompt of another turn an agent's last one. It returns false if there is one already.
+func (u *Usage) Take(r *Round, of Round) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if r.id != "" || u.rounds > 0 {
+		return false
+	}
+	*r, r.heard = of, true // the other turn's silence would not be this one's
+	return true
 }
 
 // Silent is how many prompts the host has reported nothing about: no usage and no request.
@@ -86,7 +96,7 @@ func (u *Usage) Reported(r *Round) (id string, ok bool) {
 }
 
 // IsPrompt reports whether there is one.
-func (r *Round) IsPrompt() bool { return r.id != "" }
+func (r Round) IsPrompt() bool { return r.id != "" }
 
 // Add makes a report about one request a report about all that were sent with the prompt, if there may be several.
 func (u *Usage) Add(r *Round, of *manifest.Usage) {
