@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -346,82 +345,6 @@ func TestCompactions(t *testing.T) {
 			}
 			if want := 2 + strings.Count(name, " without"); runs != 1 || prompts != want {
 				t.Errorf("%d runs and %d prompts are on record", runs, prompts)
-			}
-		})
-	}
-}
-
-// TestUndeliveredReminders: what no answer has had room for when the agent's session ends is on record.
-func TestUndeliveredReminders(t *testing.T) {
-	t.Parallel()
-
-	log := logStore(t)
-	p := coached(t, &coach{text: "Be brief.", again: "Read the plan again."}, log)
-	for session, events := range map[string]string{"compacted": "PostCompact SessionEnd", "resumed": "UserPromptSubmit Stop PostCompact SessionEnd SessionStart Stop", "called": "UserPromptSubmit PostCompact Stop SessionEnd"} {
-		for event := range strings.FieldsSeq(events) {
-			p.hook(t, "claude-code", `{"session_id":"`+session+`","hook_event_name":"`+event+`","source":"resume","prompt":"hi"}`)
-		}
-		all, said := records(t, log, session), 0
-		for _, m := range all {
-			for _, d := range m.Diagnostics {
-				if d.Code == "reminders_undelivered" && strings.Contains(d.Message, "again by coach.again") && m.SessionID == session {
-					said++
-				}
-			}
-		}
-		if said != 1 {
-			t.Errorf("%s: the end of the session has %d diagnostics in %d records", session, said, len(all))
-		}
-	}
-}
-
-// TestToolsOfRenewedTurns: an agent that has the gateway's MCP server has it in each turn of its session, also in those
-// that no prompt begins.
-func TestToolsOfRenewedTurns(t *testing.T) {
-	t.Parallel()
-
-	for name, events := range map[string]string{
-		"renewed":         "UserPromptSubmit reload PreToolUse PostCompact",
-		"without one":     "PreToolUse PostCompact",
-		"twice":           "UserPromptSubmit reload PreToolUse reload PostToolUse PostCompact",
-		"between turns":   "UserPromptSubmit Stop PostCompact PreToolUse PreCompact SessionStart",
-		"of another turn": "PreCompact UserPromptSubmit Stop PreToolUse PostCompact",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			house := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{{
-				Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle},
-				PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
-					return sdk.Reply(&phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "look"}}})
-				},
-			}}}
-			log, tree := logStore(t), treetest.NewModel(time.Now)
-			eng, sub := engineWith(t, tree, log, time.Now, house), t.TempDir() // where a project's files are not found
-			p := serve(t, Options{Tree: tree, Engine: eng, Log: log, Roots: []string{sub}, HasTools: func(e *bridge.Event) bool { return e.Dir == "" || name == "without one" }}).post(t, "")
-			for event := range strings.FieldsSeq(events) {
-				if event == "reload" {
-					if err := eng.Reload(t.Context(), eng.Config()); err != nil {
-						t.Fatal(err)
-					}
-					continue
-				}
-				dir := map[bool]string{true: sub}[strings.Contains(event, "ToolUse")]
-				if status, got := p.hook(t, "claude-code", `{"session_id":"s","cwd":"`+dir+`","hook_event_name":"`+event+`","source":"compact","prompt":"hi","tool_name":"x","tool_use_id":"c","tool_input":{},"tool_response":"x"}`); status != http.StatusOK {
-					t.Fatalf("%s: status %d: %s", event, status, got)
-				}
-			}
-			prompts := 0
-			for _, m := range records(t, log, "s") {
-				if m.Kind != manifest.KindPrompt {
-					continue
-				}
-				if prompts++; len(m.Tools) != 1 {
-					t.Errorf("prompt %d has the tools %+v, omitted are %+v", prompts, m.Tools, m.Omitted)
-				}
-			}
-			if prompts == 0 {
-				t.Error("nothing was compiled")
 			}
 		})
 	}

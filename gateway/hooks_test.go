@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -153,6 +155,61 @@ func TestHooksOfALongTurn(t *testing.T) {
 	}
 	if len(turns) < 2 || recorded[phases.ToolPreCall] != calls+1 || recorded[phases.PreEnd] == 0 || requests == 0 {
 		t.Errorf("%v calls and %d requests in %d turns are on record", recorded, requests, len(turns))
+	}
+}
+
+// TestUndeliveredReminders: what no answer has had room for when the agent's session ends is on record.
+func TestUndeliveredReminders(t *testing.T) {
+	t.Parallel()
+
+	log := logStore(t)
+	p := coached(t, &coach{text: "Be brief.", again: "Read the plan again."}, log)
+	for session, events := range map[string]string{"compacted": "PostCompact SessionEnd", "resumed": "PostCompact SessionEnd SessionStart SessionEnd", "stopped": "UserPromptSubmit PostCompact Stop SessionEnd"} {
+		for event := range strings.FieldsSeq(events) {
+			p.hook(t, "claude-code", `{"session_id":"`+session+`","hook_event_name":"`+event+`","source":"resume","prompt":"hi"}`)
+		}
+		var said []manifest.Diagnostic
+		for _, m := range records(t, log, session) {
+			said = append(said, slices.DeleteFunc(m.Diagnostics, func(d manifest.Diagnostic) bool { return d.Code == phases.CodeNotDelivered })...) // a section
+		}
+		if len(said) != 1 || said[0].Code != "reminders_undelivered" {
+			t.Errorf("%s: the records have %+v", session, said)
+		}
+	}
+}
+
+// TestToolsOfRenewedTurns: an agent that has the gateway's MCP server has it in each turn of its session, also in those
+// that no prompt begins.
+func TestToolsOfRenewedTurns(t *testing.T) {
+	t.Parallel()
+
+	house := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{{
+		Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle},
+		PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
+			return sdk.Reply(&phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "look"}}})
+		},
+	}}}
+	log, tree, sub := logStore(t), treetest.NewModel(time.Now), t.TempDir() // below, a project's files are not found
+	eng := engineWith(t, tree, log, time.Now, house)
+	p := serve(t, Options{Tree: tree, Engine: eng, Log: log, Roots: []string{sub}, HasTools: func(e *bridge.Event) bool { return e.Dir == "" }}).post(t, "")
+	for session, events := range map[string]string{
+		"renewed": "UserPromptSubmit reload PreToolUse reload PostToolUse PostCompact", "without a prompt": "PreCompact SessionStart PreToolUse PostCompact", "between turns": "UserPromptSubmit Stop PreToolUse PostCompact",
+	} {
+		for event := range strings.FieldsSeq(events) {
+			dir := map[bool]string{true: sub}[strings.Contains(event, "ToolUse")]
+			if event == "reload" {
+				if err := eng.Reload(t.Context(), eng.Config()); err != nil {
+					t.Fatal(err)
+				}
+			} else if status, got := p.hook(t, "claude-code", `{"session_id":"`+session+`","cwd":"`+dir+`","hook_event_name":"`+event+`","source":"startup","prompt":"hi","tool_name":"x","tool_use_id":"c","tool_input":{},"tool_response":"x"}`); status != http.StatusOK {
+				t.Fatalf("%s: status %d: %s", event, status, got)
+			}
+		}
+		for _, m := range slices.DeleteFunc(records(t, log, session), func(m *manifest.Manifest) bool { return m.Kind == manifest.KindEvents }) {
+			if len(m.Tools) != 1 {
+				t.Errorf("%s: a prompt has the tools %+v, omitted are %+v", session, m.Tools, m.Omitted)
+			}
+		}
 	}
 }
 

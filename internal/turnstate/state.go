@@ -39,7 +39,7 @@ type State struct {
 	audits        []manifest.Audit
 	calls         []manifest.Call
 	arguments     [][]manifest.Text // of the calls, as far as they are kept and not on record, and textBytes their length
-	textBytes int
+	textBytes     int
 	requests      []manifest.Request
 	host          []manifest.HostEvent
 	recorded      recorded

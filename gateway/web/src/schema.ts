@@ -522,7 +522,7 @@ interface GetResult {
     /** severity is how bad it is. */
     severity: "info" | "warning" | "error";
   })[];
-  /** epoch counts the compactions, clears and reloads of the session, from 0: a prompt of another epoch than the one before it follows other history. */
+  /** epoch counts the compactions, clears and reloads of the session, from 0: a prompt of a higher epoch than the one before it follows other history. Behind agents' hooks it counts from 0 again when the gateway is started. */
   epoch?: number;
   /** erasure says what was erased; absent from other records. */
   erasure?: null | {
