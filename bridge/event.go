@@ -92,7 +92,7 @@ type Event struct {
 	// Unknown says that the host's contract, as far as it is known here, has no event of this name.
 	Unknown bool
 	// Tools reports whether the host has the gateway's MCP server, with plugins' tools. Whoever knows the host's files sets it.
-	Tools func() bool
+	Tools func() bool `json:"-"`
 	// Refused is why a change of settings must not hold. Whoever knows the host's files sets it before [Bridge.Handle].
 	Refused string
 }
