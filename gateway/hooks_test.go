@@ -117,7 +117,7 @@ func TestHooksOfALongTurn(t *testing.T) {
 		return got
 	}
 	call := func(id int, tool, agent string) string {
-		return send(fmt.Sprintf(`%s"hook_event_name":"PreToolUse","tool_name":%q,"tool_use_id":"%d","tool_input":{}`, agent, tool, id))
+		return send(fmt.Sprintf(`%s"hook_event_name":"PreToolUse","tool_name":%q,"tool_use_id":"%d","tool_input":{"n":%[3]d}`, agent, tool, id))
 	}
 	send(`"hook_event_name":"UserPromptSubmit","prompt":"hi"`)
 	used := func() { send(`"hook_event_name":"PostModelRequest","token_usage":{"input_tokens":100}`) }
