@@ -72,12 +72,22 @@ func rawAnswer(mode, method, id string) string {
 	result := func(text string) string { return `{"jsonrpc":"2.0","id":` + id + `,"result":` + text + `}` }
 	switch method {
 	case "initialize":
+		switch mode {
+		case "no licence":
+			return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32000,"message":"no licence"}}`
+		case "old":
+			return result(`{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"raw","version":"1"}}`)
+		case "refuses and dies":
+			fmt.Fprintln(os.Stderr, "boom details")
+			os.Exit(5)
+		}
 		return result(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"raw","version":"1"}}`)
 	case "tools/list":
 		return result(rawList(mode))
 	case "tools/call":
 		switch mode {
 		case "dies":
+			fmt.Fprintln(os.Stderr, "boom details")
 			os.Exit(5)
 		case "last words":
 			fmt.Println(result(`{"content":[{"type":"text","text":"goodbye"}]}`))
@@ -282,12 +292,15 @@ func TestHostileLists(t *testing.T) {
 		code, message string
 		tools         int
 	}{
-		"huge list":     {mcpclient.CodeTooMany, "256 of them are kept", 256},
-		"endless pages": {mcpclient.CodeTooMany, "lists more tools than are taken", 1},
-		"large":         {mcpclient.CodeTooLarge, "2 tools are withheld for the size", 1},
-		"no list":       {mcpclient.CodeDown, `its answer cannot be read: its tools is not of the type that the protocol has for it; the next attempt is in`, 0},
-		"odd entries":   {mcpclient.CodeInvalid, `entry 1 (its name is not of the type that the protocol has for it), entry 2 (it is not an object), titled (its title is not`, 1},
-		"nulls":         {mcpclient.CodeInvalid, "list", 2},
+		"huge list":        {mcpclient.CodeTooMany, "256 of them are kept", 256},
+		"endless pages":    {mcpclient.CodeTooMany, "lists more tools than are taken", 1},
+		"large":            {mcpclient.CodeTooLarge, "2 tools are withheld for the size", 1},
+		"no list":          {mcpclient.CodeDown, `its answer cannot be read: its tools is not of the type that the protocol has for it; the next attempt is in`, 0},
+		"no licence":       {mcpclient.CodeDown, "no licence; the next attempt", 0},
+		"old":              {mcpclient.CodeDown, "1999-01-01", 0},
+		"refuses and dies": {mcpclient.CodeDown, "it has ended with exit status 5: boom details; the next", 0},
+		"odd entries":      {mcpclient.CodeInvalid, `entry 1 (its name is not of the type that the protocol has for it), entry 2 (it is not an object), titled (its title is not`, 1},
+		"nulls":            {mcpclient.CodeInvalid, "list", 2},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			s, _ := start(t, program(t, mode))
@@ -311,7 +324,7 @@ func TestHostileCalls(t *testing.T) {
 	}{
 		"plain":           {"fine", "", ""},
 		"logs":            {"fine", "", mcpclient.CodeNoise},
-		"dies":            {"", "it ended during the call, which may have had an effect", ""},
+		"dies":            {"", "it ended during the call, which may have had an effect (it has ended with exit status 5: boom details)", ""},
 		"last words":      {"goodbye", "", ""},
 		"broken call":     {"", "it has not answered within 2s", ""},
 		"another id":      {"", "it has not answered within 2s", ""},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"strings"
@@ -247,10 +246,10 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
 			return Result{}, err
 		}
-		if _, broken := errors.AsType[net.Error](err); !broken && !errors.Is(err, io.EOF) && !errors.Is(err, mcp.ErrConnectionClosed) {
+		if !broken(err) {
 			return Result{}, errors.New("its answer is none of the protocol, and the call may have had an effect")
 		}
-		return Result{}, fmt.Errorf("it ended during the call, which may have had an effect (%w)", err)
+		return Result{}, fmt.Errorf("it ended during the call, which may have had an effect (%w)", way.explain(ctx, err))
 	}
 	out := resultOf(res, s.cfg.MaxResult)
 	if noise := way.noise(); noise != before {

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -69,10 +71,11 @@ func (w *way) noise() string {
 	return fmt.Sprintf("it writes to its standard output what is not a message (%d bytes are skipped); servers write such lines to standard error", w.program.out.noise.Load())
 }
 
-// explain says why a connection has ended: the program's own end is a better reason than that of its output.
+// explain says why a connection has ended: the program's own end is a better reason than that of its output, but a refusal,
+// after which the SDK ends it, a better one than either.
 func (w *way) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 	if w.program == nil {
 		return err
@@ -80,7 +83,17 @@ func (w *way) explain(ctx context.Context, err error) error {
 	if failed := w.program.out.failed(); failed != nil {
 		return failed
 	}
+	if !broken(err) {
+		return err
+	}
 	return w.program.explain(err)
+}
+
+// broken reports whether an error is of the connection, not of what came over it.
+func broken(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	_, pipe := errors.AsType[*fs.PathError](err)
+	return network || pipe || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, errClosed)
 }
 
 // program is a server that runs as a child of this process, in a process group of its own.
@@ -90,6 +103,7 @@ type program struct {
 	out    *messages
 	stderr tail
 	once   sync.Once
+	forced atomic.Bool // it did not end by itself
 	exited chan struct{}
 	err    error // how it ended, once exited is closed
 }
@@ -136,6 +150,7 @@ func (p *program) end() {
 		select {
 		case <-p.exited:
 		case <-time.After(closeTime):
+			p.forced.Store(true)
 		}
 		_ = procgroup.Kill(p.cmd) // also what it has left behind, if there is something
 		<-p.exited
@@ -146,7 +161,10 @@ func (p *program) end() {
 func (p *program) explain(err error) error {
 	select {
 	case <-p.exited:
-	case <-time.After(100 * time.Millisecond): // its output may end a moment before it
+	case <-time.After(2 * lastWords): // its output may end a moment before it
+		return err
+	}
+	if p.forced.Load() {
 		return err
 	}
 	how := "with exit code 0"
