@@ -358,7 +358,7 @@ func notReady(rows []phases.PluginRow) []phases.PluginRow {
 
 func (a *app) printPlugins(title string, rows []phases.PluginRow) {
 	printList(a, title, "plugin|state|version|sha256|tier|>restarts|code|detail", rows, func(r *phases.PluginRow) cells {
-		return cells{r.Plugin, mark(r.State), r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, r.Message}
+		return cells{r.Plugin, mark(r.State), r.Version, shortSum(r.SHA256), r.Tier, r.Restarts, r.Code, uncut(r.Message)}
 	})
 }
 
@@ -400,7 +400,7 @@ func (a *app) printDiagnostics(list []phases.Diagnostic) {
 		switch {
 		case seen[key]:
 		case d.Severity == phases.SeverityWarning || d.Severity == phases.SeverityError:
-			t.add(mark(d.Severity), d.Code, about, d.Message)
+			t.add(mark(d.Severity), d.Code, about, uncut(d.Message))
 		default:
 			remarks++
 		}

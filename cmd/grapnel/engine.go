@@ -21,6 +21,7 @@ import (
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
+	"github.com/grapnelhq/grapnel/internal/hostservice"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -121,6 +122,12 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 	o.AllowRequiredDown = true // commands show what is down, and a gateway serves the rest
 	if o.Services == nil {
 		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(nil)}
+	}
+	if o.State == nil {
+		if kept := a.keptState(cfg); kept != nil {
+			o.State = kept
+			defer kept.close(a)
+		}
 	}
 	if o.Sink == nil {
 		// A command that keeps nothing does not warn about it.
@@ -398,6 +405,7 @@ func (r *recorder) wire(o *runtime.Options) {
 	if r == nil {
 		return
 	}
+	o.State = hostservice.NewMemoryState() // where the store cannot be opened
 	if r.store != nil {
 		o.State = r.store
 		o.Services = map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(r.documents)}

@@ -268,5 +268,5 @@ func (a *app) printExplanation(e *explain.Result, ofAgent bool) {
 	a.printOmitted(e.Omitted)
 	a.printRuns(e.Runs, true)
 	a.printPlugins("plugins", e.Plugins)
-	printList(a, "diagnostics", "severity|code|about|message", e.Diagnostics, func(d *manifest.Diagnostic) cells { return cells{d.Severity, d.Code, d.HookSource, d.Message} })
+	printList(a, "diagnostics", "severity|code|about|message", e.Diagnostics, func(d *manifest.Diagnostic) cells { return cells{d.Severity, d.Code, d.HookSource, uncut(d.Message)} })
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -64,9 +65,15 @@ func (t *table) addSome(name, value string) {
 
 const emptyCell = "-"
 
+// uncut is a text that is shown in full, in several lines if it is in the last column.
+type uncut string
+
 func cell(v any) string {
-	if ms, ok := v.(float64); ok {
-		return words.Millis(ms)
+	switch v := v.(type) {
+	case float64:
+		return words.Millis(v)
+	case uncut:
+		return cmp.Or(text.Sanitize(string(v), math.MaxInt), emptyCell)
 	}
 	return cmp.Or(clean(fmt.Sprint(v)), emptyCell)
 }
@@ -107,7 +114,7 @@ func (a *app) printTable(t *table) {
 		omitted[i] = optional && !slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != emptyCell })
 	}
 	for n, row := range lines {
-		blanks := "" // are written when a word follows them
+		blanks, at := "", 0 // blanks are written when a word follows them
 		for i, c := range row {
 			if omitted[i] {
 				continue
@@ -117,15 +124,43 @@ func (a *app) printTable(t *table) {
 				before, after = before+after, ""
 			}
 			blanks += before
+			at += len("  ")
+			if i == len(row)-1 && t.header != nil && !t.right[i] {
+				word = folded(word, "\n"+strings.Repeat(" ", at))
+			}
+			at += widths[i]
 			if word != "" {
 				a.out.WriteString(blanks)
 				a.paint(styles[n][i], word)
 				blanks = ""
 			}
-			blanks += c[len(word):] + after
+			blanks += strings.Repeat(" ", len(c)-len(strings.TrimRight(c, " "))) + after
 		}
 		a.println()
 	}
+}
+
+// folded puts breaks between words where lines would have more than maxCell characters.
+func folded(s, lineBreak string) string {
+	if text.Chars(s) <= maxCell {
+		return s
+	}
+	var b strings.Builder
+	used := 0
+	for word := range strings.SplitSeq(s, " ") {
+		n := text.Chars(word)
+		switch {
+		case used > 0 && used+1+n > maxCell:
+			b.WriteString(lineBreak)
+			used = 0
+		case b.Len() > 0:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String()
 }
 
 func widthsOf(rows [][]string) []int {
