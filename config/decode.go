@@ -89,6 +89,8 @@ func (d *decoder) want(n *node, kind nodeKind) bool {
 		d.badf(n, "there is no value; want %s", kind)
 	case kind == textNode && (n.kind == boolNode || n.kind == numberNode):
 		d.badf(n, "want a text, got %s; put it in quotes", n.kind)
+	case kind == textNode && n.kind == mappingNode && len(n.entries) > 0: // most likely a text with a colon
+		d.badf(n, "want a text, got a mapping; put a text with a colon in quotes")
 	default:
 		d.badf(n, "want %s, got %s", kind, n.kind)
 	}

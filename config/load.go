@@ -172,8 +172,19 @@ func ResolveCommand(dir, command string, lookupEnv func(string) (string, bool)) 
 			return found, nil
 		}
 	}
-	return first, fmt.Errorf("%q is in no directory of PATH: %w", command, fs.ErrNotExist)
+	return first, fmt.Errorf(noSuchCommand, command, fs.ErrNotExist)
 }
+
+// Absent returns an error for a command that is a bare name and stands in no directory of PATH: Path is then one that
+// nobody wrote.
+func (p *Plugin) Absent() error {
+	if _, err := os.Stat(p.Path); p.Command == "" || filepath.Base(p.Command) != p.Command || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf(noSuchCommand, p.Command, fs.ErrNotExist)
+}
+
+const noSuchCommand = "%q is in no directory of PATH: %w"
 
 func executable(path string) (string, error) {
 	found, err := exec.LookPath(path)

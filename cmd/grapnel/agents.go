@@ -366,5 +366,7 @@ func (a *app) printChainBudget(rep *chain.Report, r *chain.Rendering, chars int)
 }
 
 func (a *app) printAgentsProblems(title, root string, rows []chain.Diagnostic) {
-	printList(a, title, "severity|code|path|detail", rows, func(d *chain.Diagnostic) cells { return cells{d.Severity, d.Code, inTree(root, d.Path), uncut(d.Detail)} })
+	printList(a, title, "severity|code|path|detail", rows, func(d *chain.Diagnostic) cells {
+		return cells{d.Severity, d.Code, inTree(root, d.Path), uncut(d.Detail)}
+	})
 }

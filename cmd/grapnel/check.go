@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func inspect(from origin) (*config.Config, error) {
 }
 
 // checkConfiguration finds what the file alone tells beyond its own rules, all of it: names of built-in plugins, the
-// configuration of scripted ones, conditions, and, of a file that keeps its rules, what the planner says of hooks that
+// configuration of scripted ones, and, of a file that keeps its rules, what the planner says of hooks that
 // are known without starting a plugin.
 func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool) error {
 	launches, err := firstParty().Launches()
@@ -48,7 +49,6 @@ func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool
 			}
 		}
 		if plugins[i].Description == nil {
-			all = append(all, checkConditions(cfg, p)...)
 			plugins[i].Overrides = withoutGuards(p)
 		}
 	}
@@ -65,30 +65,38 @@ func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool
 	return errors.Join(all...)
 }
 
-// checkConditions checks the conditions of hooks whose phase is not known: each must be one of some phase. The planner
-// checks the others.
-func checkConditions(cfg *config.Config, p *config.Plugin) (all []error) {
-	for _, id := range slices.Sorted(maps.Keys(p.Subscriptions)) {
-		o := p.Subscriptions[id]
-		if o.When == nil || o.Phase != nil {
-			continue
-		}
-		var first error
-		for _, row := range phases.Standard().Rows() {
-			_, err := cond.Compile(*o.When, row, nil)
-			if err == nil {
-				first = nil
-				break
+// checkConditions checks the conditions of hooks whose phase is not known: each must be one of some phase, and the mistake
+// is that of the phase which gets furthest. The planner checks the others, and these once their plugins have described them.
+func checkConditions(cfg *config.Config) error {
+	var all []error
+	for i := range cfg.Plugins {
+		p := &cfg.Plugins[i]
+		for _, id := range slices.Sorted(maps.Keys(p.Subscriptions)) {
+			o := p.Subscriptions[id]
+			if o.When == nil || o.Phase != nil || p.Builtin == "scripted" { // which is described without a process
+				continue
 			}
-			if first == nil {
-				first = err
+			if wrong := furthestMistake(*o.When); wrong != nil {
+				all = append(all, cfg.PlanError(p.Name, "subscriptions."+id+".when", fmt.Sprintf("%s: when: %v", id, wrong), wrong))
 			}
-		}
-		if first != nil {
-			all = append(all, cfg.PlanError(p.Name, "subscriptions."+id+".when", fmt.Sprintf("%s: when: %v", id, first), first))
 		}
 	}
-	return all
+	return errors.Join(all...)
+}
+
+// furthestMistake returns nil if the condition is one of some phase.
+func furthestMistake(when string) (furthest *cond.Error) {
+	for _, row := range phases.Standard().Rows() {
+		_, err := cond.Compile(when, row, nil)
+		mistake, wrong := errors.AsType[*cond.Error](err)
+		if !wrong {
+			return nil
+		}
+		if furthest == nil || cmp.Or(cmp.Compare(mistake.Line, furthest.Line), cmp.Compare(mistake.Column, furthest.Column)) > 0 {
+			furthest = mistake
+		}
+	}
+	return furthest
 }
 
 // withoutGuards are the overrides of a plugin that is not described here. A built-in one is when it runs: then the phases

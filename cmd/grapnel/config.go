@@ -103,8 +103,12 @@ func (a *app) configCheck(ctx context.Context, offline bool) error {
 		return err
 	}
 	cfg, err := inspect(from)
+	var conditions error
 	if cfg != nil {
-		err = errors.Join(err, checkConfiguration(ctx, cfg, err == nil))
+		err, conditions = errors.Join(err, checkConfiguration(ctx, cfg, err == nil)), checkConditions(cfg)
+	}
+	if offline || err != nil {
+		err = errors.Join(err, conditions)
 	}
 	if err != nil {
 		return a.mistakes(from, offline, err)
@@ -119,7 +123,7 @@ func (a *app) configCheck(ctx context.Context, offline bool) error {
 			rows = eng.Plugins()
 			return nil
 		})
-		if err != nil {
+		if err = cmp.Or(err, conditions); err != nil { // the plan's mistakes are of the phases that plugins describe
 			return a.mistakes(from, offline, err)
 		}
 	}
@@ -154,9 +158,13 @@ func declared(cfg *config.Config, from origin) *checked {
 		overrides := map[string]phases.Override{}
 		maps.Copy(overrides, p.Subscriptions)
 		tier, key := p.Tier()
+		program := p.Path
+		if p.Absent() != nil {
+			program = p.Command
+		}
 		r.Plugins = append(r.Plugins, checkedPlugin{
 			Sandbox: tier, SandboxKey: key, TLS: p.TLS, MemoryLimit: int64(p.Limits.Memory),
-			Plugin: p.Name, Builtin: p.Builtin, Program: p.Path, SHA256: p.SHA256, Grants: p.Grants, Overrides: overrides,
+			Plugin: p.Name, Builtin: p.Builtin, Program: program, SHA256: p.SHA256, Grants: p.Grants, Overrides: overrides,
 			PassEnv: append([]string{}, p.Env.Pass...), SetEnv: append([]string{}, slices.Sorted(maps.Keys(p.Env.Set))...),
 		})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -91,7 +92,7 @@ func programs(path string, names []string) ([]pinned, error) {
 			continue
 		}
 		sum, err := hashPath(p.Path)
-		if err != nil {
+		if err = cmp.Or(p.Absent(), err); err != nil {
 			return nil, unable(fmt.Errorf("plugin %s: its program cannot be read: %w", p.Name, err))
 		}
 		script := scriptOf(p)

@@ -49,7 +49,7 @@ const layers = `
 	phases, manifest, internal/digest, internal/sections, internal/text < compiler;
 	phases, manifest, internal/sections, internal/text < internal/persona;
 	phases, github.com/expr-lang/expr < internal/cond;
-	phases, internal/cond < internal/plan;
+	phases, internal/cond, internal/sections < internal/plan;
 	phases < internal/toolschema;
 	phases, internal/digest, internal/sections, internal/text, internal/toolschema < internal/merge;
 	phases, internal/text < internal/stats;

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/sections"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -15,6 +16,7 @@ import (
 // Build makes the plan of the given plugins. It checks
 //
 //   - plugins: names are well formed and unique;
+//   - grants: input fields are those of a phase, and sections none of the compiler's own;
 //   - budgets: the phase exists, has time, and its required subscriptions exist, belong to it
 //     and can complete in it;
 //   - overrides: the subscription exists; a fail-closed one of a plugin that never described
@@ -32,6 +34,9 @@ func Build(plugins []Plugin, o Options) (*Plan, []phases.Diagnostic, error) {
 	for _, p := range b.plugins {
 		b.checkWords(p, "grants.see", "input field", p.Grants.See, seen, true)
 		b.checkWords(p, "grants.host", "host service", p.Grants.Host, o.Services, false)
+		b.checkSections(p, "grants.sections", p.Grants.Sections)
+		b.checkSections(p, "grants.stable_sections", p.Grants.StableSections)
+		b.checkSections(p, "grants.join", p.Grants.Join)
 		if p.Description != nil {
 			b.described(p)
 		} else {
@@ -122,6 +127,15 @@ func (b *builder) checkWords(p *Plugin, field, what string, words, known []strin
 		}
 		if near := suggest.DidYouMean(strings.TrimSuffix(word, "*"), known); closed || near != "" { // another host may have it
 			b.operatorf(p, "", field, "unknown %s %q%s", what, word, near)
+		}
+	}
+}
+
+// checkSections finds grants of sections that no plugin may write.
+func (b *builder) checkSections(p *Plugin, field string, granted []string) {
+	for _, id := range granted {
+		if sections.Reserved(id) {
+			b.operatorf(p, "", field, "the section %q is, or reads like, one of the compiler's own, which cannot be granted", id)
 		}
 	}
 }

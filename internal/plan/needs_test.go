@@ -230,14 +230,16 @@ func TestRequested(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	p := plugin("house")
-	p.Grants = phases.Grants{See: []string{"user_txt", "user_text", "user*", "policy", "tool", "*"}, Host: []string{"stat", "state", "model.*"}}
+	p.Grants = phases.Grants{See: []string{"user_txt", "user_text", "user*", "policy", "tool", "*"}, Host: []string{"stat", "state", "model.*"}, Sections: []string{"*", "agents_md", "identity"}, Join: []string{"Hidden tool-domains"}}
 	_, _, err := Build([]Plugin{p}, Options{Services: []string{"state", "model", "model.complete"}})
 	problems, _ := errors.AsType[*Problems](err)
 	var got []string
 	for _, one := range problems.List {
 		got = append(got, one.Field+": "+one.Message)
 	}
-	want := []string{`grants.host: unknown host service "stat" (did you mean "state"?)`, `grants.see: unknown input field "user_txt" (did you mean "user_text"?)`}
+	want := []string{`grants.host: unknown host service "stat" (did you mean "state"?)`,
+		`grants.join: the section "Hidden tool-domains" is, or reads like, one of the compiler's own, which cannot be granted`,
+		`grants.sections: the section "identity" is, or reads like, one of the compiler's own, which cannot be granted`, `grants.see: unknown input field "user_txt" (did you mean "user_text"?)`}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}

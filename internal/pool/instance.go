@@ -353,6 +353,9 @@ func (in *Instance) spec() (proc.Spec, error) {
 	if s.Sandbox, err = Confinement(p); err != nil {
 		return s, phases.Errorf(phases.CauseExecFailed, "the plugin %s cannot be confined: %w", p.Name, err)
 	}
+	if err := p.Absent(); err != nil {
+		return s, phases.Errorf(phases.CauseExecFailed, "the plugin did not start: %w", err)
+	}
 	if p.Builtin == "" {
 		s.Sums = &in.pool.sums
 		return s, nil

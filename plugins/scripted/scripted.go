@@ -27,7 +27,7 @@ import (
 //go:embed schema.json
 var configSchema []byte
 
-// Hook is one scripted hook: every field of a subscription under the same name, and what it does when it is called.
+// Hook is one scripted hook: the fields of a subscription that a plugin states, under the same names, and what it does when it is called.
 // With none of Respond, Delay and Error it gives an empty answer.
 type Hook struct {
 	// ID is the hook's name; the subscription is INSTANCE.ID.
