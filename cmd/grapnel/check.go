@@ -43,7 +43,7 @@ func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool
 		if p.Builtin == "scripted" { // its configuration is all that it is
 			d, err := scripted.New().Configure(ctx, &phases.Configuration{Config: p.Config})
 			if rejected, ok := errors.AsType[*phases.ConfigError](err); ok {
-				all = append(all, cfg.ErrorAt(p.Name, rejected))
+				all = append(append(all, cfg.ErrorAt(p.Name, rejected)), conditionsOf(cfg, p)...)
 			} else if err == nil {
 				plugins[i].Description = d
 			}
@@ -70,18 +70,24 @@ func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool
 func checkConditions(cfg *config.Config) error {
 	var all []error
 	for i := range cfg.Plugins {
-		p := &cfg.Plugins[i]
-		for _, id := range slices.Sorted(maps.Keys(p.Subscriptions)) {
-			o := p.Subscriptions[id]
-			if o.When == nil || o.Phase != nil || p.Builtin == "scripted" { // which is described without a process
-				continue
-			}
-			if wrong := furthestMistake(*o.When); wrong != nil {
-				all = append(all, cfg.PlanError(p.Name, "subscriptions."+id+".when", fmt.Sprintf("%s: when: %v", id, wrong), wrong))
-			}
+		if p := &cfg.Plugins[i]; p.Builtin != "scripted" { // which is described without a process
+			all = append(all, conditionsOf(cfg, p)...)
 		}
 	}
 	return errors.Join(all...)
+}
+
+func conditionsOf(cfg *config.Config, p *config.Plugin) (all []error) {
+	for _, id := range slices.Sorted(maps.Keys(p.Subscriptions)) {
+		o := p.Subscriptions[id]
+		if o.When == nil || o.Phase != nil {
+			continue
+		}
+		if wrong := furthestMistake(*o.When); wrong != nil {
+			all = append(all, cfg.PlanError(p.Name, "subscriptions."+id+".when", fmt.Sprintf("%s: when: %v", id, wrong), wrong))
+		}
+	}
+	return all
 }
 
 // furthestMistake returns nil if the condition is one of some phase.
