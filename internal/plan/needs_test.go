@@ -237,9 +237,11 @@ func TestWords(t *testing.T) {
 	for _, one := range problems.List {
 		got = append(got, one.Field+": "+one.Message)
 	}
-	want := []string{`grants.host: unknown host service "stat" (did you mean "state"?)`,
+	want := []string{
+		`grants.host: unknown host service "stat" (did you mean "state"?)`,
 		`grants.join: the section "Hidden tool-domains" is, or reads like, one of the compiler's own, which cannot be granted`,
-		`grants.sections: the section "identity" is, or reads like, one of the compiler's own, which cannot be granted`, `grants.see: unknown input field "user_txt" (did you mean "user_text"?)`}
+		`grants.sections: the section "identity" is, or reads like, one of the compiler's own, which cannot be granted`, `grants.see: unknown input field "user_txt" (did you mean "user_text"?)`,
+	}
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}
