@@ -334,7 +334,7 @@ func (e *Event) remark(t *loop.Turn) {
 	if e.Replaced > 0 {
 		t.Remark(phases.Diagnostic{
 			Code: codeReplaced, Severity: phases.SeverityWarning,
-			Message: fmt.Sprintf("U+FFFD stands for what no text may hold (NUL, half of a character, bytes that are not UTF-8) in the payload of %s: %d times", e.Name, e.Replaced),
+			Message: fmt.Sprintf("U+FFFD stands for what no text may hold (NUL, lone surrogates, bytes that are not UTF-8) in the payload of %s: %d times", e.Name, e.Replaced),
 		})
 	}
 }

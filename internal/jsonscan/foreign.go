@@ -35,18 +35,38 @@ func Exact(raw []byte, into any) error {
 // Unique refuses JSON in which an object has a name twice, at any level and however it is written. The error names the line.
 func Unique(raw []byte) error {
 	_, err := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true)).ReadValue()
-	twice, ok := errors.AsType[*jsontext.SyntacticError](err)
-	if !ok || !errors.Is(err, jsontext.ErrDuplicateName) {
-		return err
+	if errors.Is(err, jsontext.ErrDuplicateName) { // once more, for where both are
+		return duplicate(raw)
 	}
-	first := Reader(raw)
-	for first.StackPointer() != twice.JSONPointer {
-		if _, err := first.ReadToken(); err != nil {
+	return err
+}
+
+// duplicate returns the error of the first name that an object has twice. Its work grows with the text alone: pointers
+// of a decoder would repeat the names above for each token.
+func duplicate(raw []byte) error {
+	var open []map[string]int64 // where names of the open objects end; nil for lists
+	for d := Reader(raw); ; {
+		token, err := d.ReadToken()
+		if err != nil {
 			return err
 		}
+		switch token.Kind() {
+		case '{':
+			open = append(open, map[string]int64{})
+		case '[':
+			open = append(open, nil)
+		case '}', ']':
+			open = open[:len(open)-1]
+		}
+		if kind, n := d.StackIndex(d.StackDepth()); kind != '{' || n%2 == 0 { // no name
+			continue
+		}
+		names, name := open[len(open)-1], token.String()
+		if first, ok := names[name]; ok {
+			return fmt.Errorf("line %d: the name %.80q is there twice, first in line %d", line(raw, d.InputOffset()), name, line(raw, first))
+		}
+		names[name] = d.InputOffset()
 	}
-	return fmt.Errorf("line %d: the name %.80q is there twice, first in line %d",
-		line(raw, twice.ByteOffset), twice.JSONPointer.LastToken(), line(raw, first.InputOffset()))
 }
 
 func line(raw []byte, at int64) int { return 1 + bytes.Count(raw[:at], []byte("\n")) }

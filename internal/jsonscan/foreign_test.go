@@ -47,6 +47,19 @@ func TestDecodeForeign(t *testing.T) {
 	}
 }
 
+// TestUniqueWork: a long name above many values is not read again for each of them.
+func TestUniqueWork(t *testing.T) { //nolint:paralleltest // it counts allocations
+	hostile := []byte(`{"` + strings.Repeat("k", 10_000) + `":[` + strings.Repeat("1,", 10_000) + `{"a":1,"a":2}]}`)
+	allocs := testing.AllocsPerRun(1, func() {
+		if err := Unique(hostile); err == nil || !strings.Contains(err.Error(), `the name "a" is there twice`) {
+			t.Error(err)
+		}
+	})
+	if allocs > 200 {
+		t.Errorf("%v allocations for 10,000 numbers", allocs)
+	}
+}
+
 func TestRepair(t *testing.T) {
 	t.Parallel()
 

@@ -86,8 +86,8 @@ func Depth(raw []byte) int {
 	return deepest
 }
 
-// Reader returns a reader of JSON's parts that takes duplicate names, lone surrogates and bytes that are not UTF-8. Its
-// slices are of the text.
+// Reader returns a reader of JSON's parts that takes duplicate names, lone surrogates and bytes that are not UTF-8.
+// Returned slices alias text.
 func Reader(text []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -105,8 +105,7 @@ func Each(d *jsontext.Decoder, each func() error) error {
 	return err
 }
 
-// Members reads the object that is next, and calls each with every member's quoted name and value, behind which the
-// reader then is.
+// Members reads the next object and calls each after every member, with its quoted name and its value.
 func Members(d *jsontext.Decoder, each func(name, value []byte) error) error {
 	if d.PeekKind() != '{' {
 		return errors.New("it is not a JSON object")

@@ -41,39 +41,38 @@ func parse(text []byte, l Limits) (message, *Error) {
 	valid, depth := utf8.Valid(text), jsonscan.Depth(text)
 	bad := depth > l.Depth || !valid
 	if bad && (len(l.foreign) == 0 || depth > max(l.Depth, foreignDepth)) {
-		return message{}, unfit(valid, l)
+		return message{}, refusalOf(valid, l)
 	}
-	l.flawless = true
-	m, err := parseRequests(jsontext.NewDecoder(bytes.NewBuffer(text)), l)
+	m, err := parseRequests(jsontext.NewDecoder(bytes.NewBuffer(text)), l, true)
 	if err != nil || jsonscan.HasEscape(text, jsonscan.NUL) { // once more, for where it is
-		l.flawless = false
-		m, err = parseRequests(jsonscan.Reader(text), l)
+		m, err = parseRequests(jsonscan.Reader(text), l, false)
 	}
 	switch {
 	case err != nil:
 		return message{}, messageError(err)
 	case bad && (m.batch || l.foreign[m.requests[0].method] == ""): // nobody checks it
-		return message{}, unfit(valid, l)
+		return message{}, refusalOf(valid, l)
 	case len(m.requests) == 0:
 		return message{}, Errorf(CodeRequest, "the batch is empty")
 	}
 	return m, nil
 }
 
-// unfit is the error of a message that is not UTF-8 or too deep.
-func unfit(valid bool, l Limits) *Error {
+// refusalOf is the error of a message that is not UTF-8 or too deep.
+func refusalOf(valid bool, l Limits) *Error {
 	if !valid {
 		return Errorf(CodeParse, "the message is not valid UTF-8")
 	}
 	return Errorf(CodeRequest, "the message is nested more than %d deep", l.Depth)
 }
 
-func parseRequests(d *jsontext.Decoder, l Limits) (m message, err error) {
+// parseRequests reads all requests. Strict says that the decoder itself refuses what a member could be refused for.
+func parseRequests(d *jsontext.Decoder, l Limits, strict bool) (m message, err error) {
 	one := func() error {
 		if len(m.requests) == l.Batch && m.batch {
 			return Errorf(CodeRequest, "the batch has more than %d requests", l.Batch)
 		}
-		r, err := parseRequest(d, l)
+		r, err := parseRequest(d, l, strict)
 		m.requests = append(m.requests, r)
 		return err
 	}
@@ -96,13 +95,13 @@ func messageError(err error) *Error {
 }
 
 // parseRequest reads the request that is next. Its error is one of syntax.
-func parseRequest(d *jsontext.Decoder, l Limits) (r request, err error) {
+func parseRequest(d *jsontext.Decoder, l Limits, strict bool) (r request, err error) {
 	if d.PeekKind() != '{' {
 		r.refuse(CodeRequest, "a request is an object")
 		return r, d.SkipValue()
 	}
 	version := false
-	err = eachMember(d, l.flawless, func(m member) error {
+	err = eachMember(d, strict, func(m member) error {
 		if m.duplicate {
 			r.refuse(CodeRequest, "the member "+clip(m.name)+" is a duplicate")
 		}
@@ -123,9 +122,9 @@ func parseRequest(d *jsontext.Decoder, l Limits) (r request, err error) {
 		return nil
 	})
 	var flaw error
-	if foreign := l.foreign[r.method]; !l.flawless && foreign != "" && len(r.params) > 0 && r.params[0] == '{' {
+	if foreign := l.foreign[r.method]; !strict && foreign != "" && len(r.params) > 0 && r.params[0] == '{' {
 		flaw = flawBeside(r.params, foreign)
-	} else if !l.flawless && len(r.params) > 0 {
+	} else if !strict && len(r.params) > 0 {
 		flaw = jsonscan.Flaw(r.params)
 	}
 	if flaw != nil {
@@ -191,7 +190,7 @@ func (r *request) takeID(m member) {
 	}
 	switch {
 	case m.flaw() != nil:
-		r.refuse(CodeRequest, "id: it has half of a character, or a NUL")
+		r.refuse(CodeRequest, "id: it contains a lone surrogate or a NUL")
 		return
 	case len(m.value) > maxID:
 		r.refuse(CodeRequest, fmt.Sprintf("id: it may have at most %d bytes", maxID))

@@ -308,8 +308,6 @@ type Limits struct {
 	Drain time.Duration
 
 	foreign map[string]string // Method.Foreign of each method that has one
-
-	flawless bool // of a message: it has no flaw that a member could be refused for
 }
 
 func (l Limits) sockets() int { return l.Connections + l.Connections/8 + 1 }
