@@ -217,7 +217,7 @@ func (e *Engine) populate(g, prev *generation) (fresh []*pool.Instance) {
 	for _, p := range g.cfg.Plugins {
 		in := prev.keeps(p)
 		if in == nil {
-			in = e.pool.Instance(p, g.requires(p.Name))
+			in = e.pool.Instance(p, g.requires(p.Name), e.awaits(g, p.Name))
 			fresh = append(fresh, in)
 		}
 		g.instances = append(g.instances, in)
@@ -317,6 +317,11 @@ func (g *generation) hasHooks(plugin string) bool {
 	return d != nil && len(d.Hooks) > 0
 }
 
+// awaits reports whether settle waits for a fresh plugin.
+func (e *Engine) awaits(g *generation, plugin string) bool {
+	return e.current.Load() != nil || e.opts.WaitFor != WaitRequired || g.requires(plugin)
+}
+
 // settle waits for the fresh plugins and plans. What the operator got wrong is an error; a plugin that is down is
 // not, unless it would replace one that is up, whose guards would be gone, or a required hook of a first start. A reload waits for all of them: hooks that
 // are not known yet would be missing.
@@ -324,7 +329,7 @@ func (e *Engine) settle(ctx context.Context, g *generation, fresh []*pool.Instan
 	first := e.current.Load() == nil
 	var refused []error
 	for _, in := range fresh {
-		if first && e.opts.WaitFor == WaitRequired && !g.requires(in.Declared.Name) {
+		if !e.awaits(g, in.Declared.Name) {
 			continue
 		}
 		err := in.Wait(ctx)

@@ -152,7 +152,6 @@ func (e *Engine) newPool() *pool.Pool {
 		Host:     e.hostOf,
 		Health:   supervise.Health{Interval: h.Interval, Timeout: h.Timeout, Misses: h.Misses},
 		Random:   e.opts.Random, SlotHold: e.opts.slotHold,
-		Returns: e.opts.WaitFor == WaitAll,
 	})
 }
 

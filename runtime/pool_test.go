@@ -49,7 +49,7 @@ func TestRedactorOfToolRemarks(t *testing.T) {
 	declared := config.Plugin{Name: "p", Env: config.Env{Set: map[string]config.Secret{"A": {Value: "correct horse", FromEnv: "LONG"}}}}
 	in := pool.New(pool.Options{
 		Local: func(string) pool.Plugin { return nil }, Host: func(*pool.Instance) phases.Host { return nil },
-	}).Instance(declared, false)
+	}).Instance(declared, false, false)
 	c := toolCall{in: in, run: phases.Run{Subscription: "p.tool"}}
 	own := []phases.Diagnostic{{Code: "x", Message: "a correct horse", Plugin: "somebody else"}}
 	res := &phases.ToolResult{Diagnostics: own}

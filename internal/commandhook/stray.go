@@ -44,16 +44,17 @@ func (h *Handler) stray(out []byte) error {
 	}
 	out = bytes.TrimSpace(unseen().ReplaceAll(out, nil))
 	forModel := h.Moment == Prompt || h.Moment == Session
+	first := true // whether only blanks and brackets stand before in the line
 	for i := 0; i < len(out); i++ {
 		if out[i] != '{' {
+			first = out[i] == '\n' || first && strings.IndexByte(" \t\r[", out[i]) >= 0
 			continue
 		}
 		found, whole, end := answerAt(out, i, forModel)
-		line := out[bytes.LastIndexByte(out[:i], '\n')+1 : i]
-		alone := whole && (len(bytes.Trim(line, " \t\r[")) == 0 || end == len(out))
-		if found && (alone || !forModel) {
+		if found && (!forModel || whole && (first || end == len(out))) {
 			return fmt.Errorf("line %d has an answer in JSON that the agent does not see, for other text is around it: write the JSON object alone to standard output", 1+bytes.Count(out[:i], []byte("\n")))
 		}
+		first = false
 		if whole {
 			i = end - 1
 		}

@@ -1,6 +1,7 @@
 package commandhook
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -37,6 +38,18 @@ func TestMisplaced(t *testing.T) {
 		}
 		if _, err := Of(tt.format, tt.event).Answer(&Output{Stdout: []byte(tt.out)}, &Facts{}, true); err != nil && tt.format != Codex {
 			t.Errorf("%s %s %s as the host does: %v", tt.format, tt.event, tt.out, err)
+		}
+	}
+}
+
+// TestStrayLongLine: many objects in one long line cost time in proportion to its length.
+func TestStrayLongLine(t *testing.T) {
+	t.Parallel()
+
+	for _, unit := range []string{"{", "{} ", `{"decision": "deny"} `, "[["} {
+		out := "see " + strings.Repeat(unit, 2_000_000/len(unit)) + "."
+		if a, err := Of(Claude, "UserPromptSubmit").Answer(&Output{Stdout: []byte(out)}, &Facts{}, false); err != nil || a.Verdict != "" {
+			t.Errorf("%s: %v, %q", unit, err, a.Verdict)
 		}
 	}
 }

@@ -37,6 +37,7 @@ type Instance struct {
 	left        leftovers // what could not be removed of earlier processes
 	known       known
 	warned      string // the cause of the last warning; for levelOf
+	awaited     bool   // somebody waits for the first start and reports a refused configuration; for levelOf
 
 	stop context.CancelCauseFunc
 	done chan struct{}
@@ -53,10 +54,12 @@ type known struct {
 
 var _ supervise.Service = (*Instance)(nil)
 
-// Instance prepares the supervision of a plugin; Start starts it.
-func (p *Pool) Instance(declared config.Plugin, required bool) *Instance {
+// Instance prepares the supervision of a plugin; Start starts it. Awaited says that whoever starts it waits for what comes
+// of the first start, and reports a configuration that the plugin refuses.
+func (p *Pool) Instance(declared config.Plugin, required, awaited bool) *Instance {
 	in := &Instance{
-		pool: p, Declared: declared, local: p.opts.Local(declared.Name), redactor: newRedactor(&declared),
+		awaited: awaited,
+		pool:    p, Declared: declared, local: p.opts.Local(declared.Name), redactor: newRedactor(&declared),
 		slots: newSlots(cmp.Or(declared.Limits.Concurrency, config.DefaultConcurrency)), done: make(chan struct{}), known: known{changed: make(chan struct{})},
 	}
 	in.host = p.opts.Host(in)
@@ -127,9 +130,11 @@ func wordsOf(st *supervise.Status) string {
 // again: a plugin that is restarted over and over would flood the log. It is called by the supervisor alone.
 func (in *Instance) levelOf(st *supervise.Status, words string) slog.Level {
 	cause := st.Code + ": " + st.Detail
+	awaited := in.awaited
+	in.awaited = awaited && st.State == supervise.StateStarting
 	switch st.State {
 	case supervise.StateQuarantined:
-		if st.Last != nil && in.pool.opts.Returns {
+		if st.Last != nil && awaited {
 			if _, rejected := errors.AsType[*phases.ConfigError](st.Last.Err); rejected { // it is said once
 				return slog.LevelInfo
 			}

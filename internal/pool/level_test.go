@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // TestLevelOf: a cause is logged as a warning once, however often the plugin is started again for it.
@@ -35,6 +36,30 @@ func TestLevelOf(t *testing.T) {
 		st := supervise.Status{State: step.state, Code: step.code, Failures: step.failures}
 		if got := in.levelOf(&st, step.words); got != step.want {
 			t.Errorf("step %d: level %s, want %s", i, got, step.want)
+		}
+	}
+}
+
+// TestLevelOfRefusal: a refused configuration is no error in the log only where whoever awaits the first start reports it.
+func TestLevelOfRefusal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		awaited bool
+		before  []supervise.State
+		want    slog.Level
+	}{
+		{true, []supervise.State{supervise.StateStarting}, slog.LevelInfo},
+		{false, []supervise.State{supervise.StateStarting}, slog.LevelError},
+		{true, []supervise.State{supervise.StateStarting, supervise.StateReady, supervise.StateBackoff, supervise.StateStarting}, slog.LevelError},
+		{true, []supervise.State{supervise.StateStarting, supervise.StateQuarantined, supervise.StateStarting}, slog.LevelError},
+	} {
+		in := &Instance{awaited: tt.awaited}
+		for _, state := range tt.before {
+			in.levelOf(&supervise.Status{State: state}, "")
+		}
+		refused := supervise.Status{State: supervise.StateQuarantined, Last: &supervise.Failure{Err: &phases.ConfigError{}}}
+		if got := in.levelOf(&refused, ""); got != tt.want {
+			t.Errorf("%v: level %s", tt, got)
 		}
 	}
 }

@@ -74,7 +74,6 @@ type Options struct {
 	Health   supervise.Health                  // the health check of running plugins, without Check
 	Random   func() float64                    // Random gives numbers in [0, 1) for jitter; nil uses math/rand/v2
 	SlotHold time.Duration                     // supervise.Options.SlotHold
-	Returns  bool                              // Returns says that whoever starts plugins reports configurations that they refuse
 }
 
 // Pool is what the plugins of one engine share: start gate, memory watch, and processes
