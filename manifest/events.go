@@ -63,11 +63,9 @@ type Call struct {
 	Went string `json:"went"`
 	// Verdict is the decision; absent where no hook decided.
 	Verdict phases.Verdict `json:"verdict,omitempty"`
-	// State is what became of the call: succeeded if it was made, else how it failed, or that its judgement did; absent where
-	// nothing came of it yet.
+	// State is the outcome of the call: succeeded, or how the call or its check failed; absent while there is none.
 	State phases.RunState `json:"state,omitempty"`
-	// Code is why it failed or was refused: forbidden for a tool that may not be called; tool_error of a plugin's tool, or the
-	// host's own word of its tool, for one that was made and reported a failure; absent when all is well.
+	// Code is why the call was refused or failed: forbidden, tool_error, or the code that the host reported; absent on success.
 	Code string `json:"code,omitempty"`
 	// DecidedBy are the subscriptions behind the verdict, in order; absent without one.
 	DecidedBy []Decider `json:"decided_by,omitempty"`

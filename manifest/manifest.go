@@ -51,7 +51,8 @@ type Manifest struct {
 	// Reminders are those that were handed to the host since the turn's previous record, with the prompt as a rule; absent
 	// without any.
 	Reminders []Reminder `json:"reminders,omitempty"`
-	// Calls are the decided dispatches since the turn's previous record, in order; absent without any.
+	// Calls are the decided or rewritten dispatches and the steps of tool calls since the turn's previous record, in order;
+	// absent without any.
 	Calls []Call `json:"calls,omitempty"`
 	// Requests are what the host reported of requests since the turn's previous record, in order; absent without any.
 	Requests []Request `json:"requests,omitempty"`
@@ -82,7 +83,7 @@ type Head struct {
 	Seq uint64 `json:"seq"`
 	// Round is the provider round within the turn, from 0.
 	Round int `json:"round"`
-	// RunsBefore is how many of the runs, the first ones, stand in the turn's earlier records, too; absent if none.
+	// RunsBefore is how many of Runs, counted from the first, earlier records of the turn already have; absent if none.
 	RunsBefore int `json:"runs_before,omitempty"`
 	// CompilerVersion changes when the same input would give another prompt; empty in the record of an erasure.
 	CompilerVersion string `json:"compiler_version"`

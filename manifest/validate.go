@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,11 +25,8 @@ func Parse(data []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("manifest: nested deeper than %d", maxDepth)
 	}
 	var m Manifest
-	if json.Unmarshal(data, &m, json.RejectUnknownMembers(true)) != nil { // jsonscan is slower, and has better errors
-		m = Manifest{}
-		if err := jsonscan.Decode(data, &m); err != nil {
-			return Manifest{}, fmt.Errorf("manifest: %w", err)
-		}
+	if err := json.Unmarshal(data, &m, json.RejectUnknownMembers(true)); err != nil { // jsonscan has better errors
+		return Manifest{}, fmt.Errorf("manifest: %w", cmp.Or(jsonscan.Decode(data, &Manifest{}), jsonscan.Exact(data, &m), err))
 	}
 	if err := Validate(&m); err != nil {
 		return Manifest{}, fmt.Errorf("manifest %.40s: %w", m.ManifestID, err)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -22,17 +21,6 @@ type Filter struct {
 	Workspace, Thread string
 	// Limit takes the newest; 0 is all.
 	Limit int
-}
-
-// About says whose manifests are selected, as the end of a sentence; empty for all.
-func (f Filter) About() (about string) {
-	if f.Thread != "" {
-		about = fmt.Sprintf(" of the thread %.80q", f.Thread)
-	}
-	if f.Workspace != "" {
-		about += fmt.Sprintf(" in the workspace %.80q", f.Workspace)
-	}
-	return about
 }
 
 func (f Filter) where() (string, []any) {
@@ -217,7 +205,7 @@ func newestPrompt(ctx context.Context, tx *sql.Tx, f Filter) (Found, error) {
 		query, args := f.newest(foundColumns + ", outline")
 		list, err := sqldb.List(ctx, tx, query, args, scanFoundRecord)
 		if err == nil && len(list) == 0 {
-			err = sqldb.Failf(CodeNotFound, "", "there are no manifests%s", cmp.Or(f.About(), " yet"))
+			err = sqldb.Failf(CodeNotFound, "", "there are no manifests")
 		}
 		if err != nil {
 			return Found{}, err

@@ -86,7 +86,7 @@ func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, 
 	}
 	return a.print(list, func() {
 		if len(list.Manifests) == 0 {
-			a.printf("there are no manifests%s\n", f.filter().About())
+			a.printf("there are no manifests%s\n", api.About(f.filter()))
 		}
 		printList(a, "", "manifest|kind|created|workspace|thread|>seq|turn|profile|prompt", list.Manifests, func(x *manifest.Index) cells {
 			return cells{x.ManifestID, x.Kind, clock(x.CreatedAt), x.WorkspaceID, x.ThreadID, x.Seq, x.TurnID, x.Profile, x.FingerprintFull}
@@ -124,7 +124,7 @@ func (a *app) manifestBlameCommand() *cobra.Command {
 					return storeError(err)
 				}
 				if len(blame.Turns) == 0 {
-					return refused(fmt.Errorf("there are no prompts%s; see: grapnel manifest list", f.filter().About()))
+					return refused(fmt.Errorf("there are no prompts%s; see: grapnel manifest list", api.About(f.filter())))
 				}
 				return a.printBlame(&blame, &f)
 			})

@@ -129,7 +129,7 @@ func (a *app) manifestFind(ctx context.Context, s *openedStore, q store.Query, f
 
 func (a *app) printMatches(r *store.SearchResult, q *store.Query, f *findFlags) {
 	if r.Total == 0 {
-		a.printf("no such manifest%s\n", f.filter().About())
+		a.printf("no such manifest%s\n", api.About(f.filter()))
 		if q.Sentence != "" {
 			a.println("a sentence is found in the texts that were kept (manifest: {keep_text: true}); --text FILE finds a whole section without them")
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
@@ -49,7 +50,7 @@ func (a *app) manifestStats(ctx context.Context, s *openedStore, f *filterFlags,
 
 func (a *app) printStats(s *manifest.Stats, f *filterFlags) {
 	if s.Records == 0 {
-		a.printf("there are no manifests%s\n", f.filter().About())
+		a.printf("there are no manifests%s\n", api.About(f.filter()))
 		return
 	}
 	a.printf("%s, %s sent, %s blocked, from %s to %s\n", words.Count(s.Records, "record", "records"), words.Count(s.Prompts, "prompt", "prompts"),

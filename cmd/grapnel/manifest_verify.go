@@ -109,7 +109,7 @@ func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags
 		return err
 	}
 	if len(verdict.Problems) == 0 && verdict.Checked == 0 && (f.workspace != "" || f.thread != "") {
-		return unable(fmt.Errorf("there are no manifests%s to verify; see: grapnel manifest list", f.filter().About()))
+		return unable(fmt.Errorf("there are no manifests%s to verify; see: grapnel manifest list", api.About(f.filter())))
 	}
 	verdict.OK = verdict.OK && !unchecked
 	if err := a.print(verdict, func() { a.printVerdict(&verdict, heads, o.Head, since.Checkpoint) }); err != nil {

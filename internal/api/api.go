@@ -94,7 +94,8 @@ type ManifestList struct {
 	Older     int              `json:"older"     jsonschema:"how many older ones there are"`
 }
 
-// List returns the newest manifests that the filter selects.
+// List returns the newest manifests that the filter selects. They are counted after they were read: Older is off by what was
+// kept or erased between.
 func List(ctx context.Context, in interface {
 	List(ctx context.Context, f store.Filter) ([]manifest.Index, error)
 	Count(ctx context.Context, f store.Filter) (int, error)
@@ -102,8 +103,10 @@ func List(ctx context.Context, in interface {
 ) (l ManifestList, err error) {
 	l.Manifests, err = in.List(ctx, f)
 	if n := len(l.Manifests); err == nil && n == f.Limit && n > 0 {
-		l.Older, err = in.Count(ctx, f)
-		l.Older -= n
+		var all int
+		if all, err = in.Count(ctx, f); err == nil {
+			l.Older = max(0, all-n)
+		}
 	}
 	return l, err
 }
@@ -133,7 +136,11 @@ type Finder interface {
 // it does not accept is an error.
 func Find(ctx context.Context, in Finder, id string, f store.Filter) (*manifest.Manifest, error) {
 	if id == Latest {
-		return in.Latest(ctx, f)
+		m, err := in.Latest(ctx, f)
+		if store.HasCode(err, store.CodeNotFound) {
+			err = fmt.Errorf("%w%s", err, About(f))
+		}
+		return m, err
 	}
 	m, err := in.Get(ctx, id)
 	if err == nil {
@@ -149,9 +156,20 @@ func Selected(m *manifest.Manifest, f store.Filter) error {
 	}
 	is := store.Filter{Workspace: m.WorkspaceID, Thread: m.ThreadID}
 	return &store.Error{
-		Code: store.CodeNotFound, Message: "the manifest " + m.ManifestID + " is" + is.About() + ", not" + f.About(),
+		Code: store.CodeNotFound, Message: "the manifest " + m.ManifestID + " is" + About(is) + ", not" + About(f),
 		Hint: "leave out the thread and the workspace, or ask for the latest one there",
 	}
+}
+
+// About says whose manifests a filter selects, as the end of a sentence; empty for all.
+func About(f store.Filter) (about string) {
+	if f.Thread != "" {
+		about = fmt.Sprintf(" of the thread %.80q", f.Thread)
+	}
+	if f.Workspace != "" {
+		about += fmt.Sprintf(" in the workspace %.80q", f.Workspace)
+	}
+	return about
 }
 
 // addEvents adds the lists of a record of events to those of another record.

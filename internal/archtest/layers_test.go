@@ -61,7 +61,8 @@ const layers = `
 
 	# Background work.
 	phases < jobs;
-	phases, jobs < internal/background;
+	phases, jobs < internal/memqueue;
+	phases, jobs, internal/memqueue < internal/background;
 
 	# The author's side.
 	phases < sdk;

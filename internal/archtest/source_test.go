@@ -151,7 +151,7 @@ func checkClock(p sourcePkg) []string {
 // goroutineOwners are the packages that may start goroutines; they also wait
 // for them.
 var goroutineOwners = []string{
-	"runtime", "internal/pool", "internal/bounded", "internal/background", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
+	"runtime", "internal/pool", "internal/bounded", "internal/memqueue", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
 	// The system tells of changed files when it likes, and somebody has to listen.
 	"internal/agentsdoc/watch",
 	// Each job runs in one.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/memqueue"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -105,7 +106,7 @@ func New(runner Runner, queue jobs.Queue, random func() float64) *Work {
 		if random == nil {
 			random = rand.Float64
 		}
-		w.queue = NewMemoryQueue(random, func(j jobs.Job, why error) { runner.JobChanged(j, StateLost, why) })
+		w.queue = memqueue.New(random, func(j jobs.Job, why error) { runner.JobChanged(j, StateLost, why) })
 	}
 	return w
 }

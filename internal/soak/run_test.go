@@ -214,7 +214,7 @@ func (r *run) close(ctx context.Context) error {
 // summarize adds up and checks.
 func (r *run) summarize() {
 	s := r.took.Snapshot()
-	r.report.DispatchMS = [3]float64{millis(s.Quantile(0.5)), millis(s.Quantile(0.99)), millis(s.Max())}
+	r.report.DispatchMS = [3]float64{millis(s.Quantile(0.5)), millis(s.Quantile(0.99)), millis(s.Quantile(1))}
 	r.report.Runs, r.report.Events, r.report.Reloads = r.runs, r.events, r.reloads.Load()
 	if r.disturbedCount > 0 {
 		r.report.problemf("%d hooks of good plugins were not served, the first: %s", r.disturbedCount, strings.Join(r.disturbed, "; "))

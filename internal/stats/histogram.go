@@ -62,9 +62,6 @@ type Snapshot struct {
 	longest time.Duration
 }
 
-// Max is the longest duration, exactly; 0 if there are none.
-func (s *Snapshot) Max() time.Duration { return s.longest }
-
 // Within is how many durations were shorter than d, rounded down to an edge of a bucket: a
 // whole microsecond up to 16 µs, then a sixteenth between two powers of two, up to 134 s.
 func (s *Snapshot) Within(d time.Duration) uint64 {
@@ -87,10 +84,10 @@ func (s *Snapshot) Merge(o *Snapshot) {
 
 // Quantile returns the duration that the share q of all durations does not exceed, by nearest rank; 0 for an empty
 // snapshot. Values of q outside 0 to 1 count as the nearest bound, NaN as 0. It is within a thirty-second of the exact
-// value, or 1 µs, up to 134 s, and never exceeds [Snapshot.Max].
+// value, or 1 µs, up to 134 s; the longest duration, which 1 gives, is exact.
 func (s *Snapshot) Quantile(q float64) time.Duration {
-	if s.total == 0 {
-		return 0
+	if s.total == 0 || q >= 1 {
+		return s.longest
 	}
 	rank := rankOf(q, s.total)
 	var below uint64
@@ -105,9 +102,6 @@ func (s *Snapshot) Quantile(q float64) time.Duration {
 func rankOf(q float64, n uint64) uint64 {
 	if !(q > 0) { // NaN too
 		return 1
-	}
-	if q >= 1 {
-		return n
 	}
 	return min(n, max(1, uint64(math.Ceil(q*float64(n)))))
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/background"
+	"github.com/grapnelhq/grapnel/internal/memqueue"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
@@ -28,7 +28,7 @@ func TestQueues(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 
-		testQueue(t, func(*testing.T) jobs.Queue { return background.NewMemoryQueue(rand.Float64, func(jobs.Job, error) {}) })
+		testQueue(t, func(*testing.T) jobs.Queue { return memqueue.New(rand.Float64, func(jobs.Job, error) {}) })
 	})
 	for name, newDSN := range map[string]func(testing.TB) string{"sqlite": storetest.SQLite, "postgres": server.NewDSN} {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func newLab(ctx context.Context) (*lab, error) {
 	}
 	dir := filepath.Join(root, ".cache", "hosts")
 	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), out: tableOf(os.Stdout), outcome: printOutcome}
-	return l, errors.Join(os.RemoveAll(l.work), command1(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
+	return l, errors.Join(os.RemoveAll(l.work), runCommand(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
 }
 
 // checkout is the root of the repository that this program was started in.
@@ -112,8 +112,8 @@ func checkout() (string, error) {
 	return string(out[:len(out)-1]), nil
 }
 
-// command1 runs a command and shows what it says if it fails.
-func command1(ctx context.Context, dir, name string, args ...string) error {
+// runCommand runs a command and shows what it says if it fails.
+func runCommand(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -68,7 +68,7 @@ func (s *source) unpack(ctx context.Context, spec, dir string) error {
 	}
 	defer os.RemoveAll(temp) // what is needed was moved
 	fmt.Fprintln(os.Stderr, "getting", spec)
-	err = command1(ctx, temp, "npm", "pack", "--loglevel", "error", "--cache", filepath.Join(temp, "cache"),
+	err = runCommand(ctx, temp, "npm", "pack", "--loglevel", "error", "--cache", filepath.Join(temp, "cache"),
 		"--fetch-retry-mintimeout", "1000", "--fetch-retry-maxtimeout", "5000", "--", spec)
 	if err != nil {
 		return err
@@ -84,8 +84,9 @@ func (s *source) unpack(ctx context.Context, spec, dir string) error {
 	case s.integrity != "" && sum != s.integrity:
 		return fmt.Errorf("%s has the checksum %s instead of %s", spec, sum, s.integrity)
 	}
+	// The checksum, ours or that of npm, is the guard: tar unpacks links, too.
 	files := filepath.Join(temp, "files")
-	if err := errors.Join(os.Mkdir(files, 0o700), command1(ctx, files, "tar", "-xzf", archives[0])); err != nil {
+	if err := errors.Join(os.Mkdir(files, 0o700), runCommand(ctx, files, "tar", "-xzf", archives[0])); err != nil {
 		return err
 	}
 	if err := os.Rename(files, dir); err != nil && !errors.Is(err, os.ErrExist) { // another run may have got it meanwhile

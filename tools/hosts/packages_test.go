@@ -13,7 +13,7 @@ func TestUnpack(t *testing.T) {
 	files := t.TempDir()
 	archive := filepath.Join(files, "a.tgz")
 	err := errors.Join(os.MkdirAll(filepath.Join(files, "package", "bin"), 0o700), os.WriteFile(filepath.Join(files, "package", "bin", "agent"), []byte("hi"), 0o700),
-		command1(t.Context(), files, "tar", "-czf", archive, "package"))
+		runCommand(t.Context(), files, "tar", "-czf", archive, "package"))
 	if err != nil {
 		t.Fatal(err)
 	}

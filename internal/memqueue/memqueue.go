@@ -1,4 +1,7 @@
-package background
+// Package memqueue keeps jobs in memory, for an engine without a store: they end with it. Start at [New].
+//
+// Stability: internal.
+package memqueue
 
 import (
 	"container/heap"
@@ -10,7 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Bounds of the queue in memory.
+// Bounds of a queue.
 const (
 	queueSize    = 1024
 	queueWorkers = 4
@@ -19,8 +22,8 @@ const (
 	queueShare = queueSize / 4
 )
 
-// memoryQueue is the queue of an engine without a store.
-type memoryQueue struct {
+// queue is safe for concurrent use.
+type queue struct {
 	random func() float64
 	lost   func(j jobs.Job, why error)
 
@@ -36,13 +39,13 @@ type memoryQueue struct {
 }
 
 var (
-	_ jobs.Queue   = (*memoryQueue)(nil)
-	_ jobs.Counter = (*memoryQueue)(nil)
+	_ jobs.Queue   = (*queue)(nil)
+	_ jobs.Counter = (*queue)(nil)
 )
 
-// NewMemoryQueue makes the queue of an engine without a store. Lost is called for each job that is pending when Serve ends.
-func NewMemoryQueue(random func() float64, lost func(j jobs.Job, why error)) jobs.Queue {
-	return &memoryQueue{random: random, lost: lost, changed: make(chan struct{}), waiting: map[string]int{}, keys: map[string]bool{}}
+// New makes an empty queue. Lost is called for each job that is pending when Serve ends.
+func New(random func() float64, lost func(j jobs.Job, why error)) jobs.Queue {
+	return &queue{random: random, lost: lost, changed: make(chan struct{}), waiting: map[string]int{}, keys: map[string]bool{}}
 }
 
 type queuedJob struct {
@@ -70,7 +73,7 @@ func (h *jobHeap) Pop() any {
 	return last
 }
 
-func (q *memoryQueue) Add(_ context.Context, j jobs.Job) error {
+func (q *queue) Add(_ context.Context, j jobs.Job) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ended != nil {
@@ -95,12 +98,12 @@ func (q *memoryQueue) Add(_ context.Context, j jobs.Job) error {
 }
 
 // push and pop keep the counts; the caller holds the lock.
-func (q *memoryQueue) push(j queuedJob) {
+func (q *queue) push(j queuedJob) {
 	heap.Push(&q.pending, j)
 	q.waiting[j.Plugin]++
 }
 
-func (q *memoryQueue) pop() (queuedJob, bool) {
+func (q *queue) pop() (queuedJob, bool) {
 	j, ok := heap.Pop(&q.pending).(queuedJob)
 	if q.waiting[j.Plugin]--; q.waiting[j.Plugin] == 0 {
 		delete(q.waiting, j.Plugin)
@@ -108,7 +111,7 @@ func (q *memoryQueue) pop() (queuedJob, bool) {
 	return j, ok
 }
 
-func (q *memoryQueue) firstOf(key string) bool {
+func (q *queue) firstOf(key string) bool {
 	if key == "" {
 		return true
 	}
@@ -125,12 +128,12 @@ func (q *memoryQueue) firstOf(key string) bool {
 }
 
 // signal wakes all waiters; the caller holds the lock.
-func (q *memoryQueue) signal() {
+func (q *queue) signal() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
-func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, jobs.Attempt) jobs.Result) error {
+func (q *queue) Serve(ctx context.Context, work func(context.Context, jobs.Attempt) jobs.Result) error {
 	var workers sync.WaitGroup
 	for range queueWorkers {
 		workers.Go(func() {
@@ -155,7 +158,7 @@ func (q *memoryQueue) Serve(ctx context.Context, work func(context.Context, jobs
 	return context.Cause(ctx)
 }
 
-func (q *memoryQueue) next(ctx context.Context) (queuedJob, bool) {
+func (q *queue) next(ctx context.Context) (queuedJob, bool) {
 	for {
 		q.mu.Lock()
 		wait := time.Hour
@@ -180,7 +183,7 @@ func (q *memoryQueue) next(ctx context.Context) (queuedJob, bool) {
 }
 
 // finish ends an attempt. A job to retry goes back, even if Serve is about to end and reports it as lost.
-func (q *memoryQueue) finish(j queuedJob, r jobs.Result) {
+func (q *queue) finish(j queuedJob, r jobs.Result) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.running--
@@ -198,7 +201,7 @@ func (q *memoryQueue) finish(j queuedJob, r jobs.Result) {
 	q.signal()
 }
 
-func (q *memoryQueue) Idle(ctx context.Context) error {
+func (q *queue) Idle(ctx context.Context) error {
 	for {
 		q.mu.Lock()
 		busy := q.running > 0 || len(q.pending) > 0 && !q.pending[0].due.After(time.Now())
@@ -216,7 +219,7 @@ func (q *memoryQueue) Idle(ctx context.Context) error {
 }
 
 // Counts implements jobs.Counter. Discarded jobs are not kept.
-func (q *memoryQueue) Counts(context.Context) (jobs.Counts, error) {
+func (q *queue) Counts(context.Context) (jobs.Counts, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := jobs.Counts{Running: q.running}
