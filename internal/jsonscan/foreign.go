@@ -57,6 +57,7 @@ func duplicate(raw []byte) error {
 			open = append(open, nil)
 		case '}', ']':
 			open = open[:len(open)-1]
+		default: // nothing is opened or closed
 		}
 		if kind, n := d.StackIndex(d.StackDepth()); kind != '{' || n%2 == 0 { // no name
 			continue
