@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -283,6 +284,9 @@ func (a *app) verifyProof(p *proofFlags, key []byte) error {
 	}
 	line = bytes.TrimRight(line, "\r\n")
 	m, err := manifest.Parse(line)
+	if err != nil && json.Valid(line) {
+		return refused(fmt.Errorf("--record %s is not one line of an export: %w", p.record, oneLine{err}))
+	}
 	if err != nil {
 		return usagef("--record %s: %w", p.record, oneLine{err})
 	}
