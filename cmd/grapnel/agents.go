@@ -240,7 +240,7 @@ func (a *app) printCuts(r *chain.Rendering) {
 		case chain.BoundBytes:
 			a.printf("cut by  bytes: shorten the files, or raise budget.total and budget.file in the plugin's configuration\n")
 		case chain.BoundChars:
-			a.printf("cut by  characters: shorten the files, or raise budget.chars of the subscription agentsdoc.prompt, and budgets.turn.chars if that is less\n")
+			a.printf("cut by  characters: shorten the files, or raise the lesser of budget.chars of the subscription agentsdoc.prompt and budgets.turn.chars\n")
 		case chain.BoundFiles:
 			a.printf("cut by  the number of files: join some, or raise budget.files in the plugin's configuration\n")
 		}

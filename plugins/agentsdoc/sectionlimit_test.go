@@ -34,22 +34,22 @@ func TestSectionFollowsWhatWasAskedFor(t *testing.T) {
 		told                        string // in the diagnostics
 	}{
 		{"default, fits", "", "", "", []int{10 * k, 20 * k}, "", 30 * k, 31 * k, ""},
-		{"default, cut", "", "", "", []int{24 * k, 12 * k, 30 * k}, phases.LimitPlugin, 31_500, 32 * k, "limit: budget.total or budget.file, budget.chars of the subscription"},
+		{"default, cut", "", "", "", []int{24 * k, 12 * k, 30 * k}, phases.LimitPlugin, 31_500, 32 * k, "limit: budget.total or budget.file, the lesser of budget.chars of the subscription and budgets.turn.chars"},
 		{"the operator's characters", "", "60000", "", []int{24 * k, 12 * k, 20 * k}, "", 56 * k, 58 * k, ""},
-		{"more than a prompt has", "", "90000", "", []int{40 * k, 40 * k, 40 * k}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
+		{"more than a prompt has", "", "90000", "", []int{40 * k, 40 * k, 40 * k}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
 		{"the operator's prompt", "", "90000", "budgets: {turn: {chars: 100000}}\n", []int{40 * k, 40 * k}, "", 80 * k, 82 * k, ""},
 		{"the operator's bytes", ", budget: {total: 50000, file: 50000}", "", "", []int{20 * k, 25 * k}, "", 45 * k, 47 * k, ""},
 		{"codex, all that it allows", ", preset: codex", "", "", []int{10 * k, 20 * k, 40 * k}, phases.LimitPlugin, 32_768, 33 * k, "limit: budget.total or budget.file"},
 		{"codelia, more than the others", ", preset: codelia", "", "", []int{24 * k, 12 * k, 25 * k}, "", 61 * k, 62 * k, ""},
-		{"codelia, more than a prompt has", ", preset: codelia", "", "", []int{40 * k, 20 * k, 30 * k}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
-		{"codelia, one file", ", preset: codelia", "", "", []int{64_500}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
-		{"claude, one file", ", preset: claude", "", "", []int{64_500}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
-		{"claude, a little too much", ", preset: claude", "", "", []int{63_900}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
-		{"claude, the file above", ", preset: claude", "", "", []int{60 * k, 10 * k}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
+		{"codelia, more than a prompt has", ", preset: codelia", "", "", []int{40 * k, 20 * k, 30 * k}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
+		{"codelia, one file", ", preset: codelia", "", "", []int{64_500}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
+		{"claude, one file", ", preset: claude", "", "", []int{64_500}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
+		{"claude, a little too much", ", preset: claude", "", "", []int{63_900}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
+		{"claude, the file above", ", preset: claude", "", "", []int{60 * k, 10 * k}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
 		{"claude, the operator's bytes", ", preset: claude, budget: {total: 5000}", "", "", []int{5100}, phases.LimitPlugin, 4900, 5600, "limit: budget.total or budget.file"},
-		{"gemini, one file", ", preset: gemini, names: [AGENTS.md]", "", "", []int{300 * k}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
-		{"opencode, the file above", ", preset: opencode", "", "", []int{60 * k, 10 * k}, phases.LimitPlugin, 63 * k, 64 * k, "budget.chars of the subscription"},
-		{"cursor, one file", ", preset: cursor", "", "", []int{64_500}, phases.LimitPlugin, 31 * k, 32 * k, "budget.chars of the subscription"},
+		{"gemini, one file", ", preset: gemini, names: [AGENTS.md]", "", "", []int{300 * k}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
+		{"opencode, the file above", ", preset: opencode", "", "", []int{60 * k, 10 * k}, phases.LimitPlugin, 63 * k, 64 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
+		{"cursor, one file", ", preset: cursor", "", "", []int{64_500}, phases.LimitPlugin, 31 * k, 32 * k, "the lesser of budget.chars of the subscription and budgets.turn.chars"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -261,7 +261,7 @@ func TestWithoutComments(t *testing.T) {
 		"a\r\nc\r\n":                 "a\r\nc\r\n",
 		"<!-- a --><!-- b -->\n\n\n": "",
 	} {
-		if got := withoutComments(text); got != want {
+		if got, _ := withoutComments(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

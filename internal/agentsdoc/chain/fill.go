@@ -37,7 +37,7 @@ func (r *resolver) fill(src *Source, f directory, at place) {
 		raw = text
 	}
 	if o.Markdown {
-		text = withoutComments(text)
+		text, _ = withoutComments(text)
 		raw = text
 	}
 	switch {

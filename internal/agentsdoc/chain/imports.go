@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
@@ -108,7 +107,7 @@ const (
 	refuseCycle   refusal = "the file imports itself"
 	refuseText    refusal = "the file is not text"
 	refuseName    refusal = "the suffix of the name is not one of a text"
-	refuseStray   refusal = "%[1]s is there and not imported: white space must stand around @%[1]s, and \"\\ \" for a blank in it"
+	refuseStray   refusal = "it is there and not imported: white space must stand around the name, and \"\\ \" for a blank in it"
 )
 
 // importer imports the files that one source names.
@@ -124,12 +123,13 @@ type importer struct {
 	strayed int // names that strays has looked up
 	bytes   int
 	full    bool // too many imports, and reported
+	told    map[string]bool
 }
 
 // importer returns the importer of a source that was read at a place of a directory. Files of the tree import from the
 // tree, the user's own from their directory, and both from where the options allow it.
 func (r *resolver) importer(src *Source, f directory, at place) *importer {
-	im := &importer{resolver: r, style: r.chain.Options.Imports, src: src, bases: []base{{f.real, f.dir}}, open: []string{at.path}}
+	im := &importer{resolver: r, style: r.chain.Options.Imports, src: src, told: map[string]bool{}, bases: []base{{f.real, f.dir}}, open: []string{at.path}}
 	switch {
 	case !src.Scope.userWide():
 		im.bases[0] = base{r.tree[0].real, r.tree[0].dir}
@@ -160,7 +160,7 @@ func (im *importer) expand(path, real, text string, depth int) (string, []insert
 		for _, region := range codeRegions(text) {
 			mask(prose[region[0]:region[1]])
 		}
-		defer func() { im.strays(path, real, text, prose, depth) }()
+		defer func() { im.strays(path, real, prose, mentionLine(text, nil), depth) }()
 	}
 	list := im.style.mentions(text)
 	if len(list) == 0 || im.style == ImportInline && depth >= im.style.depth() {
@@ -168,13 +168,13 @@ func (im *importer) expand(path, real, text string, depth int) (string, []insert
 	}
 	var out strings.Builder
 	var inserts []insert
-	last := 0
+	last, lineAt := 0, mentionLine(text, nil)
 	for _, m := range list {
 		out.WriteString(text[last:m.start])
 		last = m.end
-		imported, why := im.load(Importer{path, m.line(text)}, real, m.target, depth, out.Len())
+		imported, why := im.load(Importer{path, lineAt(m.start)}, real, m.target, depth, out.Len())
 		if why != "" {
-			im.refuse(path, text, m, why)
+			im.refuse(Importer{path, lineAt(m.start)}, real, m.target, why)
 		}
 		piece := im.piece(real, text[m.start:m.end], m.target, imported, why)
 		if piece != text[m.start:m.end] {
@@ -221,67 +221,17 @@ func (im *importer) place(real, target string) string {
 	}
 }
 
-// refuse reports a mention that is not imported. Of those beyond the limit it reports one.
-func (im *importer) refuse(path, text string, m mention, why refusal) {
+// refuse reports a file that is not imported, once a line. Of those beyond the limit it reports one.
+func (im *importer) refuse(by Importer, real, target string, why refusal) {
 	if im.full {
 		return
 	}
 	im.full = im.count > im.style.most()
-	im.report(diagnostic(CodeImportRefused, path, "line %d: %s", m.line(text), why))
-}
-
-const (
-	mostStrays = 1024 // lookups of one source
-	strayBytes = 100
-)
-
-// strays reports files that are there and that an "@" in prose names without importing them, such as "(@a.md)", "@a.md:" and
-// "@my notes.md". The longest name counts.
-func (im *importer) strays(path, real, text string, prose []byte, depth int) {
-	isWord := func(c rune) bool { return unicode.IsLetter(c) || unicode.IsDigit(c) }
-	for at, c := range prose {
-		if c != '@' {
-			continue
-		}
-		if before, _ := utf8.DecodeLastRune(prose[:at]); at > 0 && (isWord(before) || strings.ContainsRune("`./@\\_-+#&%~$", before)) {
-			continue
-		}
-		name := string(prose[at+1 : min(len(prose), at+strayBytes)])
-		if n := strings.IndexAny(name, "\n\x00"); n >= 0 {
-			name = name[:n]
-		}
-		for ; name != "" && im.strayed < mostStrays; name = name[:max(0, strings.LastIndexFunc(name, func(c rune) bool { return !isWord(c) }))] {
-			if im.strayed++; !im.isStray(real, name) {
-				continue
-			}
-			why := refusal(fmt.Sprintf(string(refuseStray), prompttext.Name(name)))
-			if depth >= im.style.depth() {
-				why = refusal(fmt.Sprintf(string(refuseDepth), im.style.depth()))
-			}
-			im.refuse(path, text, mention{start: max(0, strings.Index(text, "@"+name))}, why)
-			break
-		}
+	key := fmt.Sprint(by, im.place(real, target))
+	if !im.told[key] || im.full {
+		im.report(diagnostic(CodeImportRefused, by.Path, "line %d: @%s: %s", by.Line, prompttext.Name(target), why))
 	}
-}
-
-// isStray reports whether the file at real names a file that could be imported and is not.
-func (im *importer) isStray(real, name string) bool {
-	path := im.place(real, name)
-	if !slices.ContainsFunc(im.bases, func(b base) bool { return Within(b.real, path) }) || im.style == ImportListed && !hasTextName(path) {
-		return false
-	}
-	found, err := im.view.RealPath(path)
-	taken := im.once[found] || slices.Contains(im.open, found) || slices.ContainsFunc(im.imports, func(in Import) bool { return in.Path == found })
-	if err != nil || taken || !slices.ContainsFunc(im.bases, func(b base) bool { return Within(b.real, found) }) {
-		return false
-	}
-	dir, err := im.view.OpenDir(filepath.Dir(found))
-	if err != nil {
-		return false
-	}
-	defer func() { _ = dir.Close() }()
-	info, err := dir.Lstat(filepath.Base(found))
-	return err == nil && info.Mode.IsRegular()
+	im.told[key] = true
 }
 
 // load returns the expanded text of a file that the one at real names.
@@ -368,23 +318,24 @@ func (im *importer) list(by *Source, raw, real string, depth int) {
 	text, _ := form.text(raw)
 	_, body := frontMatter(text)
 	seen := map[string]bool{}
-	body = withoutComments(body)
-	defer func() { im.strays(by.Path, real, text, maskCode(body), depth) }()
+	front := strings.Count(text[:len(text)-len(body)], "\n")
+	body, gaps := withoutComments(body)
+	lineAt := mentionLine(body, append(gaps, gap{0, front}))
+	defer func() { im.strays(by.Path, real, maskCode(body), lineAt, depth) }()
 	for _, m := range im.style.mentions(body) {
 		if seen[m.target] || depth >= im.style.depth() {
 			continue
 		}
 		seen[m.target] = true
 		at, path, why := im.find(real, m.target)
-		m.start = max(0, strings.Index(text, "@"+m.target)) // of the file, not of what is left of it
 		if why != "" {
 			if isWorthReport(m.target, why) {
-				im.refuse(by.Path, text, m, why)
+				im.refuse(Importer{by.Path, lineAt(m.start)}, real, m.target, why)
 			}
 			continue
 		}
 		im.once[at.path] = true
-		src := Source{Path: path, Display: im.display(path, by.Scope), Scope: by.Scope, ImportedBy: by.Path, importedLine: m.line(text)}
+		src := Source{Path: path, Display: im.display(path, by.Scope), Scope: by.Scope, ImportedBy: by.Path, importedLine: lineAt(m.start)}
 		im.fill(&src, directory{}, at)
 		if im.chain.Sources = append(im.chain.Sources, src); src.State == StateKept {
 			im.list(&src, at.content.raw, at.path, depth+1)

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -23,34 +24,34 @@ func TestImportBounds(t *testing.T) {
 			files{"AGENTS.md": many, "x.md": "X\n"},
 			Options{},
 			strings.Repeat("X\n", 32) + strings.TrimSuffix(strings.Repeat("@./x.md\n", 8), "\n"),
-			[]string{"line 33: more than 32 imports"},
+			[]string{"line 33: @./x.md: more than 32 imports"},
 		},
 		{
 			"refused ones count",
 			files{"AGENTS.md": strings.Repeat("@./no.md\n", 32) + "@./x.md", "x.md": "X"},
 			Options{},
-			strings.Repeat("@./no.md\n", 32) + "@./x.md", append(repeatLines(32, "there is no such file"), "line 33: more than 32 imports"),
+			strings.Repeat("@./no.md\n", 32) + "@./x.md", append(repeatLines(32, "@./no.md: there is no such file"), "line 33: @./x.md: more than 32 imports"),
 		},
 		{
 			"64 KiB to the byte, and one more",
 			files{"AGENTS.md": "@./a.md\n@./b.md\n@./c.md\n", "a.md": filler(40 << 10), "b.md": filler(24 << 10), "c.md": "c"},
 			Options{Budget: Limits{File: 1 << 20}},
 			filler(40<<10) + "\n" + filler(24<<10) + "\n@./c.md",
-			[]string{"line 3: more than 64 KiB of imports"},
+			[]string{"line 3: @./c.md: more than 64 KiB of imports"},
 		},
 		{
 			"what does not fit takes no room",
 			files{"AGENTS.md": "@./a.md\n@./c.md\n", "a.md": filler(65 << 10), "c.md": "c"},
 			Options{},
 			"@./a.md\nc",
-			[]string{"line 1: more than 64 KiB of imports"},
+			[]string{"line 1: @./a.md: more than 64 KiB of imports"},
 		},
 		{
 			"each other",
 			files{"AGENTS.md": "@./a.md", "a.md": "A\n@./b.md", "b.md": "B\n@./a.md"},
 			Options{},
 			"A\nB\n@./a.md",
-			[]string{"line 2: the file imports itself"},
+			[]string{"line 2: @./a.md: the file imports itself"},
 		},
 		{
 			"with the newlines of other systems",
@@ -76,13 +77,27 @@ func TestImportBounds(t *testing.T) {
 			Options{},
 			"", nil,
 		},
+		{
+			"named in code, after what is left out, and in parentheses",
+			files{"AGENTS.md": "---\nx: y\n---\n<!-- @a.md\n-->\n\nWrite `@a.md`.\n\nSee (@a.md).\n\n@.git/config\n", "a.md": "A", ".git/config": "c"},
+			Options{Imports: ImportListed, Markdown: true},
+			"Write `@a.md`.\n\nSee (@a.md).\n\n@.git/config",
+			[]string{"line 11: @.git/config: the link leads into git's own files", "line 9: @a.md: " + string(refuseStray)},
+		},
+		{
+			"named by a file that is imported twice",
+			files{"AGENTS.md": "@b.md\n@b.md\n", "b.md": "```\n@a.md\n```\n(@a.md)", "a.md": "A"},
+			Options{Imports: ImportInline},
+			strings.TrimSuffix(strings.Repeat("<!-- Imported from: b.md -->\n```\n@a.md\n```\n(@a.md)\n<!-- End of import from: b.md -->\n", 2), "\n"),
+			[]string{"line 4: @a.md: " + string(refuseStray)},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tt.tree[".git/"] = ""
 			o := tt.options
-			o.Imports = ImportLines
+			o.Imports = cmp.Or(o.Imports, ImportLines)
 			c := Resolve(OS{}, build(t, tt.tree), o)
 			if s := c.Sources[0]; s.Text != tt.want || (s.State == StateKept) != (tt.want != "") {
 				t.Errorf("%s: got %.200q, want %.200q", s.State, s.Text, tt.want)

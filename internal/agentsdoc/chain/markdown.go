@@ -219,9 +219,9 @@ func frontMatter(text string) (matter, body string) {
 
 // withoutComments drops the HTML comments that begin a line of prose. With them go the rest of their last line, if
 // that is blank, and the blank lines after it.
-func withoutComments(text string) string {
+func withoutComments(text string) (rest string, gaps []gap) {
 	if !strings.Contains(text, "<!--") {
-		return text
+		return text, nil
 	}
 	plain := strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	var out strings.Builder
@@ -253,16 +253,19 @@ func withoutComments(text string) string {
 		for end < len(plain) && plain[end] == '\n' {
 			end++
 		}
-		if rest := dropComments(plain[at:end]); !isBlank(rest) {
-			out.WriteString(rest)
+		left := dropComments(plain[at:end])
+		if isBlank(left) {
+			left = ""
 		}
+		gaps = append(gaps, gap{out.Len(), strings.Count(plain[at:end], "\n") - strings.Count(left, "\n")})
+		out.WriteString(left)
 		b = blocks{}
 		at = end
 	}
 	if out.Len() == len(plain) {
-		return text
+		return text, nil
 	}
-	return out.String()
+	return out.String(), gaps
 }
 
 func dropComments(text string) string {

@@ -12,8 +12,21 @@ type mention struct {
 	target     string
 }
 
-// line is the number of the line in which it begins.
-func (m mention) line(text string) int { return 1 + strings.Count(text[:m.start], "\n") }
+// gap is a place of a text from which lines of its file were removed.
+type gap struct{ at, lines int }
+
+// mentionLine returns what finds the line of the file that a byte of its text stands in.
+func mentionLine(text string, gaps []gap) func(at int) int {
+	return func(at int) int {
+		line := 1 + strings.Count(text[:at], "\n")
+		for _, g := range gaps {
+			if g.at <= at {
+				line += g.lines
+			}
+		}
+		return line
+	}
+}
 
 // mentions finds what a text imports, in its order.
 func (s ImportStyle) mentions(text string) []mention {

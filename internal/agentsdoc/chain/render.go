@@ -45,7 +45,7 @@ type Bound string
 // The bounds, as messages name them.
 const (
 	BoundBytes Bound = "budget.total or budget.file"
-	BoundChars Bound = "budget.chars of the subscription"
+	BoundChars Bound = "the lesser of budget.chars of the subscription and budgets.turn.chars"
 	BoundFiles Bound = "budget.files"
 )
 
