@@ -91,16 +91,24 @@ type (
 	}
 )
 
+// getResult is a manifest, and what the provider reported of its prompt.
+type getResult struct {
+	*manifest.Manifest
+
+	Usage *manifest.Usage `json:"usage,omitempty" jsonschema:"what the provider reported of this prompt; absent where nothing was"`
+}
+
 func (g *Gateway) manifestMethods() []rpc.Method {
 	return []rpc.Method{
 		logged(g, "manifest/list", "Lists the newest kept manifests, newest last, as \"grapnel manifest list\" does.", g.listManifests),
-		logged(g, "manifest/get", "Reads a kept manifest.", func(ctx context.Context, c call[getParams]) (*manifest.Manifest, error) {
+		logged(g, "manifest/get", "Reads a kept manifest.", func(ctx context.Context, c call[getParams]) (got getResult, err error) {
 			list, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
 			if err != nil {
-				return nil, err
+				return got, err
 			}
-			_, err = g.judge(ctx, list[0])
-			return list[0], err
+			got.Manifest = list[0]
+			got.Usage, err = g.judge(ctx, list[0])
+			return got, err
 		}),
 		logged(g, "manifest/text", "Reads the texts of a kept prompt, section by section, as far as they were kept.", g.textOf),
 		logged(g, "manifest/explain", "Says why a section, subscription, plugin or tool is, or is not, in a kept prompt, or who wrote a sentence of it, as \"grapnel explain\" does.", g.explain),

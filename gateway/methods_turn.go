@@ -373,7 +373,11 @@ func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name 
 		return c, rpc.Errorf(rpc.CodeInvalid, "%s.dir_root: the gateway sets it, by serve.roots of its configuration", name)
 	}
 	if c.Dir, c.DirRoot, err = g.inRoots(c.Dir); err != nil {
-		return c, rpc.Errorf(rpc.CodeInvalid, "%s.dir: %v", name, err)
+		key := "dir"
+		if name == "payload" {
+			key = "cwd" // as agents call it
+		}
+		return c, rpc.Errorf(rpc.CodeInvalid, "%s.%s: %v", name, key, err)
 	}
 	if g.opts.Engine == nil {
 		return c, errNoEngine()

@@ -261,7 +261,7 @@ type Budget struct {
 	// GrantedChars is the text allowed, in Unicode scalar values.
 	GrantedChars int `json:"granted_chars"`
 	// UsedChars is what is in the prompt, in Unicode scalar values: of a turn the sections of plugins, of a phase what
-	// the spans of its last dispatch have.
+	// the spans of its last dispatch have, with the markers behind them.
 	UsedChars int `json:"used_chars"`
 }
 

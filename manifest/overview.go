@@ -18,6 +18,8 @@ type Overview struct {
 	// reported; null if that is unknown.
 	Predicted *int `json:"cache_predicted"`
 	Actual    *int `json:"cache_actual"`
+	// Input is how many tokens the provider counted, of which Actual is a part; null if that is unknown.
+	Input *int `json:"input_tokens"`
 	// Blocked says that the turn was blocked, Denied that a hook denied something.
 	Blocked bool `json:"blocked"`
 	Denied  bool `json:"denied"`
@@ -63,7 +65,7 @@ func ReadOverview(x Index, data []byte, u *Usage) (Overview, error) {
 		o.FingerprintFull = ""
 	}
 	if u != nil {
-		o.Actual = &u.CacheReadTokens
+		o.Actual, o.Input = &u.CacheReadTokens, &u.InputTokens
 	}
 	o.addSections(&r)
 	o.addRuns(&r)

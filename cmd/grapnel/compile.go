@@ -267,7 +267,7 @@ func (a *app) printHead(m *manifest.Manifest) {
 }
 
 func (a *app) printContent(m *manifest.Manifest) {
-	a.printSections(m.Sections, m.Cache.OfAgent)
+	a.printSections(m.Sections, m.Cache.OfAgent, m.Cache.ToolTokens)
 	a.printInstructions(m.Sections)
 	a.printOmitted(m.Omitted)
 	t := newTable("persona directory", "file|status|>chars")
@@ -300,7 +300,7 @@ func (a *app) printContent(m *manifest.Manifest) {
 }
 
 // printSections prints sections; those of a record with OfAgent stand where the agent puts them. Tokens have a column where they were counted; numbers of two tokenizers cannot be compared.
-func (a *app) printSections(sections []manifest.Section, ofAgent bool) {
+func (a *app) printSections(sections []manifest.Section, ofAgent bool, tools int) {
 	sum, tokenizer := 0, ""
 	printList(a, "sections", "section|owner|stability|placement|>chars|?>tokens|cut|fingerprint", sections, func(s *manifest.Section) cells {
 		if s.Tokens != nil {
@@ -309,7 +309,7 @@ func (a *app) printSections(sections []manifest.Section, ofAgent bool) {
 		return cells{s.SectionID, s.Owner, s.Stability, cmp.Or(words.If(ofAgent, "agent's"), string(s.Placement)), text.Thousands(s.Chars), tokensText(s.Tokens), styled{caution, cutText(s.Truncation)}, s.Fingerprint}
 	})
 	if tokenizer != "" {
-		a.printf("  %s tokens together, counted as %s\n", text.Thousands(sum), clean(tokenizer))
+		a.printf("  %s tokens together%s, counted as %s\n", text.Thousands(sum+tools), words.If(tools > 0, fmt.Sprintf(": %s of text, %s of tools", text.Thousands(sum), text.Thousands(tools))), clean(tokenizer))
 	}
 }
 

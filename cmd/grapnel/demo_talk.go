@@ -156,7 +156,7 @@ func (d *demo) showFirst(t *demoTurn) {
 		for _, ref := range s.SourceRefs {
 			from = append(from, strings.TrimPrefix(ref.ID, filepath.Join(d.result.Dir, demoProject)+"/"))
 		}
-		files = fmt.Sprintf("the section agents_md is from %s: %s characters of %s", s.Owner, text.Thousands(s.Chars), strings.Join(from, " and "))
+		files = fmt.Sprintf("the section agents_md is from %s: %s characters, which hold %s", s.Owner, text.Thousands(s.Chars), strings.Join(from, " and "))
 	}
 	d.show("Instructions with owners", files, show)
 	rewritten, denied := t.calls["list_files"], t.calls["shell"]
@@ -172,7 +172,7 @@ func (d *demo) showFirst(t *demoTurn) {
 	d.show("A call that was denied", seen, "manifest calls --thread "+demoThread)
 	seen = ""
 	if s := t.section("house_rules"); s != nil && s.Truncation != nil {
-		seen = fmt.Sprintf("house_rules has %d of %d characters: the %s limit cut it", s.Chars, s.OriginalChars, s.Truncation.Limit)
+		seen = fmt.Sprintf("house_rules has %d of %d characters: the %s limit cut it", s.Truncation.Kept, s.Truncation.Original, s.Truncation.Limit)
 	}
 	d.show("A section that was cut", seen, show)
 	seen = ""

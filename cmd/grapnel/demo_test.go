@@ -40,6 +40,9 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("%d steps, want %d", len(r.Steps), len(shows))
 	}
 	t.Setenv("GRAPNEL_CONFIG", r.Config)
+	if seen := r.Steps[3].Seen; !strings.Contains(seen, " 80 of 161 characters") {
+		t.Errorf("the cut is shown as %q", seen)
+	}
 	for i, want := range shows {
 		s := r.Steps[i]
 		args := strings.Fields(strings.ReplaceAll(s.Command, "'", ""))

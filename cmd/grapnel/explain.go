@@ -249,7 +249,7 @@ func (a *app) printExplanation(e *explain.Result, ofAgent bool) {
 	printList(a, "said", "section|>offset|>length|owner|subscription|contribution|text", e.Said, func(s *explain.Saying) cells {
 		return cells{s.SectionID, s.Offset, s.Length, s.Owner, s.SubscriptionID, s.ContributionID, s.Text}
 	})
-	a.printSections(e.Sections, ofAgent)
+	a.printSections(e.Sections, ofAgent, 0)
 	printList(a, "contributions", "contribution|subscription|kind|section|>priority|truncation|hash", e.HookSources, func(h *phases.HookSource) cells {
 		return cells{h.ContributionID, h.SubscriptionID, h.ContributionKind, h.SectionID, h.Priority, h.Truncation, h.ContributionHash}
 	})

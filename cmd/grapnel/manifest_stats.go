@@ -79,5 +79,5 @@ func hits(d *manifest.DayStats) string {
 	if d.Reported == 0 || d.InputTokens == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%d %%)", text.Thousands(d.CacheReadTokens), 100*d.CacheReadTokens/d.InputTokens)
+	return fmt.Sprintf("%s (%d %%)", text.Thousands(d.CacheReadTokens), (100*d.CacheReadTokens+d.InputTokens/2)/d.InputTokens)
 }

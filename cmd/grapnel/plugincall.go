@@ -176,6 +176,8 @@ func knownTool(ctx context.Context, eng *runtime.Engine, where phases.Context, p
 	for i := range out.Merged.Tools {
 		names = append(names, out.Merged.Tools[i].Name)
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	if slices.Contains(names, tool) {
 		return nil
 	}

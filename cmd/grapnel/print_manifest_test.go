@@ -73,29 +73,30 @@ func TestPrintSections(t *testing.T) {
 	tests := []struct {
 		name     string
 		sections []manifest.Section
+		tools    int
 		want     string
 	}{
 		{
 			"not counted",
-			[]manifest.Section{plain},
+			[]manifest.Section{plain}, 0,
 			"\nsections (1)\n  section  owner  stability  placement  chars  cut  fingerprint\n  a        host   stable     system     1,200  -    xxh64:0\n",
 		},
 		{
 			"counted in part",
-			[]manifest.Section{plain, counted},
+			[]manifest.Section{plain, counted}, 866,
 			"\nsections (2)\n  section  owner  stability  placement  chars  tokens  cut  fingerprint\n" +
 				"  a        host   stable     system     1,200       -  -    xxh64:0\n" +
 				"  b        host   stable     system     1,200   1,300  -    xxh64:0\n" +
-				"  1,300 tokens together, counted as cl100k_base\n",
+				"  2,166 tokens together: 1,300 of text, 866 of tools, counted as cl100k_base\n",
 		},
-		{"none", nil, ""},
+		{"none", nil, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
 			a := &app{}
-			a.printSections(tt.sections, false)
+			a.printSections(tt.sections, false, tt.tools)
 			if diff := cmp.Diff(a.out.String(), tt.want); diff != "" {
 				t.Errorf("sections (-got +want):\n%s", diff)
 			}

@@ -323,7 +323,7 @@ func (a *app) printStatus(r *statusResult) {
 	} else {
 		t.add("changes", fmt.Sprintf("reported up to %d", *q))
 	}
-	manifests := styled{text: fmt.Sprintf("%d kept, %d not kept, of which %d late", s.ManifestsKept, s.ManifestsNotKept, s.ManifestsKeptLate)}
+	manifests := styled{text: fmt.Sprintf("%d kept since the start, %d not kept, of which %d late", s.ManifestsKept, s.ManifestsNotKept, s.ManifestsKeptLate)}
 	if s.ManifestsNotKept > 0 {
 		manifests.style = caution
 	}

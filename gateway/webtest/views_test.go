@@ -63,12 +63,12 @@ func views(t *testing.T, g *gateway, manifest string) []view {
 	of := "/manifests/" + manifest
 	return []view{
 		{"manifests", "/manifests", "demo / 3"},
-		{"manifest", of, "Fingerprint"},
+		{"manifest", of, " of text, "},
 		{"manifest-ledger", of + "?tab=ledger", "weather.forecast"},
 		{"manifest-why", of + "?tab=why&about=weather.forecast", "it was still working when its time was up"},
 		{"manifest-omitted", of + "?tab=omitted", "left out"},
 		{"manifest-diagnostics", of + "?tab=diagnostics", "Message"},
-		{"manifest-tools", of + "?tab=tools", "memory_search"},
+		{"manifest-tools", of + "?tab=tools", "list_files"},
 		{"manifest-record", of + "?tab=record", "Content hash"},
 		{"compare", "/manifests/compare?a=" + earlier + "&b=" + manifest, "agents_md"},
 		{"blame", "/manifests/blame?thread=demo", "the text of a section changed"},
@@ -76,7 +76,7 @@ func views(t *testing.T, g *gateway, manifest string) []view {
 		{"search", "/manifests/search?section=agents_md", "in 1 thread"},
 		{"documents", "/documents/house", "1 folder"},
 		{"document", "/documents/house/root", "Speak plainly"},
-		{"plugins", "/plugins", "agentsdoc"},
+		{"plugins", "/plugins", "no hook has run yet"},
 		{"plugin", "/plugins/house", "house.rules"},
 		{"try", "/try?phase=tool.pre_call", "Dispatch"},
 		{"jobs", "/jobs", "Jobs"},

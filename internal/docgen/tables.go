@@ -206,8 +206,11 @@ func methodTable(string) (string, error) {
 		if schema := commandResults()[name]; schema != "" {
 			result = "as " + code("grapnel schema "+schema)
 		}
-		if name == "turn/compile" {
+		switch name {
+		case "turn/compile":
 			result += ", with conversation? and reminder_texts"
+		case "manifest/get":
+			result += ", with usage?"
 		}
 		rows = append(rows, []string{code(name), m.Right, m.Params.params(), result, m.Description})
 	}

@@ -302,14 +302,19 @@ func (s *State) budgetRows(m *manifest.Manifest, b config.TurnBudget, from int) 
 	used := map[phases.Phase]int{}
 	for i := range m.Sections {
 		row := &m.Sections[i]
-		if row.Owner != phases.OwnerBuiltin && row.Owner != phases.OwnerHost {
+		ofPlugin := row.Owner != phases.OwnerBuiltin && row.Owner != phases.OwnerHost
+		if ofPlugin {
 			rows.Turn.UsedChars += row.Chars
 		}
+		var phase phases.Phase // whose text a marker follows
 		for _, span := range row.ContentMap {
 			if at := slices.IndexFunc(m.HookSources, func(h phases.HookSource) bool {
 				return span.ContributionID != "" && h.Plugin == span.Owner && h.ContributionID == span.ContributionID && h.SectionID == row.SectionID
 			}); at >= 0 {
-				used[m.HookSources[at].Phase] += span.Length
+				phase = m.HookSources[at].Phase
+				used[phase] += span.Length
+			} else if ofPlugin {
+				used[phase] += span.Length
 			}
 		}
 	}

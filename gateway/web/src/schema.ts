@@ -23,7 +23,7 @@ interface Background {
   attempts: number;
   code: string;
   contributions: ("policy" | "prompt_context" | "prompt_section" | "tool_bundle" | "decision" | "rewrite" | "reminder" | "manifest_diagnostic" | "audit" | "background_job" | "noop")[];
-  diagnostics: Diagnostic[];
+  diagnostics: CallResultDiagnostic[];
   duration_ms: number;
   kind: string;
   phase: string;
@@ -40,6 +40,25 @@ interface Budget {
     subscription: string;
   }[];
   used_ms: number;
+}
+
+interface Call {
+  call_id?: string;
+  came: string;
+  code?: string;
+  decided_by?: ({
+    reason_code?: string;
+    shadow?: boolean;
+    subscription: string;
+    verdict: "allow" | "ask" | "deny";
+  })[];
+  owner?: string;
+  phase: string;
+  rewritten_by?: string[];
+  state?: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
+  tool?: string;
+  verdict?: "allow" | "ask" | "deny";
+  went: string;
 }
 
 interface CallParams {
@@ -61,7 +80,7 @@ interface CallParams {
 interface CallResult {
   /** whether text is not what the tool gave */
   changed: boolean;
-  diagnostics: Diagnostic[];
+  diagnostics: CallResultDiagnostic[];
   /** why the tool did not answer; absent if it did */
   error?: null | CallResultError;
   /** whether the result tells the model of a failure */
@@ -72,11 +91,29 @@ interface CallResult {
   text: string;
 }
 
+interface CallResultDiagnostic {
+  cause?: string;
+  code: string;
+  message: string;
+  other_subscription: string;
+  plugin: string;
+  severity: "info" | "warning" | "error";
+  slot: string;
+  subscription: string;
+}
+
 interface CallResultError {
   code: string;
   message: string;
   phase: string;
   subscription: string;
+}
+
+interface Change {
+  id?: string;
+  kind: string;
+  manifest?: string;
+  sent?: string;
 }
 
 interface Context {
@@ -110,7 +147,7 @@ interface Contribution {
   subscription: string;
   value: {
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     key: string;
     priority?: number;
@@ -118,7 +155,7 @@ interface Contribution {
   } | {
     content: string;
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     max_chars?: number;
     priority?: number;
@@ -131,7 +168,7 @@ interface Contribution {
       kept: number;
       original: number;
     };
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     frame?: null | {
       close?: string;
@@ -147,13 +184,13 @@ interface Contribution {
   } | {
     bundle_id: string;
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     priority?: number;
-    tools: Tool[];
+    tools: ToolsResultTool[];
   } | {
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     priority?: number;
     reason?: string;
@@ -161,7 +198,7 @@ interface Contribution {
     verdict: "allow" | "ask" | "deny";
   } | {
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     path: string;
     priority?: number;
@@ -170,7 +207,7 @@ interface Contribution {
     attributes?: { [name: string]: string };
     contribution_id?: string;
     dedupe_key?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     priority?: number;
     text: string;
@@ -178,7 +215,7 @@ interface Contribution {
   } | {
     code: string;
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     message?: string;
     priority?: number;
@@ -187,14 +224,14 @@ interface Contribution {
   } | {
     contribution_id?: string;
     details?: Json;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     event_kind: string;
     priority?: number;
     safe_for_user?: boolean;
   } | {
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     idempotency_key?: string;
     job_kind: string;
@@ -203,7 +240,7 @@ interface Contribution {
     priority?: number;
   } | {
     contribution_id?: string;
-    diagnostics?: Diagnostic[];
+    diagnostics?: CallResultDiagnostic[];
     domain?: string;
     priority?: number;
   };
@@ -222,12 +259,10 @@ interface Decision {
 interface Diagnostic {
   cause?: string;
   code: string;
+  hook_source: string;
   message: string;
-  other_subscription: string;
-  plugin: string;
+  section_id: string;
   severity: "info" | "warning" | "error";
-  slot: string;
-  subscription: string;
 }
 
 interface Doc {
@@ -262,7 +297,7 @@ interface EndResult {
   budget: Budget;
   contributions: Contribution[];
   decision: null | Decision;
-  diagnostics: Diagnostic[];
+  diagnostics: CallResultDiagnostic[];
   error: null | CallResultError;
   merged: Merged;
   phase: string;
@@ -356,565 +391,6 @@ interface GetParams {
   workspace_id?: string;
 }
 
-interface GetResult {
-  /** actor is who the turn was made for, as the host says: KIND:ID, such as user:ada; absent without one. */
-  actor?: string;
-  /** agent_id is the host's id of the agent; absent without one. */
-  agent_id?: string;
-  /** audits are the events that plugins brought for the audit trail since the turn's previous record; absent without any. */
-  audits?: {
-    /** contribution_hash is the hash of the contribution. */
-    contribution_hash: string;
-    /** details is any JSON; absent where the plugin did not call it safe for users, or where it is too long. */
-    details?: Json;
-    /** details_bytes is the length of the details as canonical JSON. */
-    details_bytes: number;
-    /** details_hash is that of the details as canonical JSON; absent without details, and where they are here. */
-    details_hash?: string;
-    /** event_kind is the plugin's word for what happened. */
-    event_kind: string;
-    /** phase is the phase that it came from. */
-    phase: string;
-    /** plugin is the plugin. */
-    plugin: string;
-    /** plugin_version is the plugin's version. */
-    plugin_version: string;
-    /** subscription_id is the full id of the subscription. */
-    subscription_id: string;
-  }[];
-  /** blocked says that the turn was blocked: no provider has seen a prompt of this record. */
-  blocked?: boolean;
-  /** budgets are time and text, granted and used. */
-  budgets: {
-    /** phases has one entry per dispatch, in order. */
-    phases: {
-      /** granted_chars is the text allowed, in Unicode scalar values. */
-      granted_chars: number;
-      /** granted_ms is the time that the configuration allows, in milliseconds: what was left of the turn does not make it smaller. */
-      granted_ms: number;
-      /** phase is the phase that was dispatched. */
-      phase: string;
-      /** used_chars is what is in the prompt, in Unicode scalar values: of a turn the sections of plugins, of a phase what the spans of its last dispatch have. */
-      used_chars: number;
-      /** used_ms is the wall time used, in milliseconds. */
-      used_ms: number;
-    }[];
-    /** turn is the turn's own budget. */
-    turn: {
-      /** granted_chars is the text allowed, in Unicode scalar values. */
-      granted_chars: number;
-      /** granted_ms is the time that the configuration allows, in milliseconds: what was left of the turn does not make it smaller. */
-      granted_ms: number;
-      /** used_chars is what is in the prompt, in Unicode scalar values: of a turn the sections of plugins, of a phase what the spans of its last dispatch have. */
-      used_chars: number;
-      /** used_ms is the wall time used, in milliseconds. */
-      used_ms: number;
-    };
-  };
-  /** build is the version of Grapnel that made the record. */
-  build?: string;
-  /** cache is what is known about the provider's prompt cache. */
-  cache: {
-    /** actual is how many input tokens did come from the cache, as the provider reported; null until it has. It is filled in where a record is shown and is null in what is stored and hashed. */
-    actual: null | number;
-    /** because is what changed at the same time and explains it: plugin_version, configuration, build or profile. */
-    because?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
-    /** broke_at is the section that changed; empty where it was something else. */
-    broke_at: string;
-    /** cause is the first change in the order of the request; absent if there is none. */
-    cause?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
-    /** field says what of the section or tool changed: text, order, added or removed contributions; stability or placement; definition, added, removed, hidden_domain or owner. Absent where the cause says it. */
-    field?: string;
-    /** model is the model that the prompt was compiled for; empty where that is not known. */
-    model?: string;
-    /** of_agent says that an agent behind hooks compiles the request, of which this prompt is a part. What the provider holds of it is not known here: there is no plan, no prediction and no break. */
-    of_agent?: boolean;
-    /** owner is who made the change: a plugin, "builtin" or "host". */
-    owner: string;
-    /** plan is what the adapters are asked to do. */
-    plan: {
-      /** breakpoints are the ends of prefixes worth keeping, first to last. */
-      breakpoints?: ({
-        /** after says what the prefix ends with. */
-        after: "tools" | "stable" | "dynamic";
-        /** section_id is the last section in the prefix; empty after tools. */
-        section_id?: string;
-      })[];
-      /** key groups requests that share the stable part. */
-      key?: string;
-    };
-    /** predicted is how many tokens of tools and sections the provider should serve from its cache: an estimate that takes no account of the conversation behind them. Null without a previous manifest, a tokenizer, or known rules of the model. */
-    predicted: null | number;
-    /** provider is the provider that the prompt was compiled for; empty where that is not known. */
-    provider?: string;
-    /** rules are what was known of the model's cache; absent where nothing was. */
-    rules?: null | {
-      /** explicit says that prefixes end at breakpoints only. */
-      explicit?: boolean;
-      /** lifetime_s is how long an unused prefix is kept, in seconds; 0 if unknown. */
-      lifetime_s?: number;
-      /** minimum_tokens is the shortest prefix that is cached. */
-      minimum_tokens: number;
-      /** step is by how many tokens a prefix grows that was found without breakpoints; 0 is any number. */
-      step?: number;
-    };
-    /** tokens_lost is what the provider held of the previous prompt and had to read again: as both usages say, else an estimate from the sections; 0 without a tokenizer. */
-    tokens_lost: number;
-    /** tool is the tool that changed; absent where it was something else. */
-    tool?: string;
-    /** tool_tokens is about how many tokens the definitions of the offered tools have; absent without a tokenizer. */
-    tool_tokens?: number;
-  };
-  /** calls are the decided or rewritten dispatches and the steps of tool calls since the turn's previous record, in order; absent without any. */
-  calls?: ({
-    /** call_id is the host's id of the tool call; absent from other dispatches. */
-    call_id?: string;
-    /** came is the hash of the input as the host gave it, as canonical JSON. */
-    came: string;
-    /** code is why the call was refused or failed: forbidden, tool_error, or the code that the host reported; absent on success. */
-    code?: string;
-    /** decided_by are the subscriptions behind the verdict, in order; absent without one. */
-    decided_by?: {
-      /** reason_code is the plugin's own word for the reason; absent without one. */
-      reason_code?: string;
-      /** shadow says that it decided nothing: it would have decided so. */
-      shadow?: boolean;
-      /** subscription is the full id of the hook. */
-      subscription: string;
-      /** verdict is what it decided. */
-      verdict: string;
-    }[];
-    /** owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches, and where nobody has that tool. */
-    owner?: string;
-    /** phase is the phase that was dispatched. */
-    phase: string;
-    /** rewritten_by are the subscriptions whose rewrites were applied, in order; absent without any. */
-    rewritten_by?: string[];
-    /** state is the outcome of the call: succeeded, or how the call or its check failed; absent while there is none. */
-    state?: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
-    /** tool is the name of the tool; absent from other dispatches. */
-    tool?: string;
-    /** verdict is the decision; absent where no hook decided. */
-    verdict?: string;
-    /** went is the hash of the input after all rewrites. */
-    went: string;
-  })[];
-  /** compiler_version changes when the same input would give another prompt; empty in the record of an erasure. */
-  compiler_version: string;
-  /** config_hash is the hash of the configuration in force. */
-  config_hash?: string;
-  /** content_hash is the hash of the content without times, ids and durations: equal for equal work. */
-  content_hash: string;
-  /** created_at is when the record was made, in UTC. */
-  created_at: string;
-  /** diagnostics are the remarks of compiler, runtime and plugins. */
-  diagnostics: ({
-    /** cause is why the hook failed, in a mark that a failure left behind (fail_open); absent from others. */
-    cause?: string;
-    /** code is a stable word. */
-    code: string;
-    /** hook_source is the subscription concerned, if any. */
-    hook_source: string;
-    /** message is for people: the engine's own, or a plugin's where its author calls it safe and the hook's visibility is user_audit or user_visible. A neutral sentence stands for any other. */
-    message: string;
-    /** section_id is the section concerned, if any. */
-    section_id: string;
-    /** severity is how bad it is. */
-    severity: "info" | "warning" | "error";
-  })[];
-  /** epoch counts the compactions, clears and reloads of the session, from 0: a prompt of a higher epoch than the one before it follows other history. Behind agents' hooks it counts from 0 again when the gateway is started. */
-  epoch?: number;
-  /** erasure says what was erased; absent from other records. */
-  erasure?: null | {
-    /** actor narrows it to a person; absent if it did not. */
-    actor?: string;
-    /** at is when, in UTC. */
-    at: string;
-    /** before narrows it to older records; absent if it did not. */
-    before?: string;
-    /** by is who asked for it. */
-    by: string;
-    /** reason is why. */
-    reason: string;
-    /** records is how many records named one of the texts. */
-    records: number;
-    /** texts is how many texts went. */
-    texts: number;
-    /** thread_id narrows it to a thread; absent if it did not. */
-    thread_id?: string;
-    /** workspace_id narrows it to a workspace; absent if it did not. */
-    workspace_id?: string;
-  };
-  /** files are the runtime-home files that were read, or looked for, and those that the host gives the model by itself. */
-  files: {
-    /** chars is the length of what went into the prompt, in Unicode scalar values. */
-    chars: number;
-    /** path is relative to the persona directory; that of a file of the host is as the host names it. */
-    path: string;
-    /** status is loaded, missing, host for a file that the host gives the model by itself, or the diagnostic code that says why it was not read. */
-    status: string;
-  }[];
-  /** fingerprint_dynamic is the fingerprint of the dynamic part. */
-  fingerprint_dynamic: string;
-  /** fingerprint_dynamic_without_extra_system is the fingerprint of the dynamic part without the section extra_system, which changes with the date. */
-  fingerprint_dynamic_without_extra_system: string;
-  /** fingerprint_full is the fingerprint of both parts with the boundary between them. */
-  fingerprint_full: string;
-  /** fingerprint_key_id differs from key to key; absent without one. */
-  fingerprint_key_id?: string;
-  /** fingerprint_stable is the fingerprint of the stable part. */
-  fingerprint_stable: string;
-  /** fingerprint_tools is the fingerprint of the tool list. */
-  fingerprint_tools: string;
-  /** generation is the loaded configuration that the turn ran under. */
-  generation: number;
-  /** hash is the hash of this record with this field empty. */
-  hash: string;
-  /** hash_dynamic is the hash of the dynamic part. */
-  hash_dynamic: string;
-  /** hash_dynamic_without_extra_system is the hash of the dynamic part without the section extra_system, which changes with the date. */
-  hash_dynamic_without_extra_system: string;
-  /** hash_full is the hash of both parts with the boundary between them. */
-  hash_full: string;
-  /** hash_stable is the hash of the stable part. */
-  hash_stable: string;
-  /** hash_tools is the hash of the tool list. */
-  hash_tools: string;
-  /** history is the conversation that the host sends behind the prompt; absent where it did not say. */
-  history?: null | {
-    /** cut is how many were left out; absent if none. */
-    cut?: number;
-    /** entries is how many messages are sent. */
-    entries: number;
-    /** hash is that of all of them in order. */
-    hash: string;
-    /** repaired is how many were changed so that the provider accepts them; absent if none. */
-    repaired?: number;
-    /** summarized is how many a summary stands for; absent if none. */
-    summarized?: number;
-  };
-  /** hook_sources has one entry per kept contribution of each hook that ran. */
-  hook_sources: {
-    /** The run that a cached answer came from; empty for a fresh one. */
-    cached_from: string;
-    /** The SHA-256 of the contribution as canonical JSON. */
-    contribution_hash: string;
-    /** The plugin's id of the contribution, or `SUBSCRIPTION#INDEX`. */
-    contribution_id: string;
-    /** The kind of the contribution. */
-    contribution_kind: string;
-    /** The plugin's own name of the hook. */
-    hook_id: string;
-    /** The phase that it came from. */
-    phase: string;
-    /** The plugin. */
-    plugin: string;
-    /** The plugin's own word for its version. */
-    plugin_version: string;
-    /** priority is the subscription's. */
-    priority: number;
-    /** The section that its text went to; empty for what is no text, and for a context that is not rendered. */
-    section_id: string;
-    /** How many `source_refs` it has. */
-    source_count: number;
-    /** The full id, `PLUGIN.HOOK`. */
-    subscription_id: string;
-    /** truncation is hook, prompt, hook_and_prompt or none. */
-    truncation: string;
-  }[];
-  /** host_events are what a host said that it did by itself since the turn's previous record, in order; absent without any. */
-  host_events?: {
-    /** call_id is the host's id of the call that it is about; absent without one. */
-    call_id?: string;
-    /** event is the host's name of the event. */
-    event: string;
-    /** facts are what the host said of it, in its own words. */
-    facts: {
-      /** name is the host's own name for the value. */
-      name: string;
-      /** value is the host's text, or one that somebody else wrote, such as the name of a skill. */
-      value: string;
-    }[];
-    /** refused is why the host was told not to do it; absent where it was only recorded. */
-    refused?: string;
-  }[];
-  /** host_tools are the tools that the host offers beside them, by name; absent without any. */
-  host_tools?: {
-    /** hash is the SHA-256 of its definition; empty where the host gave only the name. */
-    hash: string;
-    /** name is the name that the model calls. */
-    name: string;
-  }[];
-  /** kind says what the record is about: a prompt, what came after it, or an erasure. */
-  kind: string;
-  /** manifest_id is a ULID, made when the compilation began. */
-  manifest_id: string;
-  /** mode is the host's mode; absent without one. */
-  mode?: string;
-  /** omitted is what did not reach the prompt, and why. */
-  omitted: {
-    /** The length of the omitted text; 0 for what is not text. */
-    chars: number;
-    /** id is a section or contribution id. */
-    id: string;
-    /** The plugin that it came from, `builtin` or `host`. */
-    owner: string;
-    /** reason is a word: budget, profile, conflict, forbidden, blank, filtered, duplicate, host_cannot, or a Cause. */
-    reason: string;
-  }[];
-  /** plugins has one row per declared plugin. */
-  plugins: ({
-    /** absent_paths lists granted paths that were not there when the process started, and are not granted therefore; absent if all were. */
-    absent_paths?: string[];
-    /** Why it is not ready: a cause, or `abandoned`. */
-    code: string;
-    /** More about that, in the words of the engine. */
-    detail: string;
-    /** The loaded configuration. */
-    generation: number;
-    /** grant_hash is the hash of what the operator grants the plugin. */
-    grant_hash?: string;
-    /** pinned says that the operator's file names the checksum. */
-    pinned?: boolean;
-    /** The operator's name of the plugin. */
-    plugin: string;
-    /** recycled is how often a new process took over from one that was well (limits.recycle). */
-    recycled?: number;
-    /** How often its process was started again. */
-    restarts: number;
-    /** sha256 is the checksum of the program in hex; "builtin" and "in_process" where there is no file, and "unpinned" where it could not be read. */
-    sha256: string;
-    /** The state of the plugin. */
-    state: "declared" | "starting" | "ready" | "degraded" | "backoff" | "quarantined" | "draining" | "stopped";
-    /** tier is the sandbox tier reached: "T0", "T1", "T2", or "" in process. */
-    tier: string;
-    /** tier_lacks says what the tier lacks on this machine; absent if that is nothing. */
-    tier_lacks?: string[];
-    /** The plugin's own word for its version; empty before it has described itself. */
-    version: string;
-  })[];
-  /** policies are the policy entries in force, with their owners. */
-  policies: {
-    /** The domain of the policy. */
-    domain: string;
-    /** The key within the domain. */
-    key: string;
-    /** owner is the subscription that set it. */
-    owner: string;
-    /** The priority of the subscription that set it. */
-    priority: number;
-    /** Any JSON. */
-    value: Json;
-  }[];
-  /** prev is the hash of the thread's previous record; empty for the first. */
-  prev: string;
-  /** profile is how much of the prompt was compiled. */
-  profile: "full" | "minimal" | "none";
-  /** reminders are those that were handed to the host since the turn's previous record, with the prompt as a rule; absent without any. */
-  reminders?: {
-    /** chars is the length of its text in Unicode scalar values. */
-    chars: number;
-    /** contribution_id is that of the contribution. */
-    contribution_id: string;
-    /** fingerprint is that of its text. */
-    fingerprint: string;
-    /** hash is the SHA-256 of its text. */
-    hash: string;
-    /** owner is the subscription that it is from. */
-    owner: string;
-    /** type says what kind of reminder it is. */
-    type: string;
-    /** with is the phase whose answer carried it; absent from one that came with the prompt. */
-    with?: string;
-  }[];
-  /** requests are what the host reported of requests since the turn's previous record, in order; absent without any. */
-  requests?: {
-    /** changes are what the request had different from that record, in the order reported; absent without any. */
-    changes?: {
-      /** id is the section's, the tool's or the call's; absent without one. */
-      id?: string;
-      /** kind says what differs. */
-      kind: string;
-      /** manifest is what the record or the conversation has: a place, name, id or key; absent without one. */
-      manifest?: string;
-      /** sent is what was sent instead; absent if nothing was. */
-      sent?: string;
-    }[];
-    /** manifest_id is the record of the prompt. */
-    manifest_id: string;
-    /** omitted is how many further changes were reported than are kept; absent if none. */
-    omitted?: number;
-  }[];
-  /** round is the provider round within the turn, from 0. */
-  round: number;
-  /** runs is the ledger of every phase of the turn so far: one row per subscription expected, and one per call of a tool; in a record of events, those since the last prompt. */
-  runs: ({
-    /** How often it was tried; 0 where it did not run. */
-    attempts: number;
-    /** Bytes that went to the plugin, 0 in process; of a host call to the service. */
-    bytes_in: number;
-    /** Bytes that came back; 0 in process. */
-    bytes_out: number;
-    /** cached_from names the run that a cached answer came from. */
-    cached_from: string;
-    /** code is the cause; for a disabled run the reason, and "tool_error" for a tool that reported a failure to the model. Empty when all is well. */
-    code: string;
-    /** contributions are the hashes of what was kept. */
-    contributions: string[];
-    /** What was cut of its contributions. */
-    cut: ({
-      /** The contribution that was cut. */
-      contribution_id: string;
-      /** The length of what is left of it, without frames and markers. */
-      kept: number;
-      /** The one limit that cut the text. */
-      limit: "plugin" | "contribution" | "subscription" | "section" | "total";
-      /** The length of the text that came, without frames and markers. */
-      original: number;
-      /** The section that its text went to; absent for a context. */
-      section_id?: string;
-    })[];
-    /** Wall milliseconds in the call. */
-    duration_ms: number;
-    /** The loaded configuration. */
-    generation: number;
-    /** The plugin's own name of the hook; of a tool call the tool, of a host call `model.complete`. */
-    hook: string;
-    /** Which start of the plugin answered, from 1; 0 where none was asked. */
-    incarnation: number;
-    /** layer is the dependency layer inside the stage, from 0. */
-    layer: number;
-    /** model names the model that answered a host call, as the host says; absent from other rows. */
-    model?: string;
-    /** The phase; tool.call for a call of a tool and host.call for one of a host service, which belong to none. */
-    phase: string;
-    /** The plugin. */
-    plugin: string;
-    /** plugin_code is the plugin's own word in a plugin_error. */
-    plugin_code: string;
-    /** The plugin's version; empty where the plugin was not asked. */
-    plugin_version: string;
-    /** Wall milliseconds of waiting for a slot. */
-    queue_ms: number;
-    /** reason_code is the plugin's own word for the reason of the verdict. */
-    reason_code?: string;
-    /** rewritten_by are the subscriptions whose rewrites were in the input that the condition judged and the hook was sent; absent where it was as the host gave it. */
-    rewritten_by?: string[];
-    /** The stage: the role of the subscription; tool for a call of a tool, host for one of a host service. */
-    stage: "transform" | "contribute" | "validate" | "observe" | "tool" | "host";
-    /** What became of the hook. `cached` counts as `succeeded`. */
-    state: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
-    /** The full id; of a tool call `PLUGIN.TOOL`, or the tool alone where nobody has it; of a host call the caller's, with `/model.complete` behind it. */
-    subscription: string;
-    /** usage is what the model's provider reported for a host call; absent from other rows. */
-    usage?: {
-      /** cache_read_tokens came out of the provider's cache. */
-      cache_read_tokens?: number;
-      /** cache_write_tokens went into it. */
-      cache_write_tokens?: number;
-      /** input_tokens are all that were read, those of the cache included. */
-      input_tokens?: number;
-      /** output_tokens are all that were written, reasoning included. */
-      output_tokens?: number;
-    };
-    /** verdict is what the hook decided, of several decisions the strongest; of a shadowed run what it would have decided. Absent where it decided nothing. */
-    verdict?: string;
-  })[];
-  /** runs_before is how many of Runs, counted from the first, earlier records of the turn already have; absent if none. */
-  runs_before?: number;
-  /** schema_version is the version of this record's JSON. */
-  schema_version: number;
-  /** section_ids are the ids of the sections, in order, for quick reading. */
-  section_ids: string[];
-  /** sections are the sections of the prompt, in the order in which they reach the model: stable, dynamic, then system and user messages. */
-  sections: ({
-    /** chars is the length of the text in Unicode scalar values, without its heading. */
-    chars: number;
-    /** content_map says who wrote what of the text, in order and without a gap. */
-    content_map: {
-      /** contribution_id is that of the hook source; absent from texts of the host and the engine. */
-      contribution_id?: string;
-      /** length is how long it is, in Unicode scalar values. */
-      length: number;
-      /** offset is where it begins in the text without the heading, in Unicode scalar values. */
-      offset: number;
-      /** owner is a plugin's name, "builtin" or "host". */
-      owner: string;
-    }[];
-    /** fingerprint is that of the rendered section, heading included: a short name of it, which others can forge. */
-    fingerprint: string;
-    /** hash is the SHA-256 of the rendered section, heading included. */
-    hash: string;
-    /** original_chars is the length before any cut. */
-    original_chars: number;
-    /** owner is a plugin's name, "builtin" or "host". */
-    owner: string;
-    /** placement says whether it is part of the system prompt or a message; where an agent compiles the request, its text stands where the agent puts it. */
-    placement: "system" | "system_message" | "user_message";
-    /** position is the place in the list, from 0. */
-    position: number;
-    /** section_id is the section's id, unique in the record. */
-    section_id: string;
-    /** source_refs say where the text came from. */
-    source_refs: {
-      /** hash says which content it was, such as "sha256:" and 64 hex digits of a file's bytes. */
-      hash?: string;
-      /** The id of the source. A document of the thread tree is `ID@VERSION`: that very revision. */
-      id?: string;
-      /** kind is one of SourceKinds. */
-      kind: string;
-      /** label is for people. */
-      label?: string;
-    }[];
-    /** stability says in which part of the prompt it stands. */
-    stability: "stable" | "dynamic";
-    /** title is the heading. */
-    title: string;
-    /** tokenizer names what counted the tokens. */
-    tokenizer?: string;
-    /** tokens is the length of the rendered section; absent without a tokenizer. */
-    tokens?: null | number;
-    /** truncation says which limit cut the text; null if none did. */
-    truncation: null | {
-      /** The length of what is left of it, without frames and markers. */
-      kept: number;
-      /** The one limit that cut the text. */
-      limit: "plugin" | "contribution" | "subscription" | "section" | "total";
-      /** The length of the text that came, without frames and markers. */
-      original: number;
-    };
-  })[];
-  /** seq counts the records of one workspace and thread, from 0. The store assigns it; 0 without one. */
-  seq: number;
-  /** session_id is the host's id of the session; empty without one. */
-  session_id: string;
-  /** task_id is the host's id of the task; absent without one. */
-  task_id?: string;
-  /** texts_kept says that the texts of the sections were given to the store with the record. */
-  texts_kept?: boolean;
-  /** thread_id is the host's id of the thread. */
-  thread_id: string;
-  /** tools are the tools offered to the model, and those that it may request, by name, with their owners. */
-  tools: {
-    /** bundle_id is the bundle that brought it; empty for the host's own. */
-    bundle_id: string;
-    /** hash is the SHA-256 of its definition; empty where that is not known. */
-    hash: string;
-    /** hidden_domain is the domain that has to be requested before the tool is offered; empty for a tool that is. */
-    hidden_domain?: string;
-    /** name is the name that the model calls. */
-    name: string;
-    /** owner is the plugin that answers it, "host" or "builtin". */
-    owner: string;
-  }[];
-  /** turn_ended says that the turn ended with this record; absent where more may follow. */
-  turn_ended?: boolean;
-  /** turn_id is the host's id of the turn. */
-  turn_id: string;
-  /** workspace_id is the host's id of the workspace. */
-  workspace_id: string;
-}
-
 interface Grants {
   contribute?: string[];
   domains?: string[];
@@ -983,14 +459,8 @@ interface Merged {
     source_refs: Ref[];
     truncation: null | Truncation;
   })[];
-  policies: {
-    domain: string;
-    key: string;
-    owner: string;
-    priority: number;
-    value: Json;
-  }[];
-  reminders: Reminder[];
+  policies: Policy[];
+  reminders: MergedReminder[];
   rewrites: {
     owner: string;
     path: string;
@@ -1011,10 +481,34 @@ interface Merged {
   }[];
 }
 
+interface MergedReminder {
+  attributes?: { [name: string]: string };
+  contribution_id?: string;
+  dedupe_key?: string;
+  owner: string;
+  text: string;
+  type: string;
+}
+
 interface Message {
   role: string;
   section_id: string;
   text: string;
+}
+
+interface Omitted {
+  chars: number;
+  id: string;
+  owner: string;
+  reason: string;
+}
+
+interface Plan {
+  breakpoints?: ({
+    after: "tools" | "stable" | "dynamic";
+    section_id?: string;
+  })[];
+  key?: string;
 }
 
 interface Plugin {
@@ -1039,6 +533,14 @@ interface PluginFrom {
   sha256: string;
   state: "declared" | "starting" | "ready" | "degraded" | "backoff" | "quarantined" | "draining" | "stopped";
   version: string;
+}
+
+interface Policy {
+  domain: string;
+  key: string;
+  owner: string;
+  priority: number;
+  value: Json;
 }
 
 interface PolicyFrom {
@@ -1096,12 +598,13 @@ interface ReloadResult {
 }
 
 interface Reminder {
-  attributes?: { [name: string]: string };
-  contribution_id?: string;
-  dedupe_key?: string;
+  chars: number;
+  contribution_id: string;
+  fingerprint: string;
+  hash: string;
   owner: string;
-  text: string;
   type: string;
+  with?: string;
 }
 
 interface RemoveParams {
@@ -1123,6 +626,7 @@ interface Row {
   failed_runs: number;
   fingerprint_full: string;
   hash: string;
+  input_tokens: null | number;
   kind: string;
   manifest_id: string;
   omitted: number;
@@ -1175,6 +679,45 @@ interface RunFrom {
   verdict?: "allow" | "ask" | "deny";
 }
 
+interface Section {
+  chars: number;
+  content_map: {
+    contribution_id?: string;
+    length: number;
+    offset: number;
+    owner: string;
+  }[];
+  fingerprint: string;
+  hash: string;
+  original_chars: number;
+  owner: string;
+  placement: "system" | "system_message" | "user_message";
+  position: number;
+  section_id: string;
+  source_refs: Ref[];
+  stability: "stable" | "dynamic";
+  title: string;
+  tokenizer?: string;
+  tokens?: null | number;
+  truncation: null | Truncation;
+}
+
+interface Source {
+  cached_from: string;
+  contribution_hash: string;
+  contribution_id: string;
+  contribution_kind: "policy" | "prompt_context" | "prompt_section" | "tool_bundle" | "decision" | "rewrite" | "reminder" | "manifest_diagnostic" | "audit" | "background_job" | "noop";
+  hook_id: string;
+  phase: string;
+  plugin: string;
+  plugin_version: string;
+  priority: number;
+  section_id: string;
+  source_count: number;
+  subscription_id: string;
+  truncation: string;
+}
+
 interface Text {
   original_length?: number;
   text?: string;
@@ -1202,10 +745,11 @@ interface Took {
 }
 
 interface Tool {
-  description?: string;
+  bundle_id: string;
+  hash: string;
   hidden_domain?: string;
-  input_schema?: Json;
   name: string;
+  owner: string;
 }
 
 interface ToolFrom {
@@ -1213,6 +757,13 @@ interface ToolFrom {
   hash: string;
   hidden_domain?: string;
   owner: string;
+}
+
+interface ToolsResultTool {
+  description?: string;
+  hidden_domain?: string;
+  input_schema?: Json;
+  name: string;
 }
 
 interface Truncation {
@@ -1327,6 +878,8 @@ export interface Methods {
   "hook/event": {
     params: {
       actor?: string;
+      /** the event that the hook is installed for; a payload that names another one is refused */
+      event?: string;
       /** the agent: amp, claude-code, codex, copilot, cursor, gemini, opencode or vscode */
       host: string;
       /** what the agent gave its hook */
@@ -1538,49 +1091,11 @@ export interface Methods {
       /** the record of events that was named, if this is about the prompt before it */
       asked?: string;
       /** what was decided about the tool, or by the plugin */
-      calls: ({
-        call_id?: string;
-        came: string;
-        code?: string;
-        decided_by?: ({
-          reason_code?: string;
-          shadow?: boolean;
-          subscription: string;
-          verdict: "allow" | "ask" | "deny";
-        })[];
-        owner?: string;
-        phase: string;
-        rewritten_by?: string[];
-        state?: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
-        tool?: string;
-        verdict?: "allow" | "ask" | "deny";
-        went: string;
-      })[];
+      calls: Call[];
       /** remarks about the section or its hooks */
-      diagnostics: ({
-        cause?: string;
-        code: string;
-        hook_source: string;
-        message: string;
-        section_id: string;
-        severity: "info" | "warning" | "error";
-      })[];
+      diagnostics: Diagnostic[];
       /** the contributions that were kept */
-      hook_sources: ({
-        cached_from: string;
-        contribution_hash: string;
-        contribution_id: string;
-        contribution_kind: "policy" | "prompt_context" | "prompt_section" | "tool_bundle" | "decision" | "rewrite" | "reminder" | "manifest_diagnostic" | "audit" | "background_job" | "noop";
-        hook_id: string;
-        phase: string;
-        plugin: string;
-        plugin_version: string;
-        priority: number;
-        section_id: string;
-        source_count: number;
-        subscription_id: string;
-        truncation: string;
-      })[];
+      hook_sources: Source[];
       /** what was asked about */
       id: string;
       /** whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept, or the model was offered the tool */
@@ -1589,24 +1104,11 @@ export interface Methods {
       /** the manifest that this is about */
       manifest_id: string;
       /** what was dropped, and why */
-      omitted: {
-        chars: number;
-        id: string;
-        owner: string;
-        reason: string;
-      }[];
+      omitted: Omitted[];
       /** the plugins concerned */
       plugins: Plugin[];
       /** the reminders that were handed over */
-      reminders: {
-        chars: number;
-        contribution_id: string;
-        fingerprint: string;
-        hash: string;
-        owner: string;
-        type: string;
-        with?: string;
-      }[];
+      reminders: Reminder[];
       /** the hook runs concerned; of a section that nobody contributed those that could have */
       runs: Run[];
       /** who wrote which piece of the sentence, and where it stands */
@@ -1624,36 +1126,9 @@ export interface Methods {
         text: string;
       }[];
       /** the section itself, or those with text of the subscription */
-      sections: ({
-        chars: number;
-        content_map: {
-          contribution_id?: string;
-          length: number;
-          offset: number;
-          owner: string;
-        }[];
-        fingerprint: string;
-        hash: string;
-        original_chars: number;
-        owner: string;
-        placement: "system" | "system_message" | "user_message";
-        position: number;
-        section_id: string;
-        source_refs: Ref[];
-        stability: "stable" | "dynamic";
-        title: string;
-        tokenizer?: string;
-        tokens?: null | number;
-        truncation: null | Truncation;
-      })[];
+      sections: Section[];
       /** the tool itself, or those of the plugin */
-      tools: {
-        bundle_id: string;
-        hash: string;
-        hidden_domain?: string;
-        name: string;
-        owner: string;
-      }[];
+      tools: Tool[];
       /** the reason in a sentence, for people */
       why: string;
     };
@@ -1704,7 +1179,150 @@ export interface Methods {
   /** Reads a kept manifest. Right: read. */
   "manifest/get": {
     params: GetParams;
-    result: null | GetResult;
+    result: {
+      actor?: string;
+      agent_id?: string;
+      audits?: {
+        contribution_hash: string;
+        details?: Json;
+        details_bytes: number;
+        details_hash?: string;
+        event_kind: string;
+        phase: string;
+        plugin: string;
+        plugin_version: string;
+        subscription_id: string;
+      }[];
+      blocked?: boolean;
+      budgets: {
+        phases: {
+          granted_chars: number;
+          granted_ms: number;
+          phase: string;
+          used_chars: number;
+          used_ms: number;
+        }[];
+        turn: {
+          granted_chars: number;
+          granted_ms: number;
+          used_chars: number;
+          used_ms: number;
+        };
+      };
+      build?: string;
+      cache: {
+        actual: null | number;
+        because?: string;
+        broke_at: string;
+        cause?: string;
+        field?: string;
+        model?: string;
+        of_agent?: boolean;
+        owner: string;
+        plan: Plan;
+        predicted: null | number;
+        provider?: string;
+        rules?: null | {
+          explicit?: boolean;
+          lifetime_s?: number;
+          minimum_tokens: number;
+          step?: number;
+        };
+        tokens_lost: number;
+        tool?: string;
+        tool_tokens?: number;
+      };
+      calls?: Call[];
+      compiler_version: string;
+      config_hash?: string;
+      content_hash: string;
+      created_at: string;
+      diagnostics: Diagnostic[];
+      epoch?: number;
+      erasure?: null | {
+        actor?: string;
+        at: string;
+        before?: string;
+        by: string;
+        reason: string;
+        records: number;
+        texts: number;
+        thread_id?: string;
+        workspace_id?: string;
+      };
+      files: {
+        chars: number;
+        path: string;
+        status: string;
+      }[];
+      fingerprint_dynamic: string;
+      fingerprint_dynamic_without_extra_system: string;
+      fingerprint_full: string;
+      fingerprint_key_id?: string;
+      fingerprint_stable: string;
+      fingerprint_tools: string;
+      generation: number;
+      hash: string;
+      hash_dynamic: string;
+      hash_dynamic_without_extra_system: string;
+      hash_full: string;
+      hash_stable: string;
+      hash_tools: string;
+      history?: null | HistoryFrom;
+      hook_sources: Source[];
+      host_events?: {
+        call_id?: string;
+        event: string;
+        facts: {
+          name: string;
+          value: string;
+        }[];
+        refused?: string;
+      }[];
+      host_tools?: {
+        hash: string;
+        name: string;
+      }[];
+      kind: string;
+      manifest_id: string;
+      mode?: string;
+      omitted: Omitted[];
+      plugins: Plugin[];
+      policies: Policy[];
+      prev: string;
+      profile: "full" | "minimal" | "none";
+      reminders?: Reminder[];
+      requests?: {
+        changes?: Change[];
+        manifest_id: string;
+        omitted?: number;
+      }[];
+      round: number;
+      runs: Run[];
+      runs_before?: number;
+      schema_version: number;
+      section_ids: string[];
+      sections: Section[];
+      seq: number;
+      session_id: string;
+      task_id?: string;
+      texts_kept?: boolean;
+      thread_id: string;
+      tools: Tool[];
+      turn_ended?: boolean;
+      turn_id: string;
+      /** what the provider reported of this prompt; absent where nothing was */
+      usage?: null | {
+        cache_read_tokens?: number;
+        cache_write_tokens?: number;
+        input_tokens?: number;
+        manifest_id: string;
+        output_tokens?: number;
+        reported_at: string;
+        rounds: number;
+      };
+      workspace_id: string;
+    };
   };
   /** Lists the newest kept manifests, newest last, as "grapnel manifest list" does. Right: read. */
   "manifest/list": {
@@ -1914,7 +1532,7 @@ export interface Methods {
     };
     result: null | {
       /** by name, those of hidden domains too: a client of this kind has its own ways to keep them from a prompt */
-      tools: Tool[];
+      tools: ToolsResultTool[];
     };
   };
   /** Removes memories for good, as "grapnel memory forget" does. Right: write. */
@@ -1974,7 +1592,7 @@ export interface Methods {
       budget: Budget;
       contributions: Contribution[];
       decision: null | Decision;
-      diagnostics: Diagnostic[];
+      diagnostics: CallResultDiagnostic[];
       error: null | CallResultError;
       /** what each hook was sent and answered; absent unless record asks for it */
       exchanges?: ({
@@ -2533,7 +2151,7 @@ export interface Methods {
         /** what the host sends behind the prompt, for the record */
         history?: null | HistoryFrom;
         /** definitions of the host's own tools, for the record; their names are existing tools, too */
-        host_tools?: Tool[];
+        host_tools?: ToolsResultTool[];
         model?: string;
         provider?: string;
         /** what the host's planner wants recalled; without it that phase is not run */
@@ -2586,19 +2204,570 @@ export interface Methods {
         total: number;
         used: number;
       };
-      diagnostics: Diagnostic[];
+      diagnostics: CallResultDiagnostic[];
       error?: null | CallResultError;
       /** The record of what went into one prompt, from whom, and what was cut or omitted. Metadata only. */
-      manifest: null | GetResult;
-      prompt: null | {
-        boundary: string;
-        cache_plan: {
-          breakpoints?: ({
-            after: "tools" | "stable" | "dynamic";
+      manifest: null | {
+        /** actor is who the turn was made for, as the host says: KIND:ID, such as user:ada; absent without one. */
+        actor?: string;
+        /** agent_id is the host's id of the agent; absent without one. */
+        agent_id?: string;
+        /** audits are the events that plugins brought for the audit trail since the turn's previous record; absent without any. */
+        audits?: {
+          /** contribution_hash is the hash of the contribution. */
+          contribution_hash: string;
+          /** details is any JSON; absent where the plugin did not call it safe for users, or where it is too long. */
+          details?: Json;
+          /** details_bytes is the length of the details as canonical JSON. */
+          details_bytes: number;
+          /** details_hash is that of the details as canonical JSON; absent without details, and where they are here. */
+          details_hash?: string;
+          /** event_kind is the plugin's word for what happened. */
+          event_kind: string;
+          /** phase is the phase that it came from. */
+          phase: string;
+          /** plugin is the plugin. */
+          plugin: string;
+          /** plugin_version is the plugin's version. */
+          plugin_version: string;
+          /** subscription_id is the full id of the subscription. */
+          subscription_id: string;
+        }[];
+        /** blocked says that the turn was blocked: no provider has seen a prompt of this record. */
+        blocked?: boolean;
+        /** budgets are time and text, granted and used. */
+        budgets: {
+          /** phases has one entry per dispatch, in order. */
+          phases: {
+            /** granted_chars is the text allowed, in Unicode scalar values. */
+            granted_chars: number;
+            /** granted_ms is the time that the configuration allows, in milliseconds: what was left of the turn does not make it smaller. */
+            granted_ms: number;
+            /** phase is the phase that was dispatched. */
+            phase: string;
+            /** used_chars is what is in the prompt, in Unicode scalar values: of a turn the sections of plugins, of a phase what the spans of its last dispatch have, with the markers behind them. */
+            used_chars: number;
+            /** used_ms is the wall time used, in milliseconds. */
+            used_ms: number;
+          }[];
+          /** turn is the turn's own budget. */
+          turn: {
+            /** granted_chars is the text allowed, in Unicode scalar values. */
+            granted_chars: number;
+            /** granted_ms is the time that the configuration allows, in milliseconds: what was left of the turn does not make it smaller. */
+            granted_ms: number;
+            /** used_chars is what is in the prompt, in Unicode scalar values: of a turn the sections of plugins, of a phase what the spans of its last dispatch have, with the markers behind them. */
+            used_chars: number;
+            /** used_ms is the wall time used, in milliseconds. */
+            used_ms: number;
+          };
+        };
+        /** build is the version of Grapnel that made the record. */
+        build?: string;
+        /** cache is what is known about the provider's prompt cache. */
+        cache: {
+          /** actual is how many input tokens did come from the cache, as the provider reported; null until it has. It is filled in where a record is shown and is null in what is stored and hashed. */
+          actual: null | number;
+          /** because is what changed at the same time and explains it: plugin_version, configuration, build or profile. */
+          because?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
+          /** broke_at is the section that changed; empty where it was something else. */
+          broke_at: string;
+          /** cause is the first change in the order of the request; absent if there is none. */
+          cause?: "provider" | "model" | "tools" | "host_tools" | "expired" | "section_text" | "section_order" | "section_inserted" | "section_removed" | "section_moved" | "key" | "breakpoint" | "epoch" | "history_edited" | "history_cut" | "plugin_version" | "configuration" | "build" | "profile" | "unknown";
+          /** field says what of the section or tool changed: text, order, added or removed contributions; stability or placement; definition, added, removed, hidden_domain or owner. Absent where the cause says it. */
+          field?: string;
+          /** model is the model that the prompt was compiled for; empty where that is not known. */
+          model?: string;
+          /** of_agent says that an agent behind hooks compiles the request, of which this prompt is a part. What the provider holds of it is not known here: there is no plan, no prediction and no break. */
+          of_agent?: boolean;
+          /** owner is who made the change: a plugin, "builtin" or "host". */
+          owner: string;
+          /** plan is what the adapters are asked to do. */
+          plan: {
+            /** breakpoints are the ends of prefixes worth keeping, first to last. */
+            breakpoints?: ({
+              /** after says what the prefix ends with. */
+              after: "tools" | "stable" | "dynamic";
+              /** section_id is the last section in the prefix; empty after tools. */
+              section_id?: string;
+            })[];
+            /** key groups requests that share the stable part. */
+            key?: string;
+          };
+          /** predicted is how many tokens of tools and sections the provider should serve from its cache: an estimate that takes no account of the conversation behind them. Null without a previous manifest, a tokenizer, or known rules of the model. */
+          predicted: null | number;
+          /** provider is the provider that the prompt was compiled for; empty where that is not known. */
+          provider?: string;
+          /** rules are what was known of the model's cache; absent where nothing was. */
+          rules?: null | {
+            /** explicit says that prefixes end at breakpoints only. */
+            explicit?: boolean;
+            /** lifetime_s is how long an unused prefix is kept, in seconds; 0 if unknown. */
+            lifetime_s?: number;
+            /** minimum_tokens is the shortest prefix that is cached. */
+            minimum_tokens: number;
+            /** step is by how many tokens a prefix grows that was found without breakpoints; 0 is any number. */
+            step?: number;
+          };
+          /** tokens_lost is what the provider held of the previous prompt and had to read again: as both usages say, else an estimate from the sections; 0 without a tokenizer. */
+          tokens_lost: number;
+          /** tool is the tool that changed; absent where it was something else. */
+          tool?: string;
+          /** tool_tokens is about how many tokens the definitions of the offered tools have; absent without a tokenizer. */
+          tool_tokens?: number;
+        };
+        /** calls are the decided dispatches since the turn's previous record, in order; absent without any. */
+        calls?: ({
+          /** call_id is the host's id of the tool call; absent from other dispatches. */
+          call_id?: string;
+          /** came is the hash of the input as the host gave it, as canonical JSON. */
+          came: string;
+          /** code is why it failed or was refused: forbidden for a tool that may not be called; tool_error of a plugin's tool, or the host's own word of its tool, for one that was made and reported a failure; absent when all is well. */
+          code?: string;
+          /** decided_by are the subscriptions behind the verdict, in order; absent without one. */
+          decided_by?: {
+            /** reason_code is the plugin's own word for the reason; absent without one. */
+            reason_code?: string;
+            /** shadow says that it decided nothing: it would have decided so. */
+            shadow?: boolean;
+            /** subscription is the full id of the hook. */
+            subscription: string;
+            /** verdict is what it decided. */
+            verdict: string;
+          }[];
+          /** owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches, and where nobody has that tool. */
+          owner?: string;
+          /** phase is the phase that was dispatched. */
+          phase: string;
+          /** rewritten_by are the subscriptions whose rewrites were applied, in order; absent without any. */
+          rewritten_by?: string[];
+          /** state is what became of the call: succeeded if it was made, else how it failed, or that its judgement did; absent where nothing came of it yet. */
+          state?: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
+          /** tool is the name of the tool; absent from other dispatches. */
+          tool?: string;
+          /** verdict is the decision; absent where no hook decided. */
+          verdict?: string;
+          /** went is the hash of the input after all rewrites. */
+          went: string;
+        })[];
+        /** compiler_version changes when the same input would give another prompt; empty in the record of an erasure. */
+        compiler_version: string;
+        /** config_hash is the hash of the configuration in force. */
+        config_hash?: string;
+        /** content_hash is the hash of the content without times, ids and durations: equal for equal work. */
+        content_hash: string;
+        /** created_at is when the record was made, in UTC. */
+        created_at: string;
+        /** diagnostics are the remarks of compiler, runtime and plugins. */
+        diagnostics: ({
+          /** cause is why the hook failed, in a mark that a failure left behind (fail_open); absent from others. */
+          cause?: string;
+          /** code is a stable word. */
+          code: string;
+          /** hook_source is the subscription concerned, if any. */
+          hook_source: string;
+          /** message is for people: the engine's own, or a plugin's where its author calls it safe and the hook's visibility is user_audit or user_visible. A neutral sentence stands for any other. */
+          message: string;
+          /** section_id is the section concerned, if any. */
+          section_id: string;
+          /** severity is how bad it is. */
+          severity: "info" | "warning" | "error";
+        })[];
+        /** epoch counts the compactions, clears and reloads of the session, from 0: a prompt of a higher epoch than the one before it follows other history. Behind agents' hooks it counts from 0 again when the gateway is started. */
+        epoch?: number;
+        /** erasure says what was erased; absent from other records. */
+        erasure?: null | {
+          /** actor narrows it to a person; absent if it did not. */
+          actor?: string;
+          /** at is when, in UTC. */
+          at: string;
+          /** before narrows it to older records; absent if it did not. */
+          before?: string;
+          /** by is who asked for it. */
+          by: string;
+          /** reason is why. */
+          reason: string;
+          /** records is how many records named one of the texts. */
+          records: number;
+          /** texts is how many texts went. */
+          texts: number;
+          /** thread_id narrows it to a thread; absent if it did not. */
+          thread_id?: string;
+          /** workspace_id narrows it to a workspace; absent if it did not. */
+          workspace_id?: string;
+        };
+        /** files are the runtime-home files that were read, or looked for, and those that the host gives the model by itself. */
+        files: {
+          /** chars is the length of what went into the prompt, in Unicode scalar values. */
+          chars: number;
+          /** path is relative to the persona directory; that of a file of the host is as the host names it. */
+          path: string;
+          /** status is loaded, missing, host for a file that the host gives the model by itself, or the diagnostic code that says why it was not read. */
+          status: string;
+        }[];
+        /** fingerprint_dynamic is the fingerprint of the dynamic part. */
+        fingerprint_dynamic: string;
+        /** fingerprint_dynamic_without_extra_system is the fingerprint of the dynamic part without the section extra_system, which changes with the date. */
+        fingerprint_dynamic_without_extra_system: string;
+        /** fingerprint_full is the fingerprint of both parts with the boundary between them. */
+        fingerprint_full: string;
+        /** fingerprint_key_id differs from key to key; absent without one. */
+        fingerprint_key_id?: string;
+        /** fingerprint_stable is the fingerprint of the stable part. */
+        fingerprint_stable: string;
+        /** fingerprint_tools is the fingerprint of the tool list. */
+        fingerprint_tools: string;
+        /** generation is the loaded configuration that the turn ran under. */
+        generation: number;
+        /** hash is the hash of this record with this field empty. */
+        hash: string;
+        /** hash_dynamic is the hash of the dynamic part. */
+        hash_dynamic: string;
+        /** hash_dynamic_without_extra_system is the hash of the dynamic part without the section extra_system, which changes with the date. */
+        hash_dynamic_without_extra_system: string;
+        /** hash_full is the hash of both parts with the boundary between them. */
+        hash_full: string;
+        /** hash_stable is the hash of the stable part. */
+        hash_stable: string;
+        /** hash_tools is the hash of the tool list. */
+        hash_tools: string;
+        /** history is the conversation that the host sends behind the prompt; absent where it did not say. */
+        history?: null | {
+          /** cut is how many were left out; absent if none. */
+          cut?: number;
+          /** entries is how many messages are sent. */
+          entries: number;
+          /** hash is that of all of them in order. */
+          hash: string;
+          /** repaired is how many were changed so that the provider accepts them; absent if none. */
+          repaired?: number;
+          /** summarized is how many a summary stands for; absent if none. */
+          summarized?: number;
+        };
+        /** hook_sources has one entry per kept contribution of each hook that ran. */
+        hook_sources: {
+          /** The run that a cached answer came from; empty for a fresh one. */
+          cached_from: string;
+          /** The SHA-256 of the contribution as canonical JSON. */
+          contribution_hash: string;
+          /** The plugin's id of the contribution, or `SUBSCRIPTION#INDEX`. */
+          contribution_id: string;
+          /** The kind of the contribution. */
+          contribution_kind: string;
+          /** The plugin's own name of the hook. */
+          hook_id: string;
+          /** The phase that it came from. */
+          phase: string;
+          /** The plugin. */
+          plugin: string;
+          /** The plugin's own word for its version. */
+          plugin_version: string;
+          /** priority is the subscription's. */
+          priority: number;
+          /** The section that its text went to; empty for what is no text, and for a context that is not rendered. */
+          section_id: string;
+          /** How many `source_refs` it has. */
+          source_count: number;
+          /** The full id, `PLUGIN.HOOK`. */
+          subscription_id: string;
+          /** truncation is hook, prompt, hook_and_prompt or none. */
+          truncation: string;
+        }[];
+        /** host_events are what a host said that it did by itself since the turn's previous record, in order; absent without any. */
+        host_events?: {
+          /** call_id is the host's id of the call that it is about; absent without one. */
+          call_id?: string;
+          /** event is the host's name of the event. */
+          event: string;
+          /** facts are what the host said of it, in its own words. */
+          facts: {
+            /** name is the host's own name for the value. */
+            name: string;
+            /** value is the host's text, or one that somebody else wrote, such as the name of a skill. */
+            value: string;
+          }[];
+          /** refused is why the host was told not to do it; absent where it was only recorded. */
+          refused?: string;
+        }[];
+        /** host_tools are the tools that the host offers beside them, by name; absent without any. */
+        host_tools?: {
+          /** hash is the SHA-256 of its definition; empty where the host gave only the name. */
+          hash: string;
+          /** name is the name that the model calls. */
+          name: string;
+        }[];
+        /** kind says what the record is about: a prompt, what came after it, or an erasure. */
+        kind: string;
+        /** manifest_id is a ULID, made when the compilation began. */
+        manifest_id: string;
+        /** mode is the host's mode; absent without one. */
+        mode?: string;
+        /** omitted is what did not reach the prompt, and why. */
+        omitted: {
+          /** The length of the omitted text; 0 for what is not text. */
+          chars: number;
+          /** id is a section or contribution id. */
+          id: string;
+          /** The plugin that it came from, `builtin` or `host`. */
+          owner: string;
+          /** reason is a word: budget, profile, conflict, forbidden, blank, filtered, duplicate, host_cannot, or a Cause. */
+          reason: string;
+        }[];
+        /** plugins has one row per declared plugin. */
+        plugins: ({
+          /** absent_paths lists granted paths that were not there when the process started, and are not granted therefore; absent if all were. */
+          absent_paths?: string[];
+          /** Why it is not ready: a cause, or `abandoned`. */
+          code: string;
+          /** More about that, in the words of the engine. */
+          detail: string;
+          /** The loaded configuration. */
+          generation: number;
+          /** grant_hash is the hash of what the operator grants the plugin. */
+          grant_hash?: string;
+          /** pinned says that the operator's file names the checksum. */
+          pinned?: boolean;
+          /** The operator's name of the plugin. */
+          plugin: string;
+          /** recycled is how often a new process took over from one that was well (limits.recycle). */
+          recycled?: number;
+          /** How often its process was started again. */
+          restarts: number;
+          /** sha256 is the checksum of the program in hex; "builtin" and "in_process" where there is no file, and "unpinned" where it could not be read. */
+          sha256: string;
+          /** The state of the plugin. */
+          state: "declared" | "starting" | "ready" | "degraded" | "backoff" | "quarantined" | "draining" | "stopped";
+          /** tier is the sandbox tier reached: "T0", "T1", "T2", or "" in process. */
+          tier: string;
+          /** tier_lacks says what the tier lacks on this machine; absent if that is nothing. */
+          tier_lacks?: string[];
+          /** The plugin's own word for its version; empty before it has described itself. */
+          version: string;
+        })[];
+        /** policies are the policy entries in force, with their owners. */
+        policies: {
+          /** The domain of the policy. */
+          domain: string;
+          /** The key within the domain. */
+          key: string;
+          /** owner is the subscription that set it. */
+          owner: string;
+          /** The priority of the subscription that set it. */
+          priority: number;
+          /** Any JSON. */
+          value: Json;
+        }[];
+        /** prev is the hash of the thread's previous record; empty for the first. */
+        prev: string;
+        /** profile is how much of the prompt was compiled. */
+        profile: "full" | "minimal" | "none";
+        /** reminders are those that were handed to the host since the turn's previous record, with the prompt as a rule; absent without any. */
+        reminders?: {
+          /** chars is the length of its text in Unicode scalar values. */
+          chars: number;
+          /** contribution_id is that of the contribution. */
+          contribution_id: string;
+          /** fingerprint is that of its text. */
+          fingerprint: string;
+          /** hash is the SHA-256 of its text. */
+          hash: string;
+          /** owner is the subscription that it is from. */
+          owner: string;
+          /** type says what kind of reminder it is. */
+          type: string;
+          /** with is the phase whose answer carried it; absent from one that came with the prompt. */
+          with?: string;
+        }[];
+        /** requests are what the host reported of requests since the turn's previous record, in order; absent without any. */
+        requests?: {
+          /** changes are what the request had different from that record, in the order reported; absent without any. */
+          changes?: {
+            /** id is the section's, the tool's or the call's; absent without one. */
+            id?: string;
+            /** kind says what differs. */
+            kind: string;
+            /** manifest is what the record or the conversation has: a place, name, id or key; absent without one. */
+            manifest?: string;
+            /** sent is what was sent instead; absent if nothing was. */
+            sent?: string;
+          }[];
+          /** manifest_id is the record of the prompt. */
+          manifest_id: string;
+          /** omitted is how many further changes were reported than are kept; absent if none. */
+          omitted?: number;
+        }[];
+        /** round is the provider round within the turn, from 0. */
+        round: number;
+        /** runs is the ledger of every phase of the turn so far: one row per subscription expected, and one per call of a tool; in a record of events, those since the last prompt. */
+        runs: ({
+          /** How often it was tried; 0 where it did not run. */
+          attempts: number;
+          /** Bytes that went to the plugin, 0 in process; of a host call to the service. */
+          bytes_in: number;
+          /** Bytes that came back; 0 in process. */
+          bytes_out: number;
+          /** cached_from names the run that a cached answer came from. */
+          cached_from: string;
+          /** code is the cause; for a disabled run the reason, and "tool_error" for a tool that reported a failure to the model. Empty when all is well. */
+          code: string;
+          /** contributions are the hashes of what was kept. */
+          contributions: string[];
+          /** What was cut of its contributions. */
+          cut: ({
+            /** The contribution that was cut. */
+            contribution_id: string;
+            /** The length of what is left of it, without frames and markers. */
+            kept: number;
+            /** The one limit that cut the text. */
+            limit: "plugin" | "contribution" | "subscription" | "section" | "total";
+            /** The length of the text that came, without frames and markers. */
+            original: number;
+            /** The section that its text went to; absent for a context. */
             section_id?: string;
           })[];
-          key?: string;
-        };
+          /** Wall milliseconds in the call. */
+          duration_ms: number;
+          /** The loaded configuration. */
+          generation: number;
+          /** The plugin's own name of the hook; of a tool call the tool, of a host call `model.complete`. */
+          hook: string;
+          /** Which start of the plugin answered, from 1; 0 where none was asked. */
+          incarnation: number;
+          /** layer is the dependency layer inside the stage, from 0. */
+          layer: number;
+          /** model names the model that answered a host call, as the host says; absent from other rows. */
+          model?: string;
+          /** The phase; tool.call for a call of a tool and host.call for one of a host service, which belong to none. */
+          phase: string;
+          /** The plugin. */
+          plugin: string;
+          /** plugin_code is the plugin's own word in a plugin_error. */
+          plugin_code: string;
+          /** The plugin's version; empty where the plugin was not asked. */
+          plugin_version: string;
+          /** Wall milliseconds of waiting for a slot. */
+          queue_ms: number;
+          /** reason_code is the plugin's own word for the reason of the verdict. */
+          reason_code?: string;
+          /** rewritten_by are the subscriptions whose rewrites were in the input that the condition judged and the hook was sent; absent where it was as the host gave it. */
+          rewritten_by?: string[];
+          /** The stage: the role of the subscription; tool for a call of a tool, host for one of a host service. */
+          stage: "transform" | "contribute" | "validate" | "observe" | "tool" | "host";
+          /** What became of the hook. `cached` counts as `succeeded`. */
+          state: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
+          /** The full id; of a tool call `PLUGIN.TOOL`, or the tool alone where nobody has it; of a host call the caller's, with `/model.complete` behind it. */
+          subscription: string;
+          /** usage is what the model's provider reported for a host call; absent from other rows. */
+          usage?: {
+            /** cache_read_tokens came out of the provider's cache. */
+            cache_read_tokens?: number;
+            /** cache_write_tokens went into it. */
+            cache_write_tokens?: number;
+            /** input_tokens are all that were read, those of the cache included. */
+            input_tokens?: number;
+            /** output_tokens are all that were written, reasoning included. */
+            output_tokens?: number;
+          };
+          /** verdict is what the hook decided, of several decisions the strongest; of a shadowed run what it would have decided. Absent where it decided nothing. */
+          verdict?: string;
+        })[];
+        /** runs_before is how many of the runs, the first ones, stand in the turn's earlier records, too; absent if none. */
+        runs_before?: number;
+        /** schema_version is the version of this record's JSON. */
+        schema_version: number;
+        /** section_ids are the ids of the sections, in order, for quick reading. */
+        section_ids: string[];
+        /** sections are the sections of the prompt, in the order in which they reach the model: stable, dynamic, then system and user messages. */
+        sections: ({
+          /** chars is the length of the text in Unicode scalar values, without its heading. */
+          chars: number;
+          /** content_map says who wrote what of the text, in order and without a gap. */
+          content_map: {
+            /** contribution_id is that of the hook source; absent from texts of the host and the engine. */
+            contribution_id?: string;
+            /** length is how long it is, in Unicode scalar values. */
+            length: number;
+            /** offset is where it begins in the text without the heading, in Unicode scalar values. */
+            offset: number;
+            /** owner is a plugin's name, "builtin" or "host". */
+            owner: string;
+          }[];
+          /** fingerprint is that of the rendered section, heading included: a short name of it, which others can forge. */
+          fingerprint: string;
+          /** hash is the SHA-256 of the rendered section, heading included. */
+          hash: string;
+          /** original_chars is the length before any cut. */
+          original_chars: number;
+          /** owner is a plugin's name, "builtin" or "host". */
+          owner: string;
+          /** placement says whether it is part of the system prompt or a message; where an agent compiles the request, its text stands where the agent puts it. */
+          placement: "system" | "system_message" | "user_message";
+          /** position is the place in the list, from 0. */
+          position: number;
+          /** section_id is the section's id, unique in the record. */
+          section_id: string;
+          /** source_refs say where the text came from. */
+          source_refs: {
+            /** hash says which content it was, such as "sha256:" and 64 hex digits of a file's bytes. */
+            hash?: string;
+            /** The id of the source. A document of the thread tree is `ID@VERSION`: that very revision. */
+            id?: string;
+            /** kind is one of SourceKinds. */
+            kind: string;
+            /** label is for people. */
+            label?: string;
+          }[];
+          /** stability says in which part of the prompt it stands. */
+          stability: "stable" | "dynamic";
+          /** title is the heading. */
+          title: string;
+          /** tokenizer names what counted the tokens. */
+          tokenizer?: string;
+          /** tokens is the length of the rendered section; absent without a tokenizer. */
+          tokens?: null | number;
+          /** truncation says which limit cut the text; null if none did. */
+          truncation: null | {
+            /** The length of what is left of it, without frames and markers. */
+            kept: number;
+            /** The one limit that cut the text. */
+            limit: "plugin" | "contribution" | "subscription" | "section" | "total";
+            /** The length of the text that came, without frames and markers. */
+            original: number;
+          };
+        })[];
+        /** seq counts the records of one workspace and thread, from 0. The store assigns it; 0 without one. */
+        seq: number;
+        /** session_id is the host's id of the session; empty without one. */
+        session_id: string;
+        /** task_id is the host's id of the task; absent without one. */
+        task_id?: string;
+        /** texts_kept says that the texts of the sections were given to the store with the record. */
+        texts_kept?: boolean;
+        /** thread_id is the host's id of the thread. */
+        thread_id: string;
+        /** tools are the tools offered to the model, and those that it may request, by name, with their owners. */
+        tools: {
+          /** bundle_id is the bundle that brought it; empty for the host's own. */
+          bundle_id: string;
+          /** hash is the SHA-256 of its definition; empty where that is not known. */
+          hash: string;
+          /** hidden_domain is the domain that has to be requested before the tool is offered; empty for a tool that is. */
+          hidden_domain?: string;
+          /** name is the name that the model calls. */
+          name: string;
+          /** owner is the plugin that answers it, "host" or "builtin". */
+          owner: string;
+        }[];
+        /** turn_ended says that the turn ended with this record; absent where more may follow. */
+        turn_ended?: boolean;
+        /** turn_id is the host's id of the turn. */
+        turn_id: string;
+        /** workspace_id is the host's id of the workspace. */
+        workspace_id: string;
+      };
+      prompt: null | {
+        boundary: string;
+        cache_plan: Plan;
         dynamic_text: string;
         full_text: string;
         stable_text: string;
@@ -2607,8 +2776,8 @@ export interface Methods {
       };
       /** the reminders as a model reads them: each a message to be put behind the conversation, in order. They stay in the conversation: no later prompt has them again */
       reminder_texts: string[];
-      reminders: Reminder[];
-      tools: Tool[];
+      reminders: MergedReminder[];
+      tools: ToolsResultTool[];
     };
   };
   /** Runs one phase in a kept turn. One that failed closed is a result with an error in it. Right: dispatch. */
@@ -2658,12 +2827,7 @@ export interface Methods {
     params: {
       actor?: string;
       /** what the request had different from the prompt's record; absent if nothing */
-      changes?: {
-        id?: string;
-        kind: string;
-        manifest?: string;
-        sent?: string;
-      }[];
+      changes?: Change[];
       /** the turn, as turn/begin gave it */
       handle: string;
       /** what the provider reported for the request. Who knows only the sum gives it to turn/end instead */

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { address, navigate, route } from "../router";
+import type { Result } from "../rpc";
 import { number } from "../ui/format";
 import { Busy, Empty, Head, Problem, Shown, Tag, type Tone } from "../ui/parts";
 import { Table } from "../ui/table";
@@ -58,7 +59,7 @@ function Both({ a, b }: { a: string; b: string }): JSX.Element {
     <>
       {d.same && <p><Tag tone="good">the same</Tag> Both prompts were made of the same.</p>}
       {d.break?.cause && <p><Tag tone="warn">{causes[d.break.cause] ?? d.break.cause}</Tag> {d.break.broke_at && <>at <Shown text={d.break.broke_at} /></>} of <Shown text={ownerName(d.break.owner)} />: {number(d.break.tokens_lost)} tokens were read again.</p>}
-      <SideBySide a={left.data} b={right.data} />
+      <SideBySide a={left.data} b={right.data} changes={d.sections} />
       {other.length > 0 && (
         <Table label="Other differences" rows={other} rowKey={(c) => c.key} columns={[
           { name: "What", cell: (c) => <Shown text={c.name} /> },
@@ -70,6 +71,8 @@ function Both({ a, b }: { a: string; b: string }): JSX.Element {
     </>
   );
 }
+
+type Changes = NonNullable<Result<"manifest/diff">>["sections"];
 
 interface Pair {
   id: string;
@@ -88,16 +91,16 @@ export function pairs(a: Section[], b: Section[]): Pair[] {
   return list;
 }
 
-function SideBySide({ a, b }: { a: Manifest; b: Manifest }): JSX.Element {
+function SideBySide({ a, b, changes }: { a: Manifest; b: Manifest; changes: Changes }): JSX.Element {
   const list = pairs(a.sections, b.sections);
-  const [open, setOpen] = useState(list.find((p) => p.a && p.b && p.a.hash !== p.b.hash)?.id ?? "");
+  const [open, setOpen] = useState(list.find((p) => changes.changed.includes(p.id))?.id ?? "");
   if (list.length === 0) return <Empty title="Neither record has a prompt" />;
   const chosen = list.find((p) => p.id === open);
   return (
     <>
       <Table label="Sections of both" rows={list} rowKey={(p) => p.id} rowClass={(p) => (p.id === open ? "chosen" : "")} columns={[
         { name: "Section", cell: (p) => <button type="button" class="link" aria-pressed={p.id === open} onClick={() => setOpen(p.id)}><Shown text={p.id} /></button> },
-        { name: "Change", cell: (p) => <How pair={p} /> },
+        { name: "Change", cell: (p) => <How id={p.id} changes={changes} /> },
         { name: "Earlier", right: true, cell: (p) => size(p.a) },
         { name: "Later", right: true, cell: (p) => size(p.b) },
         { name: "Owner", wide: true, cell: (p) => <Shown text={ownerName((p.b ?? p.a)?.owner ?? "")} /> },
@@ -109,9 +112,12 @@ function SideBySide({ a, b }: { a: Manifest; b: Manifest }): JSX.Element {
 
 const size = (s?: Section): string => (s ? `${number(s.tokens ?? s.chars)} ${s.tokens == null ? "ch" : "tok"}` : "–");
 
-function How({ pair: { a, b } }: { pair: Pair }): JSX.Element {
-  const [tone, word]: [Tone, string] = !a ? ["good", "added"] : !b ? ["bad", "removed"] : a.hash !== b.hash ? ["warn", "changed"] : a.position !== b.position ? ["info", "moved"] : ["plain", "same"];
-  return <Tag tone={tone}>{word}</Tag>;
+const tones: Record<keyof Changes, Tone> = { added: "good", removed: "bad", changed: "warn", moved: "info", reowned: "info" };
+
+/** What the gateway says of a section, as "grapnel manifest diff" does. */
+function How({ id, changes }: { id: string; changes: Changes }): JSX.Element {
+  const words = (Object.keys(tones) as (keyof Changes)[]).filter((word) => changes[word].includes(id));
+  return <>{words.length === 0 ? <Tag tone="plain">same</Tag> : words.map((word) => <Tag key={word} tone={tones[word]}>{word}</Tag>)}</>;
 }
 
 function TextDiff({ a, b, id }: { a: string; b: string; id: string }): JSX.Element {

@@ -57,8 +57,8 @@ const columns: Column<Row>[] = [
 ];
 
 function cached(r: Row): JSX.Element {
-  const share = (n: number | null): string => (n == null ? "–" : r.tokens ? percent(n, r.tokens) : number(n));
-  return <span title="predicted, and what the provider reported">{share(r.cache_predicted)} → {share(r.cache_actual)}</span>;
+  const share = (n: number | null, all: number | null): string => (n == null ? "–" : all ? percent(n, all) : number(n));
+  return <span title="predicted, and what the provider reported">{share(r.cache_predicted, r.tokens)} → {share(r.cache_actual, r.input_tokens)}</span>;
 }
 
 function marks(r: Row): JSX.Element {

@@ -27,7 +27,7 @@ function Record({ m }: { m: Manifest }): JSX.Element {
     ["reminders", "Reminders", m.reminders?.length ?? 0],
     ["omitted", "Omitted", m.omitted.length],
     ["diagnostics", "Diagnostics", m.diagnostics.length],
-    ["tools", "Tools and calls", m.tools.length + (m.calls?.length ?? 0)],
+    ["tools", "Tools and calls", m.tools.length + (m.host_tools?.length ?? 0) + (m.calls?.length ?? 0)],
     ["why", "Why?", undefined],
     ["record", "Record", undefined],
   ];
@@ -63,12 +63,13 @@ function Part({ m, tab }: { m: Manifest; tab: string }): JSX.Element {
 
 /** What is known of the provider's cache, in a sentence. */
 function Cache({ m }: { m: Manifest }): JSX.Element {
-  const all = sum(m.sections.map((s) => s.tokens)) + (m.cache.tool_tokens ?? 0);
-  const of = (n: number | null): string => (n == null ? "unknown" : `${number(n)} (${percent(n, all)})`);
+  const text = sum(m.sections.map((s) => s.tokens));
+  const tools = m.cache.tool_tokens ?? 0;
+  const of = (n: number | null, all: number): string => (n == null ? "unknown" : `${number(n)} of ${number(all)} (${percent(n, all)})`);
   return (
     <p class="cache">
-      <span><strong>{number(all || sum(m.sections.map((s) => s.chars)))}</strong> {all ? "tokens" : "characters"}</span>
-      <span>from the cache: predicted {of(m.cache.predicted)}, reported {of(m.cache.actual)}</span>
+      <span><strong>{number(text + tools || sum(m.sections.map((s) => s.chars)))}</strong> {text + tools ? "tokens" : "characters"}{tools > 0 && `: ${number(text)} of text, ${number(tools)} of tools`}</span>
+      <span>from the cache: predicted {of(m.cache.predicted, text + tools)}, reported {of(m.cache.actual, m.usage?.input_tokens ?? 0)}</span>
       {m.cache.cause && (
         <span>
           <Tag tone={m.cache.tokens_lost > 0 ? "warn" : "info"}>{causes[m.cache.cause] ?? m.cache.cause}</Tag>{" "}
@@ -142,6 +143,12 @@ function Tools({ m }: { m: Manifest }): JSX.Element {
           { name: "Hash", wide: true, cell: (t) => <code title={t.hash}>{short(t.hash)}</code> },
         ]} />
       )}
+      {!!m.host_tools?.length && (
+        <Table label="Tools of the host" rows={m.host_tools} rowKey={(t) => t.name} columns={[
+          { name: "Tool of the host", cell: (t) => <Shown text={t.name} /> },
+          { name: "Hash", wide: true, cell: (t) => <code title={t.hash}>{short(t.hash)}</code> },
+        ]} />
+      )}
       {!!m.calls?.length && (
         <Table label="What was decided" rows={m.calls.map((c, i) => ({ ...c, i }))} rowKey={(c) => String(c.i)} columns={[
           { name: "Phase", cell: (c) => <code>{c.phase}</code> },
@@ -152,7 +159,7 @@ function Tools({ m }: { m: Manifest }): JSX.Element {
           { name: "Rewritten by", wide: true, cell: (c) => <Shown text={c.rewritten_by?.join(", ") ?? "–"} /> },
         ]} />
       )}
-      {m.tools.length + (m.calls?.length ?? 0) === 0 && <Empty title="No plugin offered a tool, and nothing was decided" />}
+      {m.tools.length + (m.host_tools?.length ?? 0) + (m.calls?.length ?? 0) === 0 && <Empty title="No tool was offered, and nothing was decided" />}
     </>
   );
 }

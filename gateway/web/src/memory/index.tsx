@@ -113,7 +113,7 @@ const itemColumns: Column<MemoryItem>[] = [
   { name: "Scope", wide: true, cell: (i) => <>{i.scope}{i.scope_id && <><br /><small class="quiet"><Shown text={i.scope_id} /></small></>}</> },
   { name: "Uses", right: true, wide: true, cell: (i) => number(i.uses) },
   { name: "Last used", wide: true, cell: (i) => <Time at={i.last_used_at} relative /> },
-  { name: "Updated", cell: (i) => <Time at={i.updated_at} relative /> },
+  { name: "Updated", wide: true, cell: (i) => <Time at={i.updated_at} relative /> },
 ];
 
 function Text({ item: i }: { item: MemoryItem }): JSX.Element {

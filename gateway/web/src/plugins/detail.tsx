@@ -24,7 +24,7 @@ export function PluginDetail({ name, status, reload }: { name: string; status: S
         <ReloadButton after={reload} />
       </Head>
       {plugin.detail && plugin.state !== "ready" && <pre class="card"><Shown text={plugin.detail} /></pre>}
-      {issues.length > 0 && <Issues issues={issues} />}
+      {issues.length > 0 && <Issues issues={issues} ran />}
       <section class="card" aria-label="Facts"><PluginFacts plugin={plugin} /></section>
       <div class="part">
         <h2 id="hooks">Hooks</h2>

@@ -36,7 +36,7 @@ function List({ status: s, reload }: { status: Status; reload: () => void }): JS
       <Head title="Plugins" sub={<>{count(s.plugins.length, "plugin", "plugins")}, {count(s.hooks.length, "hook", "hooks")}, up since <Time at={s.started_at} /></>}>
         <ReloadButton after={reload} />
       </Head>
-      <Issues issues={s.issues} />
+      <Issues issues={s.issues} ran={s.hooks.some((h) => h.runs + h.cached > 0)} />
       {s.reload && !s.reload.ok && <section class="card" aria-label="Last reload"><h2>The last reload was refused</h2><Reloaded result={s.reload} /></section>}
       <Table label="Plugins" columns={columns(s)} rows={s.plugins} rowKey={(p) => p.plugin} />
       <div class="columns">
@@ -74,7 +74,7 @@ function Phases({ status }: { status: Status }): JSX.Element {
     { name: "p99", right: true, cell: (p) => took(p, p.took.p99_ms) },
   ];
   const used = status.phases.filter((p) => p.dispatches > 0);
-  return used.length > 0 ? <Table label="Phases" columns={list} rows={used} rowKey={(p) => p.phase} /> : <p class="quiet">No phase has been dispatched yet.</p>;
+  return used.length > 0 ? <Table label="Phases" columns={list} rows={used} rowKey={(p) => p.phase} /> : <p class="quiet">No phase has been dispatched since the start.</p>;
 }
 
 function GatewayFacts({ status: s }: { status: Status }): JSX.Element {
@@ -87,7 +87,7 @@ function GatewayFacts({ status: s }: { status: Status }): JSX.Element {
       ["Connections", number(s.connections)],
       ["Open turns", `${number(s.kept_turns.open)} of ${number(s.kept_turns.limit)}`],
       ["Background work", <a href="/jobs">{number(s.queue.waiting + s.queue.scheduled)} waiting, {number(s.queue.running)} running, {number(s.queue.dead)} dead</a>],
-      ["Manifests", `${number(s.stats.manifests_kept)} kept` + (s.stats.manifests_not_kept > 0 ? `, ${number(s.stats.manifests_not_kept)} not kept` : "")],
+      ["Manifests since the start", `${number(s.stats.manifests_kept)} kept` + (s.stats.manifests_not_kept > 0 ? `, ${number(s.stats.manifests_not_kept)} not kept` : "")],
     ]} />
   );
 }

@@ -5,8 +5,8 @@ import { Shown, Tag, Time } from "../ui/parts";
 import { issueWord, type Issue } from "./words";
 
 /** What needs attention, the worst first. */
-export function Issues({ issues }: { issues: Issue[] }): JSX.Element {
-  if (issues.length === 0) return <p class="calm"><Tag tone="good">no issues</Tag> <span class="quiet">Every plugin takes calls, and the last run of every hook succeeded.</span></p>;
+export function Issues({ issues, ran }: { issues: Issue[]; ran: boolean }): JSX.Element {
+  if (issues.length === 0) return <p class="calm"><Tag tone="good">no issues</Tag> <span class="quiet">Every plugin takes calls, and {ran ? "the last run of every hook that ran succeeded" : "no hook has run yet"}.</span></p>;
   return (
     <ul class="issues" aria-label="Issues">
       {issues.map((t) => <IssueRow key={[t.kind, t.plugin, t.subscription, t.phase].join("\n")} issue={t} />)}
