@@ -167,10 +167,10 @@ const (
 	CodeReadByAgent      Code = "read_by_agent"     // a skill that the agent lists by itself
 )
 
-// Severity is an error for a possible attack, a warning for what somebody should fix, otherwise information.
+// Severity is an error for an attack, after which a skill is not used, a warning for what somebody should fix, otherwise information.
 func (c Code) Severity() phases.Severity {
 	switch c {
-	case CodeSymlinkEscape, CodeHidden:
+	case CodeSymlinkEscape:
 		return phases.SeverityError
 	case CodeDuplicate, CodeNotForModels, CodeMissingDirectory, CodeReadByAgent:
 		return phases.SeverityInfo
