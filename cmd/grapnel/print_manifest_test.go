@@ -78,12 +78,14 @@ func TestPrintSections(t *testing.T) {
 	}{
 		{
 			"not counted",
-			[]manifest.Section{plain}, 0,
+			[]manifest.Section{plain},
+			0,
 			"\nsections (1)\n  section  owner  stability  placement  chars  cut  fingerprint\n  a        host   stable     system     1,200  -    xxh64:0\n",
 		},
 		{
 			"counted in part",
-			[]manifest.Section{plain, counted}, 866,
+			[]manifest.Section{plain, counted},
+			866,
 			"\nsections (2)\n  section  owner  stability  placement  chars  tokens  cut  fingerprint\n" +
 				"  a        host   stable     system     1,200       -  -    xxh64:0\n" +
 				"  b        host   stable     system     1,200   1,300  -    xxh64:0\n" +
