@@ -2316,13 +2316,13 @@ export interface Methods {
           /** tool_tokens is about how many tokens the definitions of the offered tools have; absent without a tokenizer. */
           tool_tokens?: number;
         };
-        /** calls are the decided dispatches since the turn's previous record, in order; absent without any. */
+        /** calls are the decided or rewritten dispatches and the steps of tool calls since the turn's previous record, in order; absent without any. */
         calls?: ({
           /** call_id is the host's id of the tool call; absent from other dispatches. */
           call_id?: string;
           /** came is the hash of the input as the host gave it, as canonical JSON. */
           came: string;
-          /** code is why it failed or was refused: forbidden for a tool that may not be called; tool_error of a plugin's tool, or the host's own word of its tool, for one that was made and reported a failure; absent when all is well. */
+          /** code is why the call was refused or failed: forbidden, tool_error, or the code that the host reported; absent on success. */
           code?: string;
           /** decided_by are the subscriptions behind the verdict, in order; absent without one. */
           decided_by?: {
@@ -2341,7 +2341,7 @@ export interface Methods {
           phase: string;
           /** rewritten_by are the subscriptions whose rewrites were applied, in order; absent without any. */
           rewritten_by?: string[];
-          /** state is what became of the call: succeeded if it was made, else how it failed, or that its judgement did; absent where nothing came of it yet. */
+          /** state is the outcome of the call: succeeded, or how the call or its check failed; absent while there is none. */
           state?: "succeeded" | "denied" | "failed" | "timed_out" | "cancelled" | "filtered" | "disabled" | "unavailable" | "budget_exhausted" | "cached" | "shadowed" | "queued";
           /** tool is the name of the tool; absent from other dispatches. */
           tool?: string;
@@ -2671,7 +2671,7 @@ export interface Methods {
           /** verdict is what the hook decided, of several decisions the strongest; of a shadowed run what it would have decided. Absent where it decided nothing. */
           verdict?: string;
         })[];
-        /** runs_before is how many of the runs, the first ones, stand in the turn's earlier records, too; absent if none. */
+        /** runs_before is how many of Runs, counted from the first, earlier records of the turn already have; absent if none. */
         runs_before?: number;
         /** schema_version is the version of this record's JSON. */
         schema_version: number;
