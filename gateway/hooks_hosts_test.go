@@ -176,7 +176,7 @@ func TestDenialIsToldOnce(t *testing.T) {
 	p := coached(t, &coach{text: "Be brief."}, log)
 	const call = `{"session_id":"s","turn_id":"1","prompt_id":"1","hook_event_name":"PreToolUse","tool_name":"%s","tool_use_id":"%[1]s","tool_input":{}}`
 	for _, host := range []string{"claude-code", "codex", "opencode"} {
-		if _, got := p.hook(t, host, fmt.Sprintf(call, "rm")); !strings.Contains(got, `no rm\n\nuse the bin"`) {
+		if _, got := p.hook(t, host, fmt.Sprintf(call, "rm")); !strings.Contains(got, `no rm\n\nReminder (type=\"bin\"):\nuse the bin"`) {
 			t.Errorf("%s: the denied call: %s", host, got)
 		}
 		if _, got := p.hook(t, host, fmt.Sprintf(call, "ls")); got != "" {
