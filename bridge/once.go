@@ -33,9 +33,10 @@ func replaces(host string) bool { return host == "opencode" }
 // news is the part of a prompt that the model does not have yet.
 type news struct {
 	texts   []string
-	changes []manifest.RequestChange // sections that are not sent again
+	changes []manifest.RequestChange // sections that are not sent again, replaced or revoked
 	from    map[string]int           // where sections begin in the text
 	sent    map[string]given
+	revoked map[string]given // those that the text says no longer apply
 }
 
 const joint = "\n\n"
@@ -47,12 +48,24 @@ func earlier(title string) string {
 
 func (n *news) add(text string) { n.texts = append(n.texts, text) }
 
+func (n *news) change(kind manifest.RequestChangeKind, id string, of *given) {
+	n.changes = append(n.changes, manifest.RequestChange{Kind: kind, ID: id, Manifest: of.manifest})
+}
+
+// keep takes back that a section is revoked: the model has it until it is told otherwise.
+func (n *news) keep(id string) {
+	if was, is := n.revoked[id]; is {
+		n.sent[id] = was
+		n.changes = slices.DeleteFunc(n.changes, func(c manifest.RequestChange) bool { return c.Kind == manifest.RequestRevoked && c.ID == id })
+	}
+}
+
 func (n *news) text() string { return strings.Join(n.texts, joint) }
 
 // newsOf compares a prompt with the sections that the model has. kept, if any, is the record of a prompt whose text the model
 // still has whole.
 func (m *memory) newsOf(p *loop.Prompt, kept *manifest.Manifest) *news {
-	n := &news{from: map[string]int{}, sent: map[string]given{}}
+	n := &news{from: map[string]int{}, sent: map[string]given{}, revoked: map[string]given{}}
 	for i := range p.Manifest.Sections {
 		s := &p.Manifest.Sections[i]
 		before, has := m.has[s.SectionID]
@@ -64,10 +77,11 @@ func (m *memory) newsOf(p *loop.Prompt, kept *manifest.Manifest) *news {
 			n.add(p.Parts[i])
 			continue
 		case has && before.hash == s.Hash:
-			n.changes = append(n.changes, manifest.RequestChange{Kind: manifest.RequestHeld, ID: s.SectionID, Manifest: before.manifest})
+			n.change(manifest.RequestHeld, s.SectionID, &before)
 			n.sent[s.SectionID] = before
 			continue
 		case has:
+			n.change(manifest.RequestReplaced, s.SectionID, &before)
 			n.add("What follows replaces the " + earlier(s.Title) + ".")
 		}
 		n.from[s.SectionID] = len(n.text())
@@ -80,6 +94,8 @@ func (m *memory) newsOf(p *loop.Prompt, kept *manifest.Manifest) *news {
 		} else if was := m.has[id]; lost(p.Manifest, id, was.owner) {
 			n.sent[id] = was
 		} else {
+			n.from[id], n.revoked[id] = len(n.text()), was
+			n.change(manifest.RequestRevoked, id, &was)
 			n.add("The " + earlier(was.title) + " no longer applies.")
 		}
 	}
@@ -113,6 +129,7 @@ func (s *session) give(p *loop.Prompt, host string, r room) (Outcome, error) {
 	for id, from := range n.from {
 		if !strings.HasPrefix(text, strings.TrimSpace(whole[:min(from+len(joint)+1, len(whole))])) { // it lies behind the cut
 			delete(n.sent, id)
+			n.keep(id)
 		}
 	}
 	s.has, s.sent = n.sent, p.Manifest

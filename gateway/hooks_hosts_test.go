@@ -43,6 +43,9 @@ func (c *coach) plugin() *sdk.Plugin {
 			{
 				Name: "rules", Kinds: []phases.Kind{phases.KindPromptSection},
 				PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
+					if c.text == "" {
+						return nil, nil
+					}
 					return sdk.Reply(&phases.PromptSection{SectionID: "rules", Title: "Rules", Content: c.text}, &phases.PromptSection{SectionID: "more_rules", Title: "More Rules", Content: c.text})
 				},
 			},
@@ -220,6 +223,33 @@ func TestGoingOnIsOneTurn(t *testing.T) {
 	}
 	if len(turns) != 3 || held != 1 {
 		t.Errorf("there were %d turns, want 3, and %d of those that ended say that the model has the text of the first, want 1", len(turns), held)
+	}
+}
+
+// TestRevokedText: that the model was told of a section's replacement or end is on record.
+func TestRevokedText(t *testing.T) {
+	t.Parallel()
+
+	log, c := logStore(t), &coach{text: "Be brief."}
+	p := coached(t, c, log)
+	for _, step := range []struct{ text, host, want string }{
+		{"Be brief.", "codex", "Be brief."}, {"Be long.", "codex", "What follows replaces"}, {"", "codex", "no longer applies"}, {"", "codex", ""},
+	} {
+		c.text = step.text
+		if _, got := p.hook(t, step.host, `{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"hi"}`); !strings.Contains(got, step.want) || step.want == "" && got != "" {
+			t.Errorf("%q: %s", step.text, got)
+		}
+	}
+	var kinds []manifest.RequestChangeKind
+	for _, m := range records(t, log, "s") {
+		for _, r := range m.Requests {
+			for _, c := range r.Changes {
+				kinds = append(kinds, c.Kind)
+			}
+		}
+	}
+	if want := []manifest.RequestChangeKind{manifest.RequestReplaced, manifest.RequestReplaced, manifest.RequestRevoked, manifest.RequestRevoked}; !slices.Equal(kinds, want) {
+		t.Errorf("on record are %q, want %q", kinds, want)
 	}
 }
 

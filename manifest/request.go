@@ -44,10 +44,12 @@ const (
 	RequestErrorText RequestChangeKind = "error_text" // a result without text has one
 	RequestCut       RequestChangeKind = "cut"        // the host takes less text than the prompt has; Manifest and Sent are lengths in Unicode scalar values
 	RequestHeld      RequestChangeKind = "held"       // a section is not sent again: the model has it from an earlier prompt, whose record Manifest names
+	RequestReplaced  RequestChangeKind = "replaced"   // the model was told that a section replaces that of the prompt whose record Manifest names
+	RequestRevoked   RequestChangeKind = "revoked"    // the model was told that a section of the prompt whose record Manifest names no longer applies
 )
 
 func requestChangeKinds() []RequestChangeKind {
-	return []RequestChangeKind{RequestPlacement, RequestToolName, RequestToolGone, RequestCacheKey, RequestCallID, RequestMedia, RequestErrorText, RequestCut, RequestHeld}
+	return []RequestChangeKind{RequestPlacement, RequestToolName, RequestToolGone, RequestCacheKey, RequestCallID, RequestMedia, RequestErrorText, RequestCut, RequestHeld, RequestReplaced, RequestRevoked}
 }
 
 // Check returns an error unless the request names a manifest by its ULID, and each change is of a known kind.
