@@ -76,7 +76,10 @@ func (r *Record) explainSubscription(e *Result) {
 			len(e.HookSources) == 0 && len(e.Runs) > 0 && l.Owner == PluginOf(e.ID) && !strings.Contains(l.ID, "#") && !slices.ContainsFunc(r.Diagnostics, another)
 	})
 	e.Diagnostics = filtered(r.Diagnostics, func(d *manifest.Diagnostic) bool { return d.HookSource == e.ID })
-	e.In = len(e.HookSources)+len(e.Reminders) > 0
+	e.Calls = filtered(r.Calls, func(c *manifest.Call) bool {
+		return slices.ContainsFunc(c.DecidedBy, func(d manifest.Decider) bool { return d.Subscription == e.ID && !d.Shadow })
+	})
+	e.In = len(e.HookSources)+len(e.Reminders)+len(e.Calls) > 0
 	r.addPlugins(e, []string{PluginOf(e.ID)})
 	e.Why = r.whySubscription(e) + e.handed()
 }

@@ -19,7 +19,7 @@ type Result struct {
 	ID         string `json:"id"          jsonschema:"what was asked about"`
 	Kind       Kind   `json:"kind"`
 	ManifestID string `json:"manifest_id" jsonschema:"the manifest that this is about"`
-	In         bool   `json:"in"          jsonschema:"whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept, or the model was offered the tool"`
+	In         bool   `json:"in"          jsonschema:"whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept or decided, or the model was offered the tool"`
 	Why        string `json:"why"         jsonschema:"the reason in a sentence, for people"`
 
 	Asked string `json:"asked,omitempty" jsonschema:"the record of events that was named, if this is about the prompt before it"`
@@ -32,7 +32,7 @@ type Result struct {
 	Plugins     []phases.PluginRow    `json:"plugins"      jsonschema:"the plugins concerned"`
 	Diagnostics []manifest.Diagnostic `json:"diagnostics"  jsonschema:"remarks about the section or its hooks"`
 	Tools       []manifest.Tool       `json:"tools"        jsonschema:"the tool itself, or those of the plugin"`
-	Calls       []manifest.Call       `json:"calls"        jsonschema:"what was decided about the tool, or by the plugin"`
+	Calls       []manifest.Call       `json:"calls"        jsonschema:"what was decided about the tool, or by the hook or plugin"`
 	Said        []Saying              `json:"said"         jsonschema:"who wrote which piece of the sentence, and where it stands"`
 }
 

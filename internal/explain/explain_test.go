@@ -60,6 +60,18 @@ func TestAbout(t *testing.T) {
 	}
 }
 
+// TestAboutDecision: a hook that let a turn go on contributed.
+func TestAboutDecision(t *testing.T) {
+	t.Parallel()
+
+	r := turn()
+	r.Runs = append(r.Runs, phases.Run{Subscription: "house.end", Plugin: "house", Phase: phases.PreEnd, State: phases.StateDenied})
+	r.Calls = []manifest.Call{{Phase: phases.PreEnd, Verdict: phases.VerdictDeny, DecidedBy: []manifest.Decider{{Subscription: "house.end", Verdict: phases.VerdictDeny}}}}
+	if e := r.About("house.end"); !e.In || len(e.Calls) != 1 || e.Why != "it ran and denied, and 1 of its decisions counted" {
+		t.Errorf("got %+v", e)
+	}
+}
+
 // TestKept: of a kept record nobody knows which hooks may write a section. What ran is not said not to have run.
 func TestKept(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ func whyNotRun(ph *plan.PhaseView, id string) string {
 				if row, ok := phases.Standard().Lookup(ph.Phase); ok {
 					when = " (" + row.When + ")"
 				}
-				return fmt.Sprintf("it is a hook of %s%s, which was not dispatched in this turn", ph.Phase, when)
+				return fmt.Sprintf("it is a hook of %s%s; the records of this turn have no run of it", ph.Phase, when)
 			}
 		}
 	}

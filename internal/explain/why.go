@@ -225,6 +225,8 @@ func (r *Record) whySubscription(e *Result) string {
 	switch n := len(e.HookSources); {
 	case n > 0:
 		return fmt.Sprintf("%s, and %d of its contributions %s kept", why, n, words.Plural(n, "was", "were")) + e.undelivered()
+	case len(e.Calls) > 0 && len(e.Omitted) == 0:
+		return fmt.Sprintf("%s, and %d of its decisions counted", why, len(e.Calls))
 	case run.Stage == phases.StageTool && run.Code == phases.CodeToolError:
 		return "the tool was called, and reported a failure to the model (" + run.Code + ")"
 	case run.Stage == phases.StageTool:

@@ -1090,7 +1090,7 @@ export interface Methods {
     result: null | {
       /** the record of events that was named, if this is about the prompt before it */
       asked?: string;
-      /** what was decided about the tool, or by the plugin */
+      /** what was decided about the tool, or by the hook or plugin */
       calls: Call[];
       /** remarks about the section or its hooks */
       diagnostics: Diagnostic[];
@@ -1098,7 +1098,7 @@ export interface Methods {
       hook_sources: Source[];
       /** what was asked about */
       id: string;
-      /** whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept, or the model was offered the tool */
+      /** whether the section or the sentence is in the prompt, anything of the subscription or plugin was kept or decided, or the model was offered the tool */
       in: boolean;
       kind: string;
       /** the manifest that this is about */
