@@ -13,12 +13,13 @@ import (
 func TestHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{
+		".agents/skills/latin/SKILL.md": "---\nname: latin\ndescription: a \xff\xfe thing\n---\nBody\n",
 		".agents/skills/bidi/SKILL.md": "\ufeff---\r\nname: bidi\r\ndescription: \"a \u202eb\u202c \u200bc \U000e0041 \\u2066d \U0001f469\u200d\U0001f469\ufe0f \\e[31m e\\tf\"\r\n---\r\n" +
 			"Body \u202e here\r, \xff and \u0600, \U0001f469\u200d\U0001f469\ufe0f stay.",
 		".agents/skills/na\u200bme/SKILL.md": skillText("na\u200bme", "", ""),
 	})
 	s := Resolve(OS{}, base, project())
-	if len(s.Skills) != 2 || s.Skills[1].Slug != "na-me" {
+	if len(s.Skills) != 3 || s.Skills[1].Slug != "latin" || s.Skills[2].Slug != "na-me" {
 		t.Fatalf("skills %q, diagnostics %q", slugs(s), told(s, base))
 	}
 	got := []string{s.Skills[0].Description, s.Skills[0].Body}
@@ -31,6 +32,7 @@ func TestHiddenCharacters(t *testing.T) {
 	}
 	wantTold := []string{
 		"hidden_characters BASE/.agents/skills/bidi/SKILL.md: 8 characters that hide or are not UTF-8 were replaced",
+		"hidden_characters BASE/.agents/skills/latin/SKILL.md: 2 characters that hide or are not UTF-8 were replaced",
 		`invalid_name BASE/.agents/skills/na\u{200b}me/SKILL.md: the name is not 1 to 64 of a-z, 0-9 and single hyphens inside; what is left of it without other characters is used`,
 		`hidden_characters BASE/.agents/skills/na\u{200b}me/SKILL.md: 1 character that hides or is not UTF-8 was replaced`,
 	}

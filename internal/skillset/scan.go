@@ -178,8 +178,9 @@ func (r *resolver) take(at place, info fs.FileInfo, text string) *FileError {
 	if h.notForModels {
 		return problemf(CodeNotForModels, "its author keeps it from being called by models")
 	}
-	body, hidden := reveal(body)
-	if hidden += h.hidden; hidden > 0 {
+	hidden := h.hidden + notUTF8(text) - notUTF8(body) // the YAML parser itself replaces what is not UTF-8
+	body, more := reveal(body)
+	if hidden += more; hidden > 0 {
 		r.report(path, lined(hiddenLine(text), problemf(CodeHidden, "%s replaced", words.Count(hidden, "character that hides or is not UTF-8 was", "characters that hide or are not UTF-8 were"))))
 	}
 	if len(h.badGlobs) > 0 {

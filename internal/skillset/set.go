@@ -123,6 +123,16 @@ func normalise(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(s, "\ufeff"))
 }
 
+// notUTF8 counts the bytes of a text that are not UTF-8.
+func notUTF8(s string) (n int) {
+	for i, c := range s {
+		if c == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)) {
+			n++
+		}
+	}
+	return n
+}
+
 // reveal replaces characters that hide, and invalid UTF-8, by U+FFFD and counts them.
 func reveal(s string) (string, int) {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, hides) {
