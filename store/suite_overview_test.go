@@ -80,7 +80,7 @@ func (x suite) testOverview(t *testing.T) {
 	tokens, predicted := 1050, 40
 	page[0].Kind = manifest.KindPrompt
 	want := manifest.Overview{
-		Index: page[0].Index, Tokens: &tokens, Chars: 4000, Predicted: &predicted, Actual: &reports[0].CacheReadTokens,
+		Index: page[0].Index, Tokens: &tokens, Chars: 4000, Predicted: &predicted, Actual: &reports[0].CacheReadTokens, Input: &reports[0].InputTokens,
 		Blocked: true, Denied: true, FailedRuns: 2, Omitted: 1, CutSections: 1, Diagnostics: 1,
 	}
 	if diff := cmp.Diff(rows[0], want); diff != "" {

@@ -89,7 +89,7 @@ func TestColours(t *testing.T) {
 			a.printTurn(done, &recorder{lost: hostileText})
 		}, []string{"\n\x1b[31mNOT kept in ", "\x1b[31mthere is no prompt: the turn was blocked\x1b[0m\n"}},
 		{"status", func(a *app) { a.printStatus(hostileStatus()); a.printHooks(hostileStatus()) }, []string{
-			"\x1b[1m── gateway ", "\x1b[33m0 kept, 1 not kept", "\n\n\x1b[31mthe reload ", "\x1b[33mdegraded\x1b[0m  ", "\n\x1b[1missues (1)\x1b[0m\n",
+			"\x1b[1m── gateway ", "\x1b[33m0 kept since the start, 1 not kept", "\n\n\x1b[31mthe reload ", "\x1b[33mdegraded\x1b[0m  ", "\n\x1b[1missues (1)\x1b[0m\n",
 			"\n\x1b[31m  the plugin xred", "\n\x1b[31m    long", "\n    hint: ", "  \x1b[31mopen\x1b[0m ",
 		}},
 		{"table", func(a *app) {
