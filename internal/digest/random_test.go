@@ -245,19 +245,19 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	e := section{ref{"file", "x", ""}, c.Content, c.MaxChars, c.Sources, c.Input, c.At, c.Weight, 7, true}
 	check(t, e, "")
 	buf := make([]byte, 0, 4096)
+	perValue, perHash := 0.0, 1.0 // the result of a hash
+	if raceDetector {
+		perValue, perHash = 8, 2 // a sync.Pool then drops some of what it is given
+	}
 	if got := testing.AllocsPerRun(100, func() {
 		if _, err := enc.Append(buf, &e); err != nil {
 			t.Error(err)
 		}
-	}); got != 0 {
-		t.Errorf("%v allocations per value, want 0", got)
+	}); got > perValue {
+		t.Errorf("%v allocations per value, want at most %v", got, perValue)
 	}
-	most := 1.0 // the result
-	if raceDetector {
-		most = 2 // a pool drops some of what it is given
-	}
-	if got := testing.AllocsPerRun(100, func() { digest.XXH64(buf[:cap(buf)]) }); got > most {
-		t.Errorf("%v allocations per hash, want at most %v", got, most)
+	if got := testing.AllocsPerRun(100, func() { digest.XXH64(buf[:cap(buf)]) }); got > perHash {
+		t.Errorf("%v allocations per hash, want at most %v", got, perHash)
 	}
 }
 
