@@ -45,7 +45,7 @@ VERSION  ?= $(patsubst v%,%,$(shell git describe --tags --always --dirty))
 PROTOS := $(wildcard proto/grapnel/plugin/v1/*.proto)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test long nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval agents agents-soak contracts hosts mcp-conformance
+.PHONY: help build test long stress count nested page kit-ts kit-python race lint fmt fmt-check generate bench fuzz soak verify cross release tools eval-data eval agents agents-soak contracts hosts mcp-conformance
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -57,14 +57,23 @@ test: ## run all tests of the main module
 	go test ./...
 
 # One package at a time: each has processes and databases of its own to keep two cores at work.
-long: ## run them with all rows, floods, kills and power cuts (about 40 minutes on two idle cores)
+long: ## run them with all rows, floods, kills and power cuts, then all under the race detector (about an hour on two idle cores)
 	GRAPNEL_LONG=1 go test -p 1 -timeout 30m ./...
+	.ci/race all
+
+stress: ## run the tests beside four busy loops and a writer that syncs (PKGS=./store): none may depend on time
+	@out=$$(mktemp -d); trap 'kill $$(jobs -p); rm -rf "$$out"' EXIT; \
+	for _ in 1 2 3 4; do (while :; do :; done) & done; \
+	(while dd if=/dev/zero of="$$out/file" bs=1M count=64 conv=fsync status=none; do :; done) & \
+	go test -count 1 -timeout 60m $(PKGS)
+
+count: ## measure the repository: lines, names, packages, documents, programs (COLD=1: also a build and the tests from nothing)
+	@go -C tools run ./count $(if $(COLD),-cold)
 
 nested: ## build and test the nested modules
 	@for module in $(NESTED); do \
 		echo "== $$module"; \
-		(cd "$$module" && go build -o /dev/null ./... && { go test -timeout 30m ./... || \
-			{ echo "--- once more: $$module"; go test -count 1 -timeout 30m ./... && echo "UNSTEADY: $$module"; }; }) || exit 1; \
+		(cd "$$module" && go build -o /dev/null ./... && go test -timeout 20m ./...) || exit 1; \
 	done
 
 page: ## check the gateway's page and that its bundles are fresh (needs Node.js 20 and the npm registry)
