@@ -5,6 +5,5 @@
 //
 // BenchmarkPaired is the one to quote: it alternates batches of both and reports the median ratio, so that a machine
 // that gets slower in between does not decide. BenchmarkGrowth measures what takes longer when there is more of
-// something, and TestGrowthTable makes a table and a plot of what it prints. What was measured stands in
-// docs/PERFORMANCE.md.
+// something. What was measured stands in docs/PERFORMANCE.md.
 package bench
