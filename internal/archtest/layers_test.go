@@ -27,7 +27,7 @@ const layers = `
 	internal/suggest, internal/lazyregexp, github.com/go-json-experiment/json < internal/jsonscan;
 	internal/suggest, internal/jsonscan < bridge, phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
-	std < internal/lazyregexp;
+	std < internal/lazyregexp, tools/count;
 	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/cond, internal/configschema, internal/mcpclient, internal/skillset, internal/toolschema,
 	internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text, store/jobqueue;
 	std < tree;
