@@ -2,8 +2,6 @@ package recall
 
 import (
 	"testing"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -42,55 +40,5 @@ func TestFold(t *testing.T) {
 				t.Errorf("fold(%q) (-want +got):\n%s", c.in, diff)
 			}
 		})
-	}
-}
-
-// TestFoldings: of letters and digits, letters, digits and marks.
-func TestFoldings(t *testing.T) {
-	t.Parallel()
-	for c := rune(0); c <= unicode.MaxRune; c++ {
-		if !written(c) {
-			continue
-		}
-		for _, to := range fold(string(c)) {
-			if !written(to) {
-				t.Errorf("%U %q becomes %q", c, c, to)
-			}
-		}
-	}
-}
-
-// TestFoldTwice checks each character alone: what is folded stays.
-func TestFoldTwice(t *testing.T) {
-	t.Parallel()
-	for c := rune(0); c <= unicode.MaxRune; c++ {
-		if !utf8.ValidRune(c) {
-			continue
-		}
-		once := fold(string(c))
-		if twice := fold(once); twice != once {
-			t.Errorf("%U %q becomes %q, and that %q", c, c, once, twice)
-		}
-	}
-}
-
-func TestStem(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ in, want string }{
-		{"tests", "test"},
-		{"queries", "queri"},
-		{"query", "queri"},
-		{"deployed", "deploy"},
-		{"access", "access"},
-		{"bus", "bus"},
-		{"is", "is"},
-		{"pedidos", "pedido"},
-		{"v2s", "v2s"},
-		{"k8s", "k8s"},
-		{"тестs", "тестs"},
-	} {
-		if got := stem(c.in); got != c.want {
-			t.Errorf("stem(%q) = %q, want %q", c.in, got, c.want)
-		}
 	}
 }

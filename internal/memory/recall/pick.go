@@ -57,9 +57,11 @@ type Selection struct {
 // comment), up to the limits. It drops duplicates, as [Key] compares texts. An item that does not fit into TotalChars
 // is shortened, unless fewer than 40 characters are left; then a smaller one after it may still fit.
 func Pick(ranked []Scored, limits Limits) Selection {
-	p := newPicker(limits, tuned())
+	p := newPicker(limits)
 	p.pinned = true
-	p.take(ranked)
+	for _, r := range p.eligible(ranked) {
+		p.put(r)
+	}
 	return p.selection
 }
 
@@ -67,7 +69,6 @@ func Pick(ranked []Scored, limits Limits) Selection {
 const minCut = 40
 
 type picker struct {
-	tuning    tuning
 	limits    Limits
 	pinned    bool            // pinned items need no evidence
 	left      int             // of TotalChars
@@ -75,28 +76,22 @@ type picker struct {
 	selection Selection
 }
 
-func newPicker(limits Limits, with tuning) *picker {
+func newPicker(limits Limits) *picker {
 	limits = limits.withDefaults()
-	return &picker{tuning: with, limits: limits, left: limits.TotalChars, ids: map[string]bool{}, keys: map[string]bool{}}
-}
-
-func (p *picker) take(ranked []Scored) {
-	for _, r := range p.eligible(ranked) {
-		p.put(r)
-	}
+	return &picker{limits: limits, left: limits.TotalChars, ids: map[string]bool{}, keys: map[string]bool{}}
 }
 
 func (p *picker) eligible(ranked []Scored) []*Scored {
 	var best float64
 	for i := range ranked {
-		if ranked[i].Evidence >= p.tuning.evidence {
+		if ranked[i].Evidence >= minEvidence {
 			best = max(best, ranked[i].Score)
 		}
 	}
 	var good []*Scored
 	for i := range ranked {
 		r := &ranked[i]
-		if r.Pinned && p.pinned || r.Evidence >= p.tuning.evidence && r.Score >= p.tuning.tail*best {
+		if r.Pinned && p.pinned || r.Evidence >= minEvidence && r.Score >= tailShare*best {
 			good = append(good, r)
 		}
 	}
@@ -139,7 +134,7 @@ const MaxQueries = 3
 // limits, without those already recalled, by id or by text; weaker ones do not move up. Pinned items need evidence,
 // since recall has brought them. TotalChars bounds each query.
 func Active(answers [][]Scored, already []Recalled, limits Limits) Selection {
-	p := newPicker(limits, tuned())
+	p := newPicker(limits)
 	for _, r := range already {
 		p.ids[r.ID], p.keys[Key(r.Text)] = true, true
 	}
@@ -188,9 +183,8 @@ func Split(utterance string) []string {
 
 // subjects counts the different words of a text that are not talk.
 func subjects(text string) (n int) {
-	q := Read(text)
-	for _, t := range q.words {
-		if q.tuning.share(t) == 0 {
+	for _, t := range Read(text).words {
+		if t.share() == 0 {
 			n++
 		}
 	}

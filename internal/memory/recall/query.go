@@ -17,36 +17,23 @@ const (
 	MaxTerms      = 12   // terms that are searched for
 )
 
-// tuning has the numbers of recall. The test of retrieval switches each off to show its worth.
-type tuning struct {
-	k1, b        float64 // the parameters of BM25
-	stems        bool    // words are indexed by their stems
-	prior        float64 // how many more items a store counts as having
-	talk         float64 // expected share of texts with a given word of talk
-	guess        float64 // weight of a term that a misspelt word may stand for
-	lead         float64 // what is added to the factor of an item that begins with a term
-	recency, use float64 // the most that each adds to that factor
-	evidence     float64 // what the matched terms of an item must weigh
-	tail         float64 // share of the best score that others must reach
-}
+// What a recall is made of. docs/MEMORY.md has what it finds with these.
+const (
+	k1, lengthShare = 0.9, 0.4 // the parameters k1 and b of BM25
+	prior           = 50       // how many more items a store counts as having
+	talkShare       = 0.6      // expected share of texts with a given word of talk
+	guessWeight     = 0.65     // of a term that a misspelt word may stand for
+	leadBoost       = 0.2      // is added to the factor of an item that begins with a term
+	recencyBoost    = 0.2      // the most that recency adds to that factor, and
+	useBoost        = 0.1      // the most that use adds
+	minEvidence     = 0.7      // what the matched terms of an item must weigh
+	tailShare       = 0.25     // share of the best score that others must reach
+)
 
-func tuned() tuning {
-	return tuning{
-		k1: 0.9, b: 0.4, stems: true, prior: 50, talk: 0.6, guess: 0.65, lead: 0.2,
-		recency: 0.2, use: 0.1, evidence: 0.7, tail: 0.25,
-	}
-}
-
-func (t tuning) term(plain string) string {
-	if t.stems {
-		return stem(plain)
-	}
-	return plain
-}
-
-func (t tuning) share(tok token) float64 {
-	if isTalk(tok.plain) || tok.pair && isGrammar(tok.plain) {
-		return t.talk
+// share is the expected share of all texts that have a token.
+func (t token) share() float64 {
+	if isTalk(t.plain) || t.pair && isGrammar(t.plain) {
+		return talkShare
 	}
 	return 0
 }
@@ -81,17 +68,15 @@ func isGrammar(pair string) bool {
 
 // Query is an utterance analysed by [Read]. The zero value asks for nothing. It is immutable.
 type Query struct {
-	tuning tuning
 	words  []token        // with different terms, in the order of first occurrence
 	counts map[string]int // of each term
+	exact  bool           // takes no word for a misspelt one
 }
 
 // Read analyses an utterance. Of a long one it reads the first and the last 4,000 characters, and keeps at most 256
 // terms.
-func Read(utterance string) Query { return read(utterance, tuned()) }
-
-func read(utterance string, with tuning) Query {
-	q := Query{tuning: with, counts: map[string]int{}}
+func Read(utterance string) Query {
+	q := Query{counts: map[string]int{}}
 	head, tail := windows(utterance)
 	first, last := q.collect(head), q.collect(tail)
 	first = first[:min(len(first), maxVocabulary-min(len(last), maxVocabulary/2))]
@@ -103,7 +88,7 @@ func read(utterance string, with tuning) Query {
 // collect counts the tokens of a text and returns those with new terms.
 func (q Query) collect(text string) []token {
 	var found []token
-	for t := range tokens(text, q.tuning) {
+	for t := range tokens(text) {
 		if q.counts[t.term]++; q.counts[t.term] == 1 {
 			found = append(found, t)
 		}
@@ -159,21 +144,21 @@ func Terms(q Query, s Stats) []Term {
 
 		items float64
 	}
-	docs := float64(max(s.Docs, 0)) + q.tuning.prior
+	docs := float64(max(s.Docs, 0)) + prior
 	var found []weighed
 	add := func(term string, items int, share, factor float64) {
-		n := max(float64(items)+share*q.tuning.prior, share*docs)
+		n := max(float64(items)+share*prior, share*docs)
 		found = append(found, weighed{Term{Text: term, Weight: factor * rarity(n, docs) / rarity(1, docs), Talk: share > 0}, n})
 	}
 	for _, t := range q.words {
 		if items := s.DF[t.term]; items > 0 {
-			add(t.term, items, q.tuning.share(t), 1)
+			add(t.term, items, t.share(), 1)
 		}
 	}
 	for _, t := range q.misspelt(s) {
 		term, items := t.guess(s.DF)
 		if items > 0 && !slices.ContainsFunc(found, func(w weighed) bool { return w.Text == term }) {
-			add(term, items, 0, q.tuning.guess)
+			add(term, items, 0, guessWeight)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b weighed) int {

@@ -78,13 +78,9 @@ type Scored struct {
 // first, then by falling score, then by id. Of candidates with one id it keeps the best. The order of the candidates
 // does not matter; they are not changed. Weak items are left to [Pick] to drop.
 func Rank(terms []Term, s Stats, candidates []Candidate, now time.Time) []Scored {
-	return rank(terms, s, candidates, now, tuned())
-}
-
-func rank(terms []Term, s Stats, candidates []Candidate, now time.Time, with tuning) []Scored {
 	ranked := make([]Scored, 0, len(candidates))
 	for i := range candidates {
-		if r := with.score(terms, s.AvgLen, &candidates[i], now); r.Score > 0 || r.Pinned {
+		if r := candidates[i].score(terms, s.AvgLen, now); r.Score > 0 || r.Pinned {
 			ranked = append(ranked, r)
 		}
 	}
@@ -105,36 +101,36 @@ func rank(terms []Term, s Stats, candidates []Candidate, now time.Time, with tun
 	})
 }
 
-func (t tuning) score(terms []Term, avgLen float64, c *Candidate, now time.Time) Scored {
+func (c *Candidate) score(terms []Term, avgLen float64, now time.Time) Scored {
 	s := Scored{Candidate: *c}
 	relative := 1.0
 	if avgLen > 0 && c.Length > 0 {
 		relative = float64(c.Length) / avgLen
 	}
-	half := t.k1 * (1 - t.b + t.b*relative)
+	half := k1 * (1 - lengthShare + lengthShare*relative)
 	var sum float64
 	for _, term := range terms {
 		n := float64(c.Counts[term.Text])
 		if n <= 0 {
 			continue
 		}
-		sum += term.Weight * n * (t.k1 + 1) / (n + half)
+		sum += term.Weight * n * (k1 + 1) / (n + half)
 		if !term.Talk {
 			s.Evidence += term.Weight
 		}
 	}
 	used := min(1, math.Log1p(float64(max(c.Uses, 0)))/math.Log1p(manyUses))
-	boost := 1 + t.recency*fade(c.UpdatedAt, now) + t.use*used*fade(c.LastUsedAt, now)
-	if sum > 0 && t.leads(c.Text, terms) {
-		boost += t.lead
+	boost := 1 + recencyBoost*fade(c.UpdatedAt, now) + useBoost*used*fade(c.LastUsedAt, now)
+	if sum > 0 && leads(c.Text, terms) {
+		boost += leadBoost
 	}
 	s.Score = math.Round(sum*boost*1e6) / 1e6
 	return s
 }
 
 // leads reports whether a text begins with one of the terms, which is what it is about or who said it.
-func (t tuning) leads(text string, terms []Term) bool {
-	for first := range tokens(clip(text, maxTerm), t) {
+func leads(text string, terms []Term) bool {
+	for first := range tokens(clip(text, maxTerm)) {
 		return slices.ContainsFunc(terms, func(term Term) bool { return term.Text == first.term && !term.Talk })
 	}
 	return false

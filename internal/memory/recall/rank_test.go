@@ -3,11 +3,9 @@ package recall
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 )
@@ -106,8 +104,6 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// the candidates come; those said long before, and an item that is not there, change nothing.
-
 // TestLead: of two items the one that begins with a term is better, unless the term is talk.
 func TestLead(t *testing.T) {
 	t.Parallel()
@@ -119,44 +115,6 @@ func TestLead(t *testing.T) {
 	if got := Rank([]Term{{Text: "the", Weight: 1, Talk: true}}, Stats{AvgLen: 4}, []Candidate{a, b}, judgedNow()); got[0].Score != got[1].Score {
 		t.Errorf("by a word of talk: %v, %v", got[0].Score, got[1].Score)
 	}
-}
-
-// TestMonotone: what is newer, used more, or used later never scores less.
-func TestMonotone(t *testing.T) {
-	t.Parallel()
-	random, now := rand.New(rand.NewPCG(3, 4)), judgedNow()
-	when := func() time.Time {
-		if random.IntN(5) == 0 {
-			return time.Time{}
-		}
-		return now.Add(time.Duration(random.Int64N(int64(4*365*24*time.Hour))) - 3*365*24*time.Hour)
-	}
-	score := func(c Candidate) float64 { return tuned().score(weighted("x"), 4, &c, now).Score }
-	for range 5000 {
-		c := item("a", "x")
-		c.UpdatedAt, c.LastUsedAt, c.Uses, c.Length = when(), when(), random.IntN(40), 1+random.IntN(30)
-		before := score(c)
-		for name, change := range map[string]func(*Candidate){
-			"newer":      func(c *Candidate) { c.UpdatedAt = later(c.UpdatedAt, when()) },
-			"used later": func(c *Candidate) { c.LastUsedAt = later(c.LastUsedAt, when()) },
-			"used more":  func(c *Candidate) { c.Uses += random.IntN(9) },
-			"shorter":    func(c *Candidate) { c.Length = 1 + c.Length/2 },
-		} {
-			d := c
-			change(&d)
-			if after := score(d); after < before || after > 2.2*1.3 || math.IsNaN(after) {
-				t.Fatalf("%s: from %v to %v: %+v", name, before, after, d)
-			}
-		}
-	}
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // TestRankOrder: the order of the candidates, and what else the store holds, does not

@@ -21,7 +21,7 @@ func TestSmallStores(t *testing.T) {
 	for n := 1; n <= len(all); n++ {
 		t.Run(fmt.Sprint(n, " items"), func(t *testing.T) {
 			t.Parallel()
-			m := newMemory(t, all[:n], tuned())
+			m := newMemory(t, all[:n])
 			for _, c := range []struct{ asked, want string }{
 				{"Which editor do I use?", "editor"},
 				{"what is the port of the staging database", "port"},
@@ -50,7 +50,7 @@ func TestLongItems(t *testing.T) {
 	for i := range 120 {
 		fmt.Fprintf(&long, "word%c%c ", 'a'+i%26, 'a'+i/26)
 	}
-	m := newMemory(t, []judgedItem{{ID: "long", Text: long.String()}, {ID: "a", Text: "short"}, {ID: "b", Text: "brief"}, {ID: "c", Text: "tiny"}}, tuned())
+	m := newMemory(t, []judgedItem{{ID: "long", Text: long.String()}, {ID: "a", Text: "short"}, {ID: "b", Text: "brief"}, {ID: "c", Text: "tiny"}})
 	if got := m.recall("What about the zeppelin?"); !slices.Equal(got, []string{"long"}) {
 		t.Errorf("got %q", got)
 	}

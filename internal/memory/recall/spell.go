@@ -18,7 +18,7 @@ const (
 
 // Exact returns the query without guesses at misspelt words.
 func (q Query) Exact() Query {
-	q.tuning.guess = 0
+	q.exact = true
 	return q
 }
 
@@ -34,9 +34,12 @@ func (q Query) Prefixes(s Stats) []string {
 }
 
 func (q Query) misspelt(s Stats) []token {
+	if q.exact {
+		return nil
+	}
 	words := slices.DeleteFunc(slices.Clone(q.words), func(t token) bool {
 		spellable := len(t.plain) >= minMisspelt && len(t.plain) <= maxMisspelt && strings.Trim(t.plain, "abcdefghijklmnopqrstuvwxyz") == ""
-		return !spellable || s.DF[t.term] > 0 || q.tuning.share(t) != 0 || q.tuning.guess == 0
+		return !spellable || s.DF[t.term] > 0 || t.share() != 0
 	})
 	slices.SortStableFunc(words, func(a, b token) int { return cmp.Compare(len(b.plain), len(a.plain)) })
 	return words[:min(len(words), maxGuessed)]

@@ -21,11 +21,9 @@ const maxTerm = 64
 
 // Index returns the terms of a text with how often each occurs, and the text's length: how many there are in all. A
 // store keeps [Version] beside what Index returned, and indexes its items again when it has changed.
-func Index(text string) (counts map[string]int, length int) { return index(text, tuned()) }
-
-func index(text string, with tuning) (counts map[string]int, length int) {
+func Index(text string) (counts map[string]int, length int) {
 	counts = map[string]int{}
-	for t := range tokens(text, with) {
+	for t := range tokens(text) {
 		counts[t.term]++
 		length++
 	}
@@ -101,7 +99,7 @@ func isDense(c rune) bool {
 
 // tokens divides a text into words at what is neither a letter nor a digit, and where a capital follows a small letter:
 // order_id, order-id and orderId are the same two words.
-func tokens(text string, with tuning) iter.Seq[token] {
+func tokens(text string) iter.Seq[token] {
 	return func(yield func(token) bool) {
 		for len(text) > 0 {
 			c, size := utf8.DecodeRuneInString(text)
@@ -117,7 +115,7 @@ func tokens(text string, with tuning) iter.Seq[token] {
 				if !pairs(plain, yield) {
 					return
 				}
-			} else if plain = clip(plain, maxTerm); plain != "" && !yield(token{term: with.term(plain), plain: plain}) {
+			} else if plain = clip(plain, maxTerm); plain != "" && !yield(token{term: stem(plain), plain: plain}) {
 				return
 			}
 		}

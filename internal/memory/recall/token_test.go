@@ -13,7 +13,7 @@ import (
 // wordsOf returns the tokens of a text before they are stemmed, with blanks between.
 func wordsOf(text string) string {
 	var words []string
-	for t := range tokens(text, tuned()) {
+	for t := range tokens(text) {
 		words = append(words, t.plain)
 	}
 	return strings.Join(words, " ")
@@ -130,7 +130,7 @@ func FuzzTokens(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		n := 0
-		for tok := range tokens(text, tuned()) {
+		for tok := range tokens(text) {
 			n++
 			if tok.term == "" || !utf8.ValidString(tok.term) || utf8.RuneCountInString(tok.term) > maxTerm {
 				t.Fatalf("term %q of %q", tok.term, text)
