@@ -34,9 +34,6 @@ const (
 	maxPassedID    = 64
 )
 
-// limits count what the section writes around a memory, such as "- (workspace, instruction, 2006-01-02) ".
-func limits() recall.Limits { return recall.Limits{Around: 40} }
-
 func (m *memory) recall(ctx context.Context, call *sdk.Call, in *phases.PrePromptContextInput) ([]phases.Contribution, error) {
 	p, _ := turnPolicy(call.Policies)
 	if !p.Recall.Allowed() || in.UserText.Value == "" {
@@ -46,7 +43,7 @@ func (m *memory) recall(ctx context.Context, call *sdk.Call, in *phases.PrePromp
 	if err != nil {
 		return nil, failure(err)
 	}
-	return passOn(recallID, "memory_recalled", recall.Pick(ranked[0], limits()), nil)
+	return passOn(recallID, "memory_recalled", recall.Pick(ranked[0]), nil)
 }
 
 func (m *memory) activeRecall(ctx context.Context, call *sdk.Call, in *phases.PostPreflightInput) ([]phases.Contribution, error) {
@@ -63,7 +60,7 @@ func (m *memory) activeRecall(ctx context.Context, call *sdk.Call, in *phases.Po
 		return nil, failure(err)
 	}
 	already, more := received(call, recallID)
-	return passOn(activeRecallID, "memory_actively_recalled", recall.Active(ranked, already.Items, limits()), append(notes, more...))
+	return passOn(activeRecallID, "memory_actively_recalled", recall.Active(ranked, already.Items), append(notes, more...))
 }
 
 func (m *memory) rank(ctx context.Context, call *sdk.Call, queries []string) (ranked [][]recall.Scored, err error) {

@@ -25,7 +25,7 @@ func BenchmarkPick(b *testing.B) {
 	ranked := Rank(terms, Stats{Docs: 100_000, AvgLen: 20}, candidates, judgedNow())
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := Pick(ranked, Limits{}); len(got.Items) != DefaultItems {
+		if got := Pick(ranked); len(got.Items) != maxItems {
 			b.Fatal(len(got.Items))
 		}
 	}

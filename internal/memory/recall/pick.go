@@ -10,27 +10,14 @@ import (
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
-// The defaults of [Limits].
+// Bounds of what goes into the prompt, of a recall and of each query of an active one.
 const (
-	DefaultItems      = 5
-	DefaultItemChars  = 280
-	DefaultTotalChars = 1500
+	maxItems      = 5
+	maxItemChars  = 280  // of one item's text
+	maxTotalChars = 1500 // of all texts together, with around for each
+	around        = 40   // what a prompt has around a text, such as "- (workspace, instruction, 2006-01-02) "
+	minCut        = 40   // the fewest characters that a text is shortened to
 )
-
-// Limits bound what goes into the prompt; 0 or less means the default. Characters are Unicode scalar values.
-type Limits struct {
-	Items      int // the most items
-	ItemChars  int // of one item's text
-	TotalChars int // of all texts together with what is around them
-	Around     int // how many characters the caller writes around each text
-}
-
-func (l Limits) withDefaults() Limits {
-	return Limits{
-		cmp.Or(max(l.Items, 0), DefaultItems), cmp.Or(max(l.ItemChars, 0), DefaultItemChars),
-		cmp.Or(max(l.TotalChars, 0), DefaultTotalChars), max(l.Around, 0),
-	}
-}
 
 // Recalled is an item as it goes into the prompt.
 type Recalled struct {
@@ -54,10 +41,10 @@ type Selection struct {
 }
 
 // Pick selects from the result of [Rank], in that order: pinned items, and those with evidence (see the package
-// comment), up to the limits. It drops duplicates, as [Key] compares texts. An item that does not fit into TotalChars
-// is shortened, unless fewer than 40 characters are left; then a smaller one after it may still fit.
-func Pick(ranked []Scored, limits Limits) Selection {
-	p := newPicker(limits)
+// comment), up to the bounds. It drops duplicates, as [Key] compares texts. An item that does not fit into 1,500
+// characters is shortened, unless fewer than 40 characters are left; then a smaller one after it may still fit.
+func Pick(ranked []Scored) Selection {
+	p := newPicker()
 	p.pinned = true
 	for _, r := range p.eligible(ranked) {
 		p.put(r)
@@ -65,20 +52,15 @@ func Pick(ranked []Scored, limits Limits) Selection {
 	return p.selection
 }
 
-// minCut is the fewest characters that a text is shortened to.
-const minCut = 40
-
 type picker struct {
-	limits    Limits
 	pinned    bool            // pinned items need no evidence
-	left      int             // of TotalChars
+	left      int             // of maxTotalChars
 	ids, keys map[string]bool // of the items that are in the prompt already
 	selection Selection
 }
 
-func newPicker(limits Limits) *picker {
-	limits = limits.withDefaults()
-	return &picker{limits: limits, left: limits.TotalChars, ids: map[string]bool{}, keys: map[string]bool{}}
+func newPicker() *picker {
+	return &picker{left: maxTotalChars, ids: map[string]bool{}, keys: map[string]bool{}}
 }
 
 func (p *picker) eligible(ranked []Scored) []*Scored {
@@ -99,25 +81,25 @@ func (p *picker) eligible(ranked []Scored) []*Scored {
 }
 
 func (p *picker) put(r *Scored) {
-	if len(p.selection.Items) == p.limits.Items {
+	if len(p.selection.Items) == maxItems {
 		p.selection.Omitted++
 		return
 	}
 	whole := strings.Join(strings.Fields(strings.ToValidUTF8(r.Text, "\uFFFD")), " ")
 	// Items that look alike when they are shortened are duplicates.
-	shown, _ := prompttext.Line(whole, p.limits.ItemChars)
+	shown, _ := prompttext.Line(whole, maxItemChars)
 	key := Key(shown)
 	if whole == "" || p.ids[r.ID] || p.keys[key] {
 		return
 	}
-	most := min(p.limits.ItemChars, p.left-p.limits.Around)
+	most := min(maxItemChars, p.left-around)
 	text, cut := prompttext.Line(whole, most)
-	if text == "" || cut && most < min(p.limits.ItemChars, minCut) {
+	if text == "" || cut && most < minCut {
 		p.selection.Omitted++
 		return
 	}
 	p.ids[r.ID], p.keys[key] = true, true
-	p.left -= prompttext.Chars(text) + p.limits.Around
+	p.left -= prompttext.Chars(text) + around
 	date := ""
 	if !r.UpdatedAt.IsZero() {
 		date = r.UpdatedAt.UTC().Format(time.DateOnly)
@@ -131,10 +113,10 @@ func (p *picker) put(r *Scored) {
 const MaxQueries = 3
 
 // Active selects from the results of [Rank] for the first three queries of an active recall: the best items up to the
-// limits, without those already recalled, by id or by text; weaker ones do not move up. Pinned items need evidence,
-// since recall has brought them. TotalChars bounds each query.
-func Active(answers [][]Scored, already []Recalled, limits Limits) Selection {
-	p := newPicker(limits)
+// bounds, without those already recalled, by id or by text; weaker ones do not move up. Pinned items need evidence,
+// since recall has brought them. The bounds count for each query.
+func Active(answers [][]Scored, already []Recalled) Selection {
+	p := newPicker()
 	for _, r := range already {
 		p.ids[r.ID], p.keys[Key(r.Text)] = true, true
 	}
@@ -144,7 +126,7 @@ func Active(answers [][]Scored, already []Recalled, limits Limits) Selection {
 			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 		})
 		good := p.eligible(ranked)
-		p.left, p.selection = p.limits.TotalChars, Selection{Omitted: max(0, len(good)-p.limits.Items)}
+		p.left, p.selection = maxTotalChars, Selection{Omitted: max(0, len(good)-maxItems)}
 		for _, r := range good[:len(good)-p.selection.Omitted] {
 			p.put(r)
 		}

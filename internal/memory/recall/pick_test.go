@@ -32,6 +32,7 @@ func picked(s Selection) []string {
 func TestPick(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("abcd ", 100)
+	cut := strings.Repeat("abcd ", 55) + "abcd…"
 	var many []Scored
 	for i := range 8 {
 		many = append(many, good(strconv.Itoa(i), fmt.Sprint("text ", i), 2))
@@ -39,41 +40,30 @@ func TestPick(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		ranked []Scored
-		limits Limits
 		want   []string
 		left   int
 	}{
-		{"nothing", nil, Limits{}, []string{}, 0},
-		{"the best five", many, Limits{}, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3", "4 text 4"}, 3},
-		{"fewer by the limits", many, Limits{Items: 2}, []string{"0 text 0", "1 text 1"}, 6},
-		{"no evidence", []Scored{good("a", "A", 0.69), good("b", "B", 0.7)}, Limits{}, []string{"b B"}, 0},
-		{"the tail", []Scored{good("a", "A", 4), good("b", "B", 1), good("c", "C", 0.99)}, Limits{}, []string{"a A", "b B"}, 0},
-		{"pinned items need no evidence", []Scored{pinnedItem("p", "P"), good("a", "A", 0.1)}, Limits{}, []string{"p P"}, 0},
-		{"and take the place of others", []Scored{pinnedItem("p", "P"), good("a", "A", 1)}, Limits{Items: 1}, []string{"p P"}, 1},
-		{"one text comes once", []Scored{good("a", "Use tabs.", 2), good("b", "use  TABS", 1)}, Limits{}, []string{"a Use tabs."}, 0},
-		{"one id comes once", []Scored{good("a", "A", 2), good("a", "B", 1)}, Limits{}, []string{"a A"}, 0},
-		{"one line", []Scored{good("a", "\t<b>\n\n two\r\nlines ", 1)}, Limits{}, []string{"a <b> two lines"}, 0},
-		{"empty texts are nothing", []Scored{good("a", " \n", 1)}, Limits{}, []string{}, 0},
-		{"a long text is cut", []Scored{good("a", "one two three", 1)}, Limits{ItemChars: 9}, []string{"a one two…"}, 0},
+		{"nothing", nil, []string{}, 0},
+		{"the best five", many, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3", "4 text 4"}, 3},
+		{"no evidence", []Scored{good("a", "A", 0.69), good("b", "B", 0.7)}, []string{"b B"}, 0},
+		{"the tail", []Scored{good("a", "A", 4), good("b", "B", 1), good("c", "C", 0.99)}, []string{"a A", "b B"}, 0},
+		{"pinned items need no evidence", []Scored{pinnedItem("p", "P"), good("a", "A", 0.1)}, []string{"p P"}, 0},
+		{"and take the place of others", append([]Scored{pinnedItem("p", "P")}, many...), []string{"p P", "0 text 0", "1 text 1", "2 text 2", "3 text 3"}, 4},
+		{"one text comes once", []Scored{good("a", "Use tabs.", 2), good("b", "use  TABS", 1)}, []string{"a Use tabs."}, 0},
+		{"one id comes once", []Scored{good("a", "A", 2), good("a", "B", 1)}, []string{"a A"}, 0},
+		{"one line", []Scored{good("a", "\t<b>\n\n two\r\nlines ", 1)}, []string{"a <b> two lines"}, 0},
+		{"empty texts are nothing", []Scored{good("a", " \n", 1)}, []string{}, 0},
+		{"a long text is cut", []Scored{good("a", long, 1)}, []string{"a " + cut}, 0},
 		{
-			"the last is cut shorter",
-			[]Scored{good("a", long, 2), good("b", "x "+long, 1)},
-			Limits{ItemChars: 60, TotalChars: 101},
-			[]string{"a " + strings.Repeat("abcd ", 11) + "abcd…", "b x " + strings.Repeat("abcd ", 6) + "abcd…"},
+			"the last is cut shorter, and smaller ones follow",
+			[]Scored{good("a", "1 "+long, 3), good("b", "2 "+long, 3), good("c", "3 "+long, 3), good("d", "4 "+long, 3), good("e", "5 "+long, 3)},
+			[]string{"a 1 " + cut[5:], "b 2 " + cut[5:], "c 3 " + cut[5:], "d 4 " + cut[5:], "e 5 " + strings.Repeat("abcd ", 37) + "abcd…"},
 			0,
 		},
-		{
-			"but not too short, and then smaller ones follow",
-			[]Scored{good("a", long, 3), good("b", "x "+long, 2), good("c", "small", 1)},
-			Limits{ItemChars: 60, TotalChars: 98},
-			[]string{"a " + strings.Repeat("abcd ", 11) + "abcd…", "c small"},
-			1,
-		},
-		{"what stands around counts", many, Limits{TotalChars: 40, Around: 10}, []string{"0 text 0", "1 text 1"}, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got := Pick(c.ranked, c.limits)
+			got := Pick(c.ranked)
 			if diff := cmp.Diff(c.want, picked(got)); diff != "" || got.Omitted != c.left {
 				t.Errorf("left %d, want %d (-want +got):\n%s", got.Omitted, c.left, diff)
 			}
@@ -83,10 +73,10 @@ func TestPick(t *testing.T) {
 
 func TestPickPassesOn(t *testing.T) {
 	t.Parallel()
-	s := good("a", "one two", 1.5)
+	s := good("a", strings.Repeat("abcd ", 100), 1.5)
 	s.Scope, s.Category, s.Pinned = "user", "preference", true
-	want := Selection{Items: []Recalled{{ID: "a", Scope: "user", Category: "preference", Text: "one…", Cut: true, Pinned: true, Score: 1.5}}}
-	if diff := cmp.Diff(want, Pick([]Scored{s}, Limits{ItemChars: 5})); diff != "" {
+	want := Selection{Items: []Recalled{{ID: "a", Scope: "user", Category: "preference", Text: strings.Repeat("abcd ", 55) + "abcd…", Cut: true, Pinned: true, Score: 1.5}}}
+	if diff := cmp.Diff(want, Pick([]Scored{s})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -103,23 +93,21 @@ func TestActive(t *testing.T) {
 		name    string
 		answers [][]Scored
 		already []Recalled
-		limits  Limits
 		want    []string
 		left    int
 	}{
-		{"nothing", nil, nil, Limits{}, []string{}, 0},
-		{"query by query", [][]Scored{{b, c}, {a, c}}, nil, Limits{}, []string{"b B", "c C", "a A"}, 0},
-		{"what recall brought, by id", [][]Scored{{a, b}}, []Recalled{{ID: "a", Text: "other"}}, Limits{}, []string{"b B"}, 0},
-		{"what recall brought, by text", [][]Scored{{a, b}}, []Recalled{{ID: "z", Text: " a. "}}, Limits{}, []string{"b B"}, 0},
-		{"what it brought makes no room", [][]Scored{{a, b, c}}, []Recalled{{ID: "a"}}, Limits{Items: 2}, []string{"b B"}, 1},
-		{"three queries", [][]Scored{{a}, {b}, {c}, {d}}, nil, Limits{}, []string{"a A", "b B", "c C"}, 0},
-		{"five of each", [][]Scored{many, {a}}, nil, Limits{}, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3", "4 text 4", "a A"}, 2},
-		{"pinned items only with evidence", [][]Scored{{pinned, a}}, nil, Limits{}, []string{"a A"}, 0},
-		{"room for each query", [][]Scored{{a, b}, {c, d}}, nil, Limits{TotalChars: 1}, []string{"a A", "c C"}, 2},
+		{"nothing", nil, nil, []string{}, 0},
+		{"query by query", [][]Scored{{b, c}, {a, c}}, nil, []string{"b B", "c C", "a A"}, 0},
+		{"what recall brought, by id", [][]Scored{{a, b}}, []Recalled{{ID: "a", Text: "other"}}, []string{"b B"}, 0},
+		{"what recall brought, by text", [][]Scored{{a, b}}, []Recalled{{ID: "z", Text: " a. "}}, []string{"b B"}, 0},
+		{"what it brought makes no room", [][]Scored{append([]Scored{good("x", "X", 3)}, many[:5]...)}, []Recalled{{ID: "x"}}, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3"}, 1},
+		{"three queries", [][]Scored{{a}, {b}, {c}, {d}}, nil, []string{"a A", "b B", "c C"}, 0},
+		{"five of each", [][]Scored{many, {a}}, nil, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3", "4 text 4", "a A"}, 2},
+		{"pinned items only with evidence", [][]Scored{{pinned, a}}, nil, []string{"a A"}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := Active(test.answers, test.already, test.limits)
+			got := Active(test.answers, test.already)
 			if diff := cmp.Diff(test.want, picked(got)); diff != "" || got.Omitted != test.left {
 				t.Errorf("left %d, want %d (-want +got):\n%s", got.Omitted, test.left, diff)
 			}
@@ -160,34 +148,27 @@ func TestSplit(t *testing.T) {
 }
 
 func FuzzPick(f *testing.F) {
-	f.Add("Use tabs.|use TABS|數據庫|p", 2, 40, 100, 5)
-	f.Add("\xff|"+strings.Repeat("x", 400)+"|👩‍👩‍👧‍👦", 5, 280, 300, 0)
-	f.Fuzz(func(t *testing.T, text string, items, itemChars, totalChars, around int) {
-		limits := Limits{items, itemChars, totalChars, min(around, 1<<20)}
+	f.Add("Use tabs.|use TABS|數據庫|p")
+	f.Add("\xff|" + strings.Repeat("x", 400) + "|👩‍👩‍👧‍👦")
+	f.Fuzz(func(t *testing.T, text string) {
 		var ranked []Scored
 		for i, part := range strings.Split(text, "|") {
 			s := good(strconv.Itoa(i), part, 4/float64(i+1))
 			s.Pinned = len(part)%5 == 1
 			ranked = append(ranked, s)
 		}
-		checkLimits(t, Pick(ranked, limits).Items, limits)
-		checkLimits(t, Active([][]Scored{ranked}, nil, limits).Items, limits)
-	})
-}
-
-// checkLimits holds items to limits.
-func checkLimits(t *testing.T, items []Recalled, limits Limits) {
-	t.Helper()
-	limits = limits.withDefaults()
-	total := 0
-	for _, r := range items {
-		chars := utf8.RuneCountInString(r.Text)
-		total += chars + limits.Around
-		if chars > limits.ItemChars || chars == 0 || !utf8.ValidString(r.Text) || strings.ContainsAny(r.Text, "\n\r\t") {
-			t.Fatalf("text %q under %+v", r.Text, limits)
+		for _, items := range [][]Recalled{Pick(ranked).Items, Active([][]Scored{ranked}, nil).Items} {
+			total := 0
+			for _, r := range items {
+				chars := utf8.RuneCountInString(r.Text)
+				total += chars + around
+				if chars > maxItemChars || chars == 0 || !utf8.ValidString(r.Text) || strings.ContainsAny(r.Text, "\n\r\t") {
+					t.Fatalf("text %q", r.Text)
+				}
+			}
+			if len(items) > maxItems || total > maxTotalChars {
+				t.Fatalf("%d items of %d characters", len(items), total)
+			}
 		}
-	}
-	if len(items) > limits.Items || total > limits.TotalChars {
-		t.Fatalf("%d items with %d characters under %+v", len(items), total, limits)
-	}
+	})
 }

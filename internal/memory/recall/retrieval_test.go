@@ -129,8 +129,8 @@ func (m *memory) candidates(terms []Term) []Candidate {
 
 // recall runs a query to its end and returns the ids.
 func (m *memory) recall(utterance string) []string {
-	ids := make([]string, 0, DefaultItems)
-	for _, r := range Pick(m.rank(utterance), Limits{}).Items {
+	ids := make([]string, 0, maxItems)
+	for _, r := range Pick(m.rank(utterance)).Items {
 		ids = append(ids, r.ID)
 	}
 	return ids
@@ -161,7 +161,7 @@ func judge(queries []judgedQuery, recall func(string) []string) figures {
 		}
 		asked++
 		found, rank, gain := judgeOne(q.Relevant, ids)
-		f.recall += found / float64(min(DefaultItems, len(q.Relevant)))
+		f.recall += found / float64(min(maxItems, len(q.Relevant)))
 		f.rank += rank
 		f.gain += gain
 		if len(ids) > 0 {
@@ -195,7 +195,7 @@ func judgeOne(relevant map[string]int, ids []string) (found, rank, gain float64)
 	slices.Sort(grades)
 	slices.Reverse(grades)
 	var ideal float64
-	for i, grade := range grades[:min(DefaultItems, len(grades))] {
+	for i, grade := range grades[:min(maxItems, len(grades))] {
 		ideal += discounted(grade, i)
 	}
 	return found, rank, gain / ideal
