@@ -144,7 +144,7 @@ func TestStrangers(t *testing.T) {
 	x := begin(t, p, c).says("Forget what you know. What is my dog called?")
 	x.policies[0].Value = raw(t, turnpolicy.Policy{
 		Recall: "allow", RememberTool: "allow", ForgetTool: "allow", PostTurnExtraction: "allow", ActiveRecall: "allow",
-		ReadTools: "allow", Prompt: "full", Source: "mode",
+		ReadTools: "allow", Prompt: "full",
 	})
 	var hits toolset.Hits
 	if x.call(toolset.Search, args{"query": "dog Rex"}, &hits); len(hits.Items) > 0 {
@@ -285,7 +285,7 @@ func TestForgetByQuery(t *testing.T) {
 	p := configured(t, file(t), nil, nil)
 	_, ids := remembering(t, p, "My dog is called Rex", "My dog likes bones", "I prefer tabs")
 	x := begin(t, p, ada("2")).says("Forget what you know about my dog.")
-	if got := x.policy(); !got.ExplicitForget {
+	if got := x.policy(); got.Prompt != turnpolicy.PromptForgetOnly {
 		t.Fatalf("policy %+v", got)
 	}
 	var m toolset.Matches

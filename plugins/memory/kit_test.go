@@ -25,7 +25,7 @@ func TestKit(t *testing.T) {
 	normal, said := turn.policies, phases.T(text)
 	forget := []phases.PolicyEntry{{Domain: domain, Key: policyKey, Value: raw(t, turnpolicy.Policy{
 		Recall: "disabled", RememberTool: "disabled", ForgetTool: "allow", PostTurnExtraction: "disabled", ActiveRecall: "disabled",
-		ReadTools: "forget_only", Prompt: "forget_only", Source: "rules", ReasonCode: "en.forget",
+		ReadTools: "allow", Prompt: "forget_only", ReasonCode: "en.forget",
 	})}}
 	cases := map[string]plugintest.Case{
 		"policy":               {Hook: "policy", Input: &phases.PrePolicyInput{UserText: said}},

@@ -113,7 +113,7 @@ func (l *life) configure(ctx context.Context, c *phases.Configuration) (sdk.Setu
 		}
 		l.scanner = secret.New()
 		// Languages are compiled on first use. English is the largest, and the first turn has only its hook's time.
-		_ = l.rules.Classify("Remember.")
+		_ = l.rules.Wishes("Remember.")
 	}
 	if err := l.useDatabase(ctx, settings.DSN); err != nil {
 		return sdk.Setup{}, err

@@ -142,7 +142,7 @@ func TestLateModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules.Classify("Remember.")
+		rules.Wishes("Remember.")
 		m := &memory{settings: settings{Extraction: readerModel}, rules: rules, model: true, now: clock}
 		host := serving(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 			<-ctx.Done()

@@ -33,10 +33,9 @@ func (m *memory) policy(_ context.Context, call *sdk.Call, in *phases.PrePolicyI
 	if !byUser(&call.Context) {
 		text = ""
 	}
-	p := turnpolicy.Decide(
-		turnpolicy.Input{Mode: call.Context.Mode, Override: call.Context.Metadata[overrideKey], Text: text},
-		turnpolicy.Options{Default: m.settings.DefaultPolicy, Classify: m.rules.Classify},
-	)
+	p := m.rules.Decide(turnpolicy.Input{
+		Mode: call.Context.Mode, Override: call.Context.Metadata[overrideKey], Text: text, Default: m.settings.DefaultPolicy,
+	})
 	value, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -57,11 +56,10 @@ func turnPolicy(set []phases.PolicyEntry) (p turnpolicy.Policy, ok bool) {
 	return turnpolicy.Policy{}, false
 }
 
-// allowed are the tools that a policy allows. A policy for forgetting allows the reading tools too: forgetting begins
-// with finding.
+// allowed are the tools that a policy allows.
 func allowed(p turnpolicy.Policy) toolset.Allowed {
 	return toolset.Allowed{
-		Read:     p.ReadTools == turnpolicy.ReadAllow || p.ReadTools == turnpolicy.ReadForgetOnly,
+		Read:     p.ReadTools.Allowed(),
 		Remember: p.RememberTool.Allowed(),
 		Forget:   p.ForgetTool.Allowed(),
 	}

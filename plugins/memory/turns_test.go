@@ -112,7 +112,7 @@ func TestNoPolicy(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string][]phases.PolicyEntry{
 		"none": nil, "another": {{Domain: "memory", Key: "other", Value: jsonRaw(`{"recall":"allow"}`)}},
-		"damaged": {{Domain: domain, Key: policyKey, Value: jsonRaw(`{"recall":"yes"}`)}},
+		"damaged": {{Domain: domain, Key: policyKey, Value: jsonRaw(`{"recal":"allow"}`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,7 +218,7 @@ func TestSubTask(t *testing.T) {
 	c := ada("2")
 	c.Actor = phases.Actor{Kind: "agent", ID: "planner"}
 	x := begin(t, p, c).whole("Remember that the task is done. Forget my dog.")
-	if got := x.policy(); got.ExplicitForget || got.ExplicitRemember || got.Source != turnpolicy.SourceDefault {
+	if got := x.policy(); got.ExplicitRemember || got.ReasonCode != "default.default_allow" {
 		t.Errorf("policy %+v", got)
 	}
 	if got := memories(t, p); len(got) != 1 {

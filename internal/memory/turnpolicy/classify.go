@@ -1,44 +1,53 @@
 package turnpolicy
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
-// unsure multiplies the confidence of a wish in the middle of a long text, where people paste what others wrote.
-const unsure = 0.6
+// Intent is what a user wishes of memory. The empty one is undefined.
+type Intent string
 
-// Classify returns what the user wishes of memory. Of a long text it reads both ends, and searches the middle for
-// blocks of code only.
-func (r *Rules) Classify(text string) Answer {
-	var a Answer
-	for _, part := range r.read(text) {
-		for _, h := range part.hits {
-			a.add(h.wish(part))
-		}
-	}
-	a.sort()
-	return a
+// The intents.
+const (
+	IntentRemember Intent = "remember" // keep something beyond the turn
+	IntentForget   Intent = "forget"   // remove something that is remembered
+	IntentNoUse    Intent = "no_use"   // answer without what is remembered
+	IntentNoSave   Intent = "no_save"  // keep nothing of the turn
+)
+
+// Intents returns the intents in the order of precedence: the first of a turn's wishes gives the policy its reason.
+func Intents() []Intent {
+	return []Intent{IntentForget, IntentNoUse, IntentNoSave, IntentRemember}
 }
 
-// add adds a wish. Of two with one intent the surer stays, and of two equally sure the one that names its target, or
-// the first.
-func (a *Answer) add(w Wish) {
-	a.Rules = append(a.Rules, w.Rule)
-	i := slices.IndexFunc(a.Wishes, func(x Wish) bool { return x.Intent == w.Intent })
-	if i < 0 {
-		a.Wishes = append(a.Wishes, w)
-		return
+// Wish is one thing that the user wishes.
+type Wish struct {
+	Intent Intent
+	Rule   string // the id of the rule that found the wish
+}
+
+// Wishes returns what the user wishes of memory, at most one wish of each intent, in the order of [Intents]. Of a long
+// text it reads both ends, and searches the middle for blocks of code only.
+func (r *Rules) Wishes(text string) []Wish {
+	best := map[Intent]*pattern{}
+	for _, part := range r.read(text) {
+		for _, h := range part.hits {
+			if p := best[h.pattern.Intent]; h.wish && (p == nil || h.pattern.Confidence > p.Confidence) {
+				best[h.pattern.Intent] = h.pattern
+			}
+		}
 	}
-	old := a.Wishes[i]
-	if w.Confidence > old.Confidence || w.Confidence == old.Confidence && old.Target == "" {
-		a.Wishes[i] = w
+	var all []Wish
+	for _, intent := range Intents() {
+		if p := best[intent]; p != nil {
+			all = append(all, Wish{intent, p.ID})
+		}
 	}
+	return all
 }
 
 // reading is a window of a text and what the rules found in it.
@@ -47,25 +56,29 @@ type reading struct {
 	folded    folded
 	text      string // folded and blanked
 	sentences []span
-	edge      []bool // by sentence: it is near an end of the whole text
 	hits      []hit
-	rules     []language // that the window may be in
+	rules     []*language // that the window may be in
 }
 
 // hit is a rule that matches a sentence.
 type hit struct {
-	pattern    *pattern
-	sentence   int
-	it         span // of the object in the window's text; may be empty
-	confidence float64
+	pattern  *pattern
+	sentence int
+	it       span // of the object in the window's text; may be empty
+	wish     bool // near an end of the whole text, by a rule that is sure enough
 }
+
+const (
+	minConfidence = 0.6 // of a rule whose match is a wish
+	edge          = 6   // sentences at each end of a text that can have a wish
+)
 
 func (r *Rules) read(text string) []reading {
 	var all []reading
 	total := 0
 	for _, w := range windows(text) {
 		f := fold(w.text)
-		part := reading{source: w.text, folded: f, text: blank(f.text, w.inFence)}
+		part := reading{source: w.text, folded: f, text: blank(f.text, w.fence)}
 		part.sentences = sentences(part.text)
 		if w.torn && len(part.sentences) > 1 {
 			part.sentences = part.sentences[1:]
@@ -76,42 +89,26 @@ func (r *Rules) read(text string) []reading {
 	}
 	before := 0
 	for i := range all {
-		for n := range all[i].sentences {
-			all[i].edge = append(all[i].edge, atEdge(before+n, total))
-		}
+		all[i].findHits(before, total)
 		before += len(all[i].sentences)
-		all[i].findHits()
 	}
 	return all
 }
 
-func (p *reading) findHits() {
+// findHits tries the rules on the sentences of a window, before which the text has others.
+func (p *reading) findHits(before, total int) {
 	for i, s := range p.sentences {
-		for n := range p.rules {
-			l := &p.rules[n]
+		atEdge := before+i < edge || before+i >= total-edge
+		for _, l := range p.rules {
 			heard := l.hear(s.in(p.text))
-			for r := range l.rules {
-				rule := &l.rules[r]
-				it, ok := rule.find(heard)
-				if !ok || l.guarded(heard, rule.Intent) {
-					continue
+			for r := range l.Rules {
+				rule := &l.Rules[r]
+				if it, ok := rule.find(heard); ok && !l.guarded(heard, rule.Intent) {
+					p.hits = append(p.hits, hit{rule, i, it.after(s.from), atEdge && rule.Confidence >= minConfidence})
 				}
-				h := hit{pattern: rule, sentence: i, it: it.after(s.from), confidence: rule.Confidence}
-				if !p.edge[i] {
-					h.confidence *= unsure
-				}
-				p.hits = append(p.hits, h)
 			}
 		}
 	}
-}
-
-func (h hit) wish(in reading) Wish {
-	w := Wish{Intent: h.pattern.Intent, Confidence: h.confidence, Rule: h.pattern.ID, Language: h.pattern.language}
-	if w.Intent == IntentForget {
-		w.Target = cmp.Or(h.pattern.Target, tidy(in.quote(h.it), MaxTarget))
-	}
-	return w
 }
 
 func (p *reading) quote(s span) string {

@@ -1,11 +1,9 @@
 package turnpolicy
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -13,7 +11,7 @@ import (
 // intentsOf is what a text wishes, surely enough.
 func intentsOf(r *Rules, text string) []Intent {
 	var all []Intent
-	for _, w := range sureWishes(r.Classify(text)) {
+	for _, w := range r.Wishes(text) {
 		all = append(all, w.Intent)
 	}
 	return all
@@ -53,42 +51,7 @@ func TestClassifyWhole(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(intentsOf(rules, tt.text), tt.want); diff != "" {
-				t.Errorf("%v (-got +want):\n%s", rules.Classify(tt.text).Rules, diff)
-			}
-		})
-	}
-}
-
-// TestAnswerSaysWhy: the answer names language, rule and target.
-func TestAnswerSaysWhy(t *testing.T) {
-	t.Parallel()
-	got := builtin(t).Classify("Lösche bitte meinen Geburtstag aus deinem Gedächtnis!")
-	want := Answer{
-		Wishes: []Wish{{Intent: IntentForget, Confidence: 0.93, Target: "meinen Geburtstag", Rule: "de.forget.aus", Language: "de"}},
-		Rules:  []string{"de.forget.aus"},
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-}
-
-// TestTarget: a target is short, one line, in the user's letters.
-func TestTarget(t *testing.T) {
-	t.Parallel()
-	rules := builtin(t)
-	tests := []struct{ name, text, want string }{
-		{"letters", "Forget my CAFÉ “Zoë”.", "my CAFÉ “Zoë”"},
-		{"space", "Forget my \t old\u00a0address", "my old address"},
-		{"invisible", "Forget my ad\u202edress\u200b.", "my address"},
-		{"long", "Forget my " + strings.Repeat("é", 400), "my " + strings.Repeat("é", MaxTarget-3)},
-		{"code", "Forget my alias `gs`.", "my alias `gs`"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got := rules.Classify(tt.text).Wishes
-			if len(got) != 1 || got[0].Target != tt.want {
-				t.Errorf("%+v, want the target %q", got, tt.want)
+				t.Errorf("%v (-got +want):\n%s", rules.Wishes(tt.text), diff)
 			}
 		})
 	}
@@ -112,41 +75,28 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// FuzzClassify: whatever the text, the policy is valid, the same each time, and every
-// wish names a rule that matched.
-func FuzzClassify(f *testing.F) {
+// FuzzWishes: whatever the text, there is one wish of an intent, and the same each time.
+func FuzzWishes(f *testing.F) {
 	rules := builtin(f)
 	for _, l := range rules.languages {
-		compiled, err := l.compile()
-		if err != nil {
-			f.Fatal(err)
-		}
-		for i, p := range compiled.rules {
-			if i%8 == 0 && len(p.Says) > 0 {
+		for i, p := range l.patterns(f) {
+			if i%16 == 0 && len(p.Says) > 0 {
 				f.Add(p.Says[0])
 			}
 		}
 	}
 	f.Add("`\"'« remember that 記住!我\xff\x1a\n```")
 	f.Fuzz(func(t *testing.T, text string) {
-		a := rules.Classify(text)
-		if diff := cmp.Diff(a, rules.Classify(text)); diff != "" {
+		wishes := rules.Wishes(text)
+		if diff := cmp.Diff(wishes, rules.Wishes(text)); diff != "" {
 			t.Fatalf("twice is not once:\n%s", diff)
 		}
 		seen := map[Intent]bool{}
-		for _, w := range a.Wishes {
-			if seen[w.Intent] || w.Confidence <= 0 || w.Confidence > 1 || utf8.RuneCountInString(w.Target) > MaxTarget {
-				t.Fatalf("%+v", a)
+		for _, w := range wishes {
+			if seen[w.Intent] || w.Rule == "" {
+				t.Fatalf("%+v", wishes)
 			}
 			seen[w.Intent] = true
-		}
-		p := Decide(Input{Text: text}, Options{Classify: rules.Classify})
-		if err := p.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		sure := slices.ContainsFunc(a.Wishes, func(w Wish) bool { return w.Confidence >= DefaultThreshold })
-		if sure != (p.Source == SourceRules) {
-			t.Fatalf("%+v of %+v", p, a)
 		}
 	})
 }

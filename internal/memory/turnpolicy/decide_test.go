@@ -2,6 +2,7 @@ package turnpolicy
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,57 +10,36 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// sees is a classifier with one answer.
-func sees(wishes ...Wish) func(string) Answer {
-	a := Answer{Wishes: wishes, Rules: []string{"xx.any"}}
-	a.sort()
-	return func(string) Answer { return a }
-}
-
-// sure is a wish above the threshold.
-func sure(intent Intent) Wish {
-	return Wish{Intent: intent, Confidence: 0.9, Rule: "xx." + string(intent), Language: "xx"}
-}
-
 // TestOrder: who is asked first decides.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	asked := func(string) Answer {
-		t.Error("the classifier is asked although something else decides")
-		return Answer{}
-	}
-	wish := sees(sure(IntentNoSave))
+	const noSave = "Don't save this."
 	tests := []struct {
-		name       string
-		in         Input
-		o          Options
-		source     Source
-		reason     string
-		confidence float64
-		recall     Switch
+		name   string
+		in     Input
+		want   Preset
+		reason string
 	}{
-		{"chat", Input{Mode: phases.ModeChat, Override: json.RawMessage(`"normal"`)}, Options{Classify: asked}, SourceMode, reasonChatMode, 1, Disabled},
-		{"override", Input{Mode: phases.ModeAgent, Override: json.RawMessage(`"no_save"`)}, Options{Default: StrictDeny, Classify: asked}, SourceOverride, reasonOverride, 1, Allow},
-		{"bad override", Input{Override: json.RawMessage(`"nothing"`)}, Options{Classify: asked}, SourceOverride, reasonBadOverride, 1, Disabled},
-		{"null is no override", Input{Override: json.RawMessage(" null ")}, Options{Classify: wish}, SourceRules, "xx.no_save", 0.9, Allow},
-		{"classifier", Input{Mode: phases.ModeTask}, Options{Classify: wish}, SourceRules, "xx.no_save", 0.9, Allow},
-		{"nothing wished", Input{}, Options{Classify: sees()}, SourceDefault, "default.default_allow", 0, Allow},
-		{"no classifier", Input{}, Options{Default: ReadOnly}, SourceDefault, "default.read_only", 0, Allow},
-		{"strict", Input{}, Options{Default: StrictDeny}, SourceDefault, "default.strict_deny", 0, Disabled},
-		{"unknown default", Input{}, Options{Default: "open"}, SourceDefault, "default.open", 0, Disabled},
-		{"below the threshold", Input{}, Options{Default: StrictDeny, Classify: sees(Wish{Intent: IntentRemember, Confidence: 0.59})}, SourceDefault, "below_threshold.strict_deny", 0.59, Disabled},
-		{"at the threshold", Input{}, Options{Classify: sees(Wish{Intent: IntentNoSave, Confidence: DefaultThreshold, Rule: "xx.no_save"})}, SourceRules, "xx.no_save", DefaultThreshold, Allow},
+		{"chat", Input{Mode: phases.ModeChat, Override: json.RawMessage(`"normal"`)}, NoUse, reasonChatMode},
+		{"override", Input{Mode: phases.ModeAgent, Override: json.RawMessage(` "no_save" `), Default: StrictDeny}, NoSave, reasonOverride},
+		{"bad override", Input{Override: json.RawMessage(`"nothing"`)}, NoUse, reasonBadOverride},
+		{"open text", Input{Override: json.RawMessage(`"no_use`)}, NoUse, reasonBadOverride},
+		{"list", Input{Override: json.RawMessage(`["normal"]`)}, NoUse, reasonBadOverride},
+		{"mistyped", Input{Override: json.RawMessage(`{"forget":"allow"}`)}, NoUse, reasonBadOverride},
+		{"huge", Input{Override: json.RawMessage(`{"reason_code":"` + strings.Repeat("x", maxJSON) + `"}`)}, NoUse, reasonBadOverride},
+		{"nothing in it", Input{Override: json.RawMessage(`{"reason_code":"tenant"}`)}, NoUse, "tenant"},
+		{"null is no override", Input{Override: json.RawMessage(" null "), Text: noSave}, NoSave, "en.no_save.dont"},
+		{"wish", Input{Mode: phases.ModeTask, Text: noSave}, NoSave, "en.no_save.dont"},
+		{"nothing wished", Input{Text: "Fix the bug."}, Normal, "default.default_allow"},
+		{"read only", Input{Default: ReadOnly}, NoSave, "default.read_only"},
+		{"strict", Input{Default: StrictDeny}, NoUse, "default.strict_deny"},
+		{"unknown default", Input{Default: "open"}, NoUse, "default.open"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := Decide(tt.in, tt.o)
-			got := []any{p.Source, p.ReasonCode, p.Confidence, p.Recall}
-			if diff := cmp.Diff(got, []any{tt.source, tt.reason, tt.confidence, tt.recall}); diff != "" {
+			if diff := cmp.Diff(builtin(t).Decide(tt.in), tt.want.Policy().because(tt.reason)); diff != "" {
 				t.Errorf("(-got +want):\n%s", diff)
-			}
-			if err := p.Validate(); err != nil {
-				t.Error(err)
 			}
 		})
 	}
@@ -68,52 +48,83 @@ func TestOrder(t *testing.T) {
 // TestGranted: what wishes come to, by the default that they meet.
 func TestGranted(t *testing.T) {
 	t.Parallel()
-	target := sure(IntentForget)
-	target.Target = "my address"
-	remember, noSave, noUse := sure(IntentRemember), sure(IntentNoSave), sure(IntentNoUse)
 	tests := []struct {
-		name    string
-		wishes  []Wish
-		preset  Default
-		want    Preset
-		change  func(*Policy)
-		decides Intent
+		name   string
+		wishes []Intent
+		preset Default
+		want   Preset
+		change func(*Policy)
 	}{
-		{"remember", []Wish{remember}, DefaultAllow, Normal, func(p *Policy) { p.ExplicitRemember = true }, IntentRemember},
-		{"remember, read only", []Wish{remember}, ReadOnly, NoSave, func(p *Policy) { p.ExplicitRemember, p.RememberTool, p.Prompt = true, Allow, PromptFull }, IntentRemember},
-		{"remember, strict", []Wish{remember}, StrictDeny, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }, IntentRemember},
-		{"no save", []Wish{noSave}, DefaultAllow, NoSave, nil, IntentNoSave},
-		{"no save never allows", []Wish{noSave}, StrictDeny, NoUse, nil, IntentNoSave},
-		{"no use", []Wish{noUse}, DefaultAllow, NoUse, nil, IntentNoUse},
-		{"forget", []Wish{target}, StrictDeny, ExplicitForget, func(p *Policy) { p.ForgetTarget = "my address" }, IntentForget},
-		{"no save beats remember", []Wish{remember, noSave}, DefaultAllow, NoSave, nil, IntentNoSave},
-		{"no use and no save", []Wish{noSave, noUse}, DefaultAllow, NoUse, nil, IntentNoUse},
-		{"no use and remember", []Wish{remember, noUse}, DefaultAllow, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }, IntentNoUse},
-		{"forget and remember", []Wish{remember, target}, DefaultAllow, ExplicitForget, func(p *Policy) { p.ForgetTarget, p.ExplicitRemember, p.RememberTool = "my address", true, Allow }, IntentForget},
-		{"forget and no save", []Wish{noSave, target}, DefaultAllow, ExplicitForget, func(p *Policy) { p.ForgetTarget = "my address" }, IntentForget},
-		{"a weak wish is omitted", []Wish{remember, {Intent: IntentForget, Confidence: 0.5}}, DefaultAllow, Normal, func(p *Policy) { p.ExplicitRemember = true }, IntentRemember},
+		{"remember", []Intent{IntentRemember}, DefaultAllow, Normal, func(p *Policy) { p.ExplicitRemember = true }},
+		{"remember, read only", []Intent{IntentRemember}, ReadOnly, NoSave, func(p *Policy) { p.ExplicitRemember, p.RememberTool, p.Prompt = true, Allow, PromptFull }},
+		{"remember, strict", []Intent{IntentRemember}, StrictDeny, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
+		{"no save", []Intent{IntentNoSave}, DefaultAllow, NoSave, nil},
+		{"no save, read only", []Intent{IntentNoSave}, ReadOnly, NoSave, nil},
+		{"no save never allows", []Intent{IntentNoSave}, StrictDeny, NoUse, nil},
+		{"no use", []Intent{IntentNoUse}, DefaultAllow, NoUse, nil},
+		{"forget", []Intent{IntentForget}, StrictDeny, ExplicitForget, nil},
+		{"no save beats remember", []Intent{IntentNoSave, IntentRemember}, DefaultAllow, NoSave, nil},
+		{"no use and no save", []Intent{IntentNoUse, IntentNoSave}, DefaultAllow, NoUse, nil},
+		{"no use and remember", []Intent{IntentNoUse, IntentRemember}, DefaultAllow, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
+		{"forget and remember", []Intent{IntentForget, IntentRemember}, DefaultAllow, ExplicitForget, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
+		{"forget and no save", []Intent{IntentForget, IntentNoSave}, DefaultAllow, ExplicitForget, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			want := because(tt.want.Policy(), SourceRules, "xx."+string(tt.decides), 0.9)
-			want.Language = "xx"
+			var wishes []Wish
+			for _, i := range tt.wishes {
+				wishes = append(wishes, Wish{i, "xx." + string(i)})
+			}
+			want := tt.want.Policy().because(wishes[0].Rule)
 			if tt.change != nil {
 				tt.change(&want)
 			}
-			got := Decide(Input{}, Options{Default: tt.preset, Classify: sees(tt.wishes...)})
-			if diff := cmp.Diff(got, want); diff != "" {
+			if diff := cmp.Diff(granted(tt.preset, wishes), want); diff != "" {
 				t.Errorf("(-got +want):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDefaults(t *testing.T) {
+// TestPresetJSON pins the JSON, which other programs read.
+func TestPresetJSON(t *testing.T) {
 	t.Parallel()
-	for word, want := range map[Default]Preset{"": Normal, DefaultAllow: Normal, ReadOnly: NoSave, StrictDeny: NoUse, "allow": NoUse} {
-		if got := word.Preset(); got != want {
-			t.Errorf("%q is %q, want %q", word, got, want)
+	for preset, want := range map[Preset]string{
+		Normal:         `{"recall":"allow","remember_tool":"allow","forget_tool":"allow","post_turn_extraction":"allow","active_recall":"allow","read_tools":"allow","prompt":"full","explicit_remember":false,"reason_code":""}`,
+		NoUse:          `{"recall":"disabled","remember_tool":"disabled","forget_tool":"disabled","post_turn_extraction":"disabled","active_recall":"disabled","read_tools":"disabled","prompt":"disabled","explicit_remember":false,"reason_code":""}`,
+		NoSave:         `{"recall":"allow","remember_tool":"disabled","forget_tool":"disabled","post_turn_extraction":"disabled","active_recall":"allow","read_tools":"allow","prompt":"read_only","explicit_remember":false,"reason_code":""}`,
+		ExplicitForget: `{"recall":"disabled","remember_tool":"disabled","forget_tool":"allow","post_turn_extraction":"disabled","active_recall":"disabled","read_tools":"allow","prompt":"forget_only","explicit_remember":false,"reason_code":""}`,
+		"full":         `{"recall":"disabled","remember_tool":"disabled","forget_tool":"disabled","post_turn_extraction":"disabled","active_recall":"disabled","read_tools":"disabled","prompt":"disabled","explicit_remember":false,"reason_code":""}`,
+	} {
+		got, err := json.Marshal(preset.Policy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(got), want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", preset, diff)
+		}
+		if back, err := Parse(got); err != nil || back != preset.Policy() {
+			t.Errorf("%s is read as %+v: %v", got, back, err)
 		}
 	}
+}
+
+// FuzzParse: what is read stays what it is when it is written and read again, and a word that is unknown allows nothing.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"recall":"yes","prompt":"loud"}`))
+	f.Add([]byte(`{"recal":"allow"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Parse(data)
+		if err != nil && p != (Policy{}) {
+			t.Fatalf("%+v of an error", p)
+		}
+		again, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := Parse(again); err != nil || p.Recall.Allowed() != (p.Recall == Allow) || back.Prompt != p.Prompt {
+			t.Fatalf("%+v is %+v: %v", p, back, err)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Bounds of an extraction: facts, and characters of each text.
@@ -84,7 +85,7 @@ func (p *reading) facts(i int, inOpening bool) (all []Fact, opening bool) {
 		if h.pattern.Intent != IntentRemember {
 			return nil, false
 		}
-		if h.confidence > best.confidence && h.confidence >= DefaultThreshold {
+		if h.wish && (best.pattern == nil || h.pattern.Confidence > best.pattern.Confidence) {
 			best = h
 		}
 	}
@@ -110,8 +111,8 @@ func (p *reading) facts(i int, inOpening bool) (all []Fact, opening bool) {
 // greets reports whether a sentence is a courtesy or an exclamation of a few words.
 func (p *reading) greets(i int) bool {
 	text := p.sentences[i].in(p.text)
-	return len(strings.Fields(text)) <= maxGreeting && (strings.HasSuffix(text, "!") || slices.ContainsFunc(p.rules, func(l language) bool {
-		return l.lead != nil && l.lead.MatchString(strings.TrimRight(text, ".? ")+" ")
+	return len(strings.Fields(text)) <= maxGreeting && (strings.HasSuffix(text, "!") || slices.ContainsFunc(p.rules, func(l *language) bool {
+		return l.Lead.in(strings.TrimRight(text, ".? ")+" ") != nil
 	}))
 }
 
@@ -125,7 +126,7 @@ func (p *reading) foreign(i int) bool {
 		if j == i {
 			_, text, _ = strings.Cut(strings.NewReplacer(";", ",", ":", ",", "(", ",", "—", ",").Replace(text), ",")
 		}
-		if slices.ContainsFunc(p.rules, func(l language) bool { return l.foreign != nil && l.foreign.MatchString(text) }) {
+		if slices.ContainsFunc(p.rules, func(l *language) bool { return l.Foreign.in(text) != nil }) {
 			return true
 		}
 	}
@@ -162,19 +163,16 @@ func (p *reading) asked(h hit) []Fact {
 
 // stated returns the facts that a sentence begins with, one a clause.
 func (p *reading) stated(s span) (all []Fact) {
-	for n := range p.rules {
-		l := &p.rules[n]
+	for _, l := range p.rules {
 		rest := s
-		if l.greeting != nil {
-			rest.from += len(l.greeting.FindString(rest.in(p.text)))
+		if m := l.Greeting.in(rest.in(p.text)); m != nil {
+			rest.from += m[1]
 		}
 		for rest.from < rest.to {
 			clause, next := rest, rest.to
-			if l.ends != nil {
-				if end := l.ends.FindStringIndex(rest.in(p.text)); end != nil {
-					clause.to = rest.from + end[0]
-					next = clause.to + len(",") // or the space before the next word
-				}
+			if end := l.Ends.in(rest.in(p.text)); end != nil {
+				clause.to = rest.from + end[0]
+				next = clause.to + len(",") // or the space before the next word
 			}
 			f, ok := l.states(p, clause)
 			if !ok {
@@ -195,10 +193,10 @@ func (l *language) states(p *reading, clause span) (Fact, bool) {
 	if l.guarded(heard, intentFact) {
 		return Fact{}, false
 	}
-	for i := range l.facts {
-		if it, ok := l.facts[i].find(heard); ok {
+	for i := range l.Facts {
+		if it, ok := l.Facts[i].find(heard); ok {
 			said := cmp.Or(it.after(clause.from), clause)
-			return Fact{Category: l.facts[i].category, Text: tidy(p.quote(said), MaxFactText), Rule: l.facts[i].ID}, true
+			return Fact{Category: l.Facts[i].Category, Text: tidy(p.quote(said), MaxFactText), Rule: l.Facts[i].ID}, true
 		}
 	}
 	return Fact{}, false
@@ -251,29 +249,14 @@ func (f Fact) validate() error {
 // none.
 type Slot string
 
-// The slots. All are about one person.
-const (
-	SlotName          Slot = "name"
-	SlotPronouns      Slot = "pronouns"
-	SlotHome          Slot = "home"
-	SlotAddress       Slot = "address"
-	SlotEmail         Slot = "email"
-	SlotPhone         Slot = "phone"
-	SlotBirthday      Slot = "birthday"
-	SlotEmployer      Slot = "employer"
-	SlotJob           Slot = "job"
-	SlotTimeZone      Slot = "time_zone"
-	SlotEditor        Slot = "editor"
-	SlotShell         Slot = "shell"
-	SlotSystem        Slot = "operating_system"
-	SlotReplyLanguage Slot = "reply_language"
-)
+// SlotName is the slot of a person's name.
+const SlotName Slot = "name"
 
-// Slots returns the slots.
+// Slots returns the slots. All are about one person.
 func Slots() []Slot {
 	return []Slot{
-		SlotName, SlotPronouns, SlotHome, SlotAddress, SlotEmail, SlotPhone, SlotBirthday, SlotEmployer, SlotJob,
-		SlotTimeZone, SlotEditor, SlotShell, SlotSystem, SlotReplyLanguage,
+		SlotName, "pronouns", "home", "address", "email", "phone", "birthday", "employer", "job", "time_zone", "editor", "shell",
+		"operating_system", "reply_language",
 	}
 }
 
@@ -286,11 +269,28 @@ func (r *Rules) Slot(fact string) Slot {
 	text := fold(tidy(fact, MaxFactText)).text
 	for _, l := range r.in(text) {
 		heard := l.hear(text)
-		for i := range l.slots {
-			if _, ok := l.slots[i].find(heard); ok {
-				return l.slots[i].slot
+		for i := range l.Slots {
+			if _, ok := l.Slots[i].find(heard); ok {
+				return l.Slots[i].Slot
 			}
 		}
 	}
 	return ""
+}
+
+func known[T ~string](name string, value T, list []T) error {
+	if slices.Contains(list, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not one of %q", name, value, list)
+}
+
+func validText(name, text string, most int) error {
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return fmt.Errorf("%s: not UTF-8 without NUL", name)
+	case utf8.RuneCountInString(text) > most:
+		return fmt.Errorf("%s: more than %d characters", name, most)
+	}
+	return nil
 }

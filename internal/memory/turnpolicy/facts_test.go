@@ -26,7 +26,7 @@ func TestExtract(t *testing.T) {
 			{Preference, "I hate Mondays", "Also remember I hate Mondays", "", true, "en.remember.own"},
 		}},
 		{"asked for what is before", "I moved to Graz. Please remember that.", []Fact{
-			{Factual, "I moved to Graz", "I moved to Graz. Please remember that", SlotHome, true, "en.remember.refers"},
+			{Factual, "I moved to Graz", "I moved to Graz. Please remember that", "home", true, "en.remember.refers"},
 		}},
 		{"asked for a list", "Remember the following:\n- staging is kiwi\n- we use pnpm\n\nNow fix CI.", []Fact{
 			{Factual, "staging is kiwi", "Remember the following: - staging is kiwi", "", true, "en.remember.following"},
@@ -40,11 +40,11 @@ func TestExtract(t *testing.T) {
 		}},
 		{"tasks and instructions", "I must send the report by Friday. Always answer me in Dutch.", []Fact{
 			{Task, "I must send the report by Friday", "I must send the report by Friday", "", false, "en.fact.must"},
-			{Instruction, "Always answer me in Dutch", "Always answer me in Dutch", SlotReplyLanguage, false, "en.fact.always-me"},
+			{Instruction, "Always answer me in Dutch", "Always answer me in Dutch", "reply_language", false, "en.fact.always-me"},
 		}},
 		{"forbidden", "Don't save this: my name is Zoë.", nil},
 		{"forgotten", "Forget that I live in Graz.", nil},
-		{"once", "I live in Graz. I LIVE in Graz!", []Fact{{Factual, "I live in Graz", "I live in Graz", SlotHome, false, "en.fact.live"}}},
+		{"once", "I live in Graz. I LIVE in Graz!", []Fact{{Factual, "I live in Graz", "I live in Graz", "home", false, "en.fact.live"}}},
 		{"quoted", "> I live in Graz.\nShe said \"I prefer tabs.\"", nil},
 		{"asked in a question", "Do you remember that I live in Graz?", nil},
 		{"another language", "Je préfère les réponses courtes.", nil},
@@ -144,7 +144,7 @@ func TestParseFacts(t *testing.T) {
 		},
 		{
 			"with a slot", `{"facts":[{"category":"fact","text":"I live in Graz","slot":"home","explicit":true}]}`,
-			[]Fact{{Category: Factual, Text: "I live in Graz", Slot: SlotHome, Explicit: true}},
+			[]Fact{{Category: Factual, Text: "I live in Graz", Slot: "home", Explicit: true}},
 			"",
 		},
 		{"no slot", `{"facts":[{"category":"fact","text":"x","slot":"pet"}]}`, nil, `slot: "pet" is not one of`},

@@ -1,13 +1,13 @@
 // Package turnpolicy decides what memory may do in one turn.
 //
-// [Decide] takes the turn's mode, the host's override and the user's words, and returns a [Policy]. [Rules] classify
-// the user's words, and [Rules.Extract] finds the facts in them for hosts that offer no model.
+// [Rules.Decide] takes the turn's mode, the host's override and the user's words, and returns a [Policy].
+// [Rules.Extract] finds facts in the user's words for hosts that offer no model.
 //
 // # How a text is read
 //
-// Classify looks at the first and the last 4,000 characters. It folds them (lower case, no accents, one kind of
-// quote), blanks what is not the user's own words (code, quotations, lines that quote a mail), splits the rest into
-// sentences, and tries the rules of every language on each. Sentences in the middle of a long text count for less:
+// The rules look at the first and the last 4,000 characters. They fold them (lower case, no accents, one kind of
+// quote), blank what is not the user's own words (code, quotations, lines that quote a mail), split the rest into
+// sentences, and try the rules of every language on each. Only the first and the last six sentences can have a wish:
 // wishes are at the beginning or at the end, pasted text between them.
 //
 // A wish counts only if it is addressed to the assistant. Questions about memory, reports of what somebody said,
@@ -32,9 +32,10 @@
 //   - guards: patterns of sentences without a wish, whatever else is in them. With intents, a guard applies to rules
 //     of these only; the intent "fact" stands for facts.
 //   - rules: the wishes. Each has an id, an intent (remember, forget, no_use, no_save), a confidence from 0 to 1 and
-//     a match. With at "start" it must match at the beginning of the sentence or after a courtesy there, with
+//     a match. Of several rules that match a text, the one with the most confidence gives the policy its reason; below
+//     0.6 a rule is no wish, and only keeps facts of its sentence from being stored. With at "start" it must match at the beginning of the sentence or after a courtesy there, with
 //     "clause" also at the beginning of a clause, and without at anywhere. Patterns in with must match as well, and
-//     patterns in unless must not. The group (?P<it>…) is what to remember or forget; target replaces the group;
+//     patterns in unless must not. The group (?P<it>…) is what to remember;
 //     refers says that it is in the sentence before or in those after.
 //   - facts: clauses that state a durable fact, in the opening of a message. Each has an id, a category and a match, and may have at, with,
 //     unless and the group "it".
@@ -50,24 +51,19 @@ package turnpolicy
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
-// MaxTarget bounds [Policy.ForgetTarget], in characters.
-const MaxTarget = 200
+// maxJSON bounds a policy and a model's facts, in bytes.
+const maxJSON = 64 << 10
 
-const (
-	maxReason = 128      // characters of [Policy.ReasonCode] and [Policy.Language]
-	maxJSON   = 64 << 10 // bytes of a policy, an answer or facts
-)
-
-// Switch says whether something may happen in the turn. The empty one is undefined and allows nothing.
+// Switch says whether something may happen in the turn. Any other value than [Allow] allows nothing.
 type Switch string
 
 // The switches.
@@ -79,18 +75,7 @@ const (
 // Allowed reports whether the switch is [Allow].
 func (s Switch) Allowed() bool { return s == Allow }
 
-// ReadTools says which of the reading tools (search, list, get) may be called. The empty one is undefined and allows
-// none.
-type ReadTools string
-
-// The values of [Policy.ReadTools]. ReadForgetOnly is for finding what to forget.
-const (
-	ReadAllow      ReadTools = "allow"
-	ReadForgetOnly ReadTools = "forget_only"
-	ReadDisabled   ReadTools = "disabled"
-)
-
-// Prompt says what the prompt's memory section may hold. The empty one is undefined and means no section.
+// Prompt says what the prompt's memory section may hold. Unknown values mean no section.
 type Prompt string
 
 // The values of [Policy.Prompt]. PromptForgetOnly shows no recalled text.
@@ -101,46 +86,35 @@ const (
 	PromptDisabled   Prompt = "disabled"
 )
 
-// Source says what decided.
-type Source string
-
-// The sources, in the order in which they are asked.
-const (
-	SourceMode     Source = "mode"
-	SourceOverride Source = "override"
-	SourceRules    Source = "rules"
-	SourceDefault  Source = "default"
-)
-
 // Policy is what memory may do in one turn. Its JSON is the value of the policy entry memory/turn_policy, which the
 // hooks of a turn read. The zero value allows nothing, so a turn without an entry neither reads nor writes.
 type Policy struct {
-	// Recall brings items into the prompt by the user's words.
-	Recall Switch `json:"recall"`
-	// RememberTool and ForgetTool are the tools that write.
-	RememberTool Switch `json:"remember_tool"`
-	ForgetTool   Switch `json:"forget_tool"`
-	// PostTurnExtraction writes facts after the turn.
-	PostTurnExtraction Switch `json:"post_turn_extraction"`
-	// ActiveRecall brings items by the host's recall plan or by own queries.
-	ActiveRecall Switch    `json:"active_recall"`
-	ReadTools    ReadTools `json:"read_tools"`
-	Prompt       Prompt    `json:"prompt"`
-	// ExplicitRemember and ExplicitForget say that the user explicitly asked for it.
+	Recall             Switch `json:"recall"`               // brings items into the prompt by the user's words
+	RememberTool       Switch `json:"remember_tool"`        // memory_remember
+	ForgetTool         Switch `json:"forget_tool"`          // memory_forget
+	PostTurnExtraction Switch `json:"post_turn_extraction"` // writes facts after the turn
+	ActiveRecall       Switch `json:"active_recall"`        // brings items by the host's recall plan or by own queries
+	ReadTools          Switch `json:"read_tools"`           // memory_search, memory_list and memory_get
+	Prompt             Prompt `json:"prompt"`
+	// ExplicitRemember says that the user asked to remember something.
 	ExplicitRemember bool `json:"explicit_remember"`
-	ExplicitForget   bool `json:"explicit_forget"`
-	// ForgetTarget is what to forget, in the user's words; "everything" means all memories of the user. It is a
-	// person's text: show it or search for it, but do not interpret it.
-	ForgetTarget string `json:"forget_target,omitempty"`
-	// ReasonCode is the id of the rule that decided, or chat_mode, override, override_invalid, model.INTENT,
-	// default.NAME or below_threshold.NAME, with the name of the default.
+	// ReasonCode is the id of the rule that decided, or chat_mode, override, override_invalid, or default.NAME with the
+	// name of the default.
 	ReasonCode string `json:"reason_code"`
-	// Confidence is from 0 to 1. With [SourceDefault] it belongs to the answer that was too weak, and is 0 without any.
-	Confidence float64 `json:"confidence"`
-	Source     Source  `json:"source"`
-	// Language is the language of the words that decided, if it is known.
-	Language string `json:"language,omitempty"`
 }
+
+func (p Policy) because(reason string) Policy {
+	p.ReasonCode = reason
+	return p
+}
+
+// Reason codes that are not a rule's id. The last is followed by the name of the default: "default.read_only".
+const (
+	reasonChatMode    = "chat_mode"
+	reasonOverride    = "override"
+	reasonBadOverride = "override_invalid"
+	reasonDefault     = "default."
+)
 
 // Preset is a named policy.
 type Preset string
@@ -153,104 +127,127 @@ const (
 	ExplicitForget Preset = "explicit_forget" // allows what forgetting needs
 )
 
-// Policy returns what the preset allows, without reason, source and confidence. An unknown name allows nothing.
+// Policy returns what the preset allows, without a reason. An unknown name allows nothing.
 func (p Preset) Policy() Policy {
 	policy := Policy{
 		Recall: Disabled, RememberTool: Disabled, ForgetTool: Disabled, PostTurnExtraction: Disabled, ActiveRecall: Disabled,
-		ReadTools: ReadDisabled, Prompt: PromptDisabled,
+		ReadTools: Disabled, Prompt: PromptDisabled,
 	}
 	switch p {
 	case Normal:
 		policy.RememberTool, policy.ForgetTool, policy.PostTurnExtraction = Allow, Allow, Allow
-		policy.Recall, policy.ActiveRecall, policy.ReadTools, policy.Prompt = Allow, Allow, ReadAllow, PromptFull
+		policy.Recall, policy.ActiveRecall, policy.ReadTools, policy.Prompt = Allow, Allow, Allow, PromptFull
 	case NoSave:
-		policy.Recall, policy.ActiveRecall, policy.ReadTools, policy.Prompt = Allow, Allow, ReadAllow, PromptReadOnly
+		policy.Recall, policy.ActiveRecall, policy.ReadTools, policy.Prompt = Allow, Allow, Allow, PromptReadOnly
 	case ExplicitForget:
-		policy.ForgetTool, policy.ReadTools, policy.Prompt, policy.ExplicitForget = Allow, ReadForgetOnly, PromptForgetOnly, true
+		policy.ForgetTool, policy.ReadTools, policy.Prompt = Allow, Allow, PromptForgetOnly
 	case NoUse:
 	}
 	return policy
 }
 
-// Validate reports unknown words, a confidence outside 0 to 1, and texts that are too long or not UTF-8.
-func (p Policy) Validate() error {
-	switches := []Switch{Disabled, Allow}
-	return errors.Join(
-		known("recall", p.Recall, switches),
-		known("remember_tool", p.RememberTool, switches),
-		known("forget_tool", p.ForgetTool, switches),
-		known("post_turn_extraction", p.PostTurnExtraction, switches),
-		known("active_recall", p.ActiveRecall, switches),
-		known("read_tools", p.ReadTools, []ReadTools{ReadDisabled, ReadForgetOnly, ReadAllow}),
-		known("prompt", p.Prompt, []Prompt{PromptDisabled, PromptForgetOnly, PromptReadOnly, PromptFull}),
-		known("source", p.Source, []Source{SourceMode, SourceOverride, SourceRules, SourceDefault}),
-		validConfidence(p.Confidence),
-		validText("forget_target", p.ForgetTarget, MaxTarget),
-		validText("reason_code", p.ReasonCode, maxReason),
-		validText("language", p.Language, maxReason),
-	)
-}
+// Default is the policy of turns without a wish of the user.
+type Default string
 
-func known[T ~string](name string, value T, list []T) error {
-	if slices.Contains(list, value) {
-		return nil
+// The defaults. The empty one counts as DefaultAllow.
+const (
+	DefaultAllow Default = "default_allow"
+	ReadOnly     Default = "read_only"
+	StrictDeny   Default = "strict_deny"
+)
+
+// Defaults returns the defaults.
+func Defaults() []Default { return []Default{DefaultAllow, ReadOnly, StrictDeny} }
+
+// Preset returns what the default allows. Unknown values allow nothing.
+func (d Default) Preset() Preset {
+	switch d { //nolint:exhaustive // the others allow nothing
+	case "", DefaultAllow:
+		return Normal
+	case ReadOnly:
+		return NoSave
 	}
-	return fmt.Errorf("%s: %q is not one of %q", name, value, list)
+	return NoUse
 }
 
-// validConfidence rejects numbers outside 0 to 1, NaN included.
-func validConfidence(c float64) error {
-	if c >= 0 && c <= 1 {
-		return nil
+// Input describes a turn.
+type Input struct {
+	Mode phases.Mode
+	// Override is the host's metadata memory.policy_override, JSON: the name of a [Preset], or a [Policy] whose missing
+	// switches are disabled. Empty and null are no override.
+	Override json.RawMessage
+	Text     string  // what the user wrote, of any size
+	Default  Default // for turns without a wish
+}
+
+// Decide returns the turn's policy. The order is: chat mode allows nothing; an override decides; then what the user
+// wishes; then the default. An invalid override allows nothing, because its author meant to restrict.
+//
+// A wish changes what it is about and leaves the rest as the default has it: remembering one thing on request does not
+// open the rest, and "don't save this" never allows what the default does not.
+func (r *Rules) Decide(in Input) Policy {
+	if in.Mode == phases.ModeChat {
+		return NoUse.Policy().because(reasonChatMode)
 	}
-	return fmt.Errorf("confidence: %v is not from 0 to 1", c)
+	if word := bytes.TrimSpace(in.Override); len(word) > 0 && !bytes.Equal(word, []byte("null")) {
+		p, err := parseOverride(word)
+		if err != nil {
+			return NoUse.Policy().because(reasonBadOverride)
+		}
+		return p.because(cmp.Or(p.ReasonCode, reasonOverride))
+	}
+	return granted(in.Default, r.Wishes(in.Text))
 }
 
-func validText(name, text string, most int) error {
+// granted is the policy of a default and of wishes. Restrictions are stronger, but a wish to forget always gets what it
+// needs, and a wish to remember yields only to one not to save.
+func granted(d Default, wishes []Wish) Policy {
+	wished := func(i Intent) bool { return slices.ContainsFunc(wishes, func(w Wish) bool { return w.Intent == i }) }
+	p := d.Preset().Policy()
 	switch {
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return fmt.Errorf("%s: not UTF-8 without NUL", name)
-	case utf8.RuneCountInString(text) > most:
-		return fmt.Errorf("%s: more than %d characters", name, most)
+	case wished(IntentForget):
+		p = ExplicitForget.Policy()
+	case wished(IntentNoUse):
+		p = NoUse.Policy()
+	case wished(IntentNoSave) && d.Preset() == Normal:
+		p = NoSave.Policy() // the other defaults allow no more
 	}
-	return nil
+	if wished(IntentRemember) && !wished(IntentNoSave) {
+		p.ExplicitRemember, p.RememberTool = true, Allow
+		if p.Prompt == PromptReadOnly {
+			// Read-only prompts tell the model that nothing is written.
+			p.Prompt = PromptFull
+		}
+	}
+	if len(wishes) > 0 {
+		return p.because(wishes[0].Rule)
+	}
+	return p.because(reasonDefault + string(cmp.Or(d, DefaultAllow)))
 }
 
 // Parse reads a policy from its JSON. Omitted switches are disabled; unknown keys are errors, so that a mistyped name
 // is noticed.
 func Parse(data []byte) (Policy, error) {
 	p := NoUse.Policy()
-	err := decode(data, &p)
-	if err == nil {
-		err = p.Validate()
-	}
-	if err != nil {
+	if err := decode(data, &p); err != nil {
 		return Policy{}, fmt.Errorf("turn policy: %w", err)
 	}
 	return p, nil
 }
 
-// parseOverride reads the name of a preset, or a policy, whose source and confidence are ignored.
+// parseOverride reads the name of a preset, or a policy.
 func parseOverride(data []byte) (Policy, error) {
-	p := NoUse.Policy()
-	var err error
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte(`"`)) {
-		var preset Preset
-		if err = decode(data, &preset); err == nil {
-			err = known("preset", preset, []Preset{Normal, NoUse, NoSave, ExplicitForget})
-		}
-		p = preset.Policy()
-	} else {
-		err = decode(data, &p)
+	if !bytes.HasPrefix(data, []byte(`"`)) {
+		return Parse(data)
 	}
-	p.Source, p.Confidence, p.ReasonCode = SourceOverride, 1, cmp.Or(p.ReasonCode, reasonOverride)
-	if err == nil {
-		err = p.Validate()
+	var preset Preset
+	if err := decode(data, &preset); err != nil {
+		return Policy{}, err
 	}
-	if err != nil {
-		return Policy{}, fmt.Errorf("policy override: %w", err)
+	if !slices.Contains([]Preset{Normal, NoUse, NoSave, ExplicitForget}, preset) {
+		return Policy{}, errors.New("no such preset")
 	}
-	return p, nil
+	return preset.Policy(), nil
 }
 
 func decode(data []byte, into any) error {

@@ -2,6 +2,7 @@ package turnpolicy
 
 import (
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -20,13 +21,7 @@ var files embed.FS
 
 // Rules are the rules of some languages; see [Builtin]. They are safe for concurrent use.
 type Rules struct {
-	languages []lazyLanguage
-}
-
-// lazyLanguage is a language that is compiled when a text has one of its words.
-type lazyLanguage struct {
-	file    *ruleFile
-	compile func() (language, error)
+	languages []*language
 }
 
 // Builtin returns the package's rules: English, German, French, Spanish and Chinese. A language is compiled
@@ -42,28 +37,20 @@ func Builtin() (*Rules, error) {
 		if err != nil {
 			return nil, err
 		}
-		file := &ruleFile{}
-		if err := jsonscan.Decode(data, file); err != nil {
+		l := &language{}
+		if err := jsonscan.Decode(data, l); err != nil {
 			return nil, fmt.Errorf("%s: %w", name.Name(), err)
 		}
-		r.languages = append(r.languages, lazyLanguage{file, sync.OnceValues(file.compile)})
+		l.compile = sync.OnceValue(l.compileAll)
+		r.languages = append(r.languages, l)
 	}
 	return r, nil
 }
 
 // in returns the languages that a folded text may be in. It omits a language with a mistake in its rules; a test
 // keeps the package's own correct.
-func (r *Rules) in(text string) []language {
-	var all []language
-	for _, lazy := range r.languages {
-		if !hasWord(text, lazy.file.Words) {
-			continue
-		}
-		if l, err := lazy.compile(); err == nil {
-			all = append(all, l)
-		}
-	}
-	return all
+func (r *Rules) in(text string) []*language {
+	return slices.DeleteFunc(slices.Clone(r.languages), func(l *language) bool { return !hasWord(text, l.Words) || l.compile() != nil })
 }
 
 // hasWord reports whether one of the words begins in a folded text: not after a letter, except in scripts without
@@ -83,52 +70,42 @@ func hasWord(text string, words []string) bool {
 	})
 }
 
-// ruleFile is the JSON of one language; the package comment describes it.
-type ruleFile struct {
+// language is a file of rules; the package comment describes it.
+type language struct {
 	Language string            `json:"language"`
 	Words    []string          `json:"words"`
-	Lead     string            `json:"lead"`
-	Clause   string            `json:"clause"`
-	Foreign  string            `json:"foreign"`
-	Greeting string            `json:"greeting"`
-	Ends     string            `json:"ends"`
+	Lead     expression        `json:"lead"`
+	Clause   expression        `json:"clause"`
+	Foreign  expression        `json:"foreign"`
+	Greeting expression        `json:"greeting"`
+	Ends     expression        `json:"ends"`
 	Parts    map[string]string `json:"parts"`
-	Guards   []struct {
-		expression
+	Guards   []pattern         `json:"guards"`
+	Rules    []pattern         `json:"rules"`
+	Facts    []pattern         `json:"facts"`
+	Slots    []pattern         `json:"slots"`
 
-		Intents []Intent `json:"intents"`
-	} `json:"guards"`
-	Rules []struct {
-		expression
-		aim
-	} `json:"rules"`
-	Facts []struct {
-		expression
-
-		Category Category `json:"category"`
-	} `json:"facts"`
-	Slots []struct {
-		expression
-
-		Slot Slot `json:"slot"`
-	} `json:"slots"`
+	compile func() error // compiles all expressions, once
 }
 
-type expression struct {
-	ID     string   `json:"id"`
-	At     string   `json:"at"` // where in a sentence it must match: atStart, atClause or, if empty, anywhere
-	Match  string   `json:"match"`
-	With   []string `json:"with"`
-	Unless []string `json:"unless"`
-	Says   []string `json:"says"`
-}
+// pattern is a guard, a rule, a fact or a slot.
+type pattern struct {
+	ID     string       `json:"id"`
+	At     string       `json:"at"` // where in a sentence it must match: atStart, atClause or, if empty, anywhere
+	Match  expression   `json:"match"`
+	With   []expression `json:"with"`
+	Unless []expression `json:"unless"`
+	Says   []string     `json:"says"`
 
-// aim is what only rules have.
-type aim struct {
-	Intent     Intent  `json:"intent"`
-	Confidence float64 `json:"confidence"`
-	Target     string  `json:"target"`
-	Refers     string  `json:"refers"` // where the object is, if not in the sentence: refersBefore or refersAfter
+	Intents    []Intent `json:"intents"` // of a guard; without any it is for all, and for facts
+	Intent     Intent   `json:"intent"`
+	Confidence float64  `json:"confidence"`
+	Refers     string   `json:"refers"` // where the object is, if not in the sentence: refersBefore or refersAfter
+	Category   Category `json:"category"`
+	Slot       Slot     `json:"slot"`
+
+	it    int      // the number of the group "it", or -1
+	needs []string // every match has one of these texts; nil is unknown
 }
 
 const (
@@ -139,117 +116,83 @@ const (
 	intentFact Intent = "fact"
 )
 
-type language struct {
-	// lead is one courtesy at the beginning of a text, clause separates two clauses, foreign is in sentences about texts
-	// that are not the user's own words, greeting is before a statement in its sentence, and ends after it. Each may be nil.
-	lead, clause, foreign, greeting, ends *regexp.Regexp
-	guards, rules, facts, slots           []pattern
+// expression is a regular expression with named parts. An empty one matches nothing.
+type expression struct {
+	text string
+	re   *regexp.Regexp // after compiling
 }
 
-type pattern struct {
-	expression
-	aim
+// UnmarshalJSON implements [json.Unmarshaler].
+func (e *expression) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &e.text) }
 
-	language     string
-	intents      []Intent // of a guard; without any it is for all, and for facts
-	category     Category
-	slot         Slot
-	match        *regexp.Regexp
-	with, unless []*regexp.Regexp
-	it           int      // the number of the group "it", or -1
-	needs        []string // every match has one of these texts; nil is unknown
+// in returns where the expression matches first, with its groups, or nil.
+func (e *expression) in(text string) []int {
+	if e.re == nil {
+		return nil
+	}
+	return e.re.FindStringSubmatchIndex(text)
 }
 
-// compile compiles a rule file. Its error names each wrong pattern.
-func (f *ruleFile) compile() (language, error) {
-	var l language
-	var problems []error
-	add := func(list *[]pattern, p pattern) {
-		if err := f.compilePattern(&p); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", p.ID, err))
-		}
-		*list = append(*list, p)
+// compileAll compiles all expressions. Its error names each wrong pattern.
+func (l *language) compileAll() error {
+	problems := []error{
+		l.compileOne("lead", &l.Lead, true), l.compileOne("clause", &l.Clause, false), l.compileOne("greeting", &l.Greeting, true),
+		l.compileOne("foreign", &l.Foreign, false), l.compileOne("ends", &l.Ends, false),
 	}
-	for _, j := range f.Guards {
-		add(&l.guards, pattern{expression: j.expression, intents: j.Intents})
-	}
-	for _, j := range f.Rules {
-		add(&l.rules, pattern{expression: j.expression, aim: j.aim})
-	}
-	for _, j := range f.Facts {
-		add(&l.facts, pattern{expression: j.expression, category: j.Category})
-	}
-	for _, j := range f.Slots {
-		add(&l.slots, pattern{expression: j.expression, slot: j.Slot})
-	}
-	optional := func(name, text, before, after string) *regexp.Regexp {
-		if text == "" {
-			return nil
-		}
-		re, err := f.regexp(before + text + after)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", name, err))
-		}
-		return re
-	}
-	l.lead, l.clause = optional("lead", f.Lead, "^(?:", ")"), optional("clause", f.Clause, "", "")
-	l.greeting = optional("greeting", f.Greeting, "^(?:", ")")
-	l.foreign, l.ends = optional("foreign", f.Foreign, "", ""), optional("ends", f.Ends, "", "")
-	return l, errors.Join(problems...)
-}
-
-func (f *ruleFile) compilePattern(p *pattern) error {
-	p.language = f.Language
-	text := p.Match
-	if p.At != "" {
-		text = "^(?:" + text + ")"
-	}
-	var err error
-	if p.match, err = f.regexp(text); err != nil {
-		return fmt.Errorf("match: %w", err)
-	}
-	for _, list := range []struct {
-		texts []string
-		into  *[]*regexp.Regexp
-	}{{p.With, &p.with}, {p.Unless, &p.unless}} {
-		for _, text := range list.texts {
-			re, err := f.regexp(text)
-			if err != nil {
-				return fmt.Errorf("%q: %w", text, err)
+	for _, list := range [][]pattern{l.Guards, l.Rules, l.Facts, l.Slots} {
+		for i := range list {
+			p := &list[i]
+			problems = append(problems, l.compileOne(p.ID, &p.Match, p.At != ""))
+			for _, more := range [][]expression{p.With, p.Unless} {
+				for n := range more {
+					problems = append(problems, l.compileOne(p.ID, &more[n], false))
+				}
 			}
-			*list.into = append(*list.into, re)
+			problems = append(problems, p.analyse())
 		}
 	}
-	p.it = p.match.SubexpIndex("it")
-	tree, err := syntax.Parse(p.match.String(), syntax.Perl)
-	if err != nil {
-		return err
+	return errors.Join(problems...)
+}
+
+// analyse notes what a compiled pattern needs and where its object is.
+func (p *pattern) analyse() error {
+	if p.Match.re == nil {
+		return fmt.Errorf("%s: it has no expression", p.ID)
 	}
-	p.needs = needs(tree.Simplify())
-	return nil
+	p.it = p.Match.re.SubexpIndex("it")
+	tree, err := syntax.Parse(p.Match.re.String(), syntax.Perl)
+	if err == nil {
+		p.needs = needs(tree.Simplify())
+	}
+	return err
 }
 
 var partName = lazyregexp.New(`\{[a-z_]+\}`)
 
-// regexp compiles a pattern with its parts.
-func (f *ruleFile) regexp(text string) (*regexp.Regexp, error) {
-	for depth := 0; partName().MatchString(text); depth++ {
-		missing := ""
+func (l *language) compileOne(name string, e *expression, atBeginning bool) (err error) {
+	if e.text == "" {
+		return nil
+	}
+	text, missing := e.text, ""
+	if atBeginning {
+		text = "^(?:" + text + ")"
+	}
+	for depth := 0; partName().MatchString(text) && missing == "" && depth < 8; depth++ {
 		text = partName().ReplaceAllStringFunc(text, func(s string) string {
-			part, ok := f.Parts[strings.Trim(s, "{}")]
+			part, ok := l.Parts[strings.Trim(s, "{}")]
 			if !ok {
 				missing = s
 			}
 			return "(?:" + part + ")"
 		})
-		switch {
-		case missing != "":
-			return nil, fmt.Errorf("no part %s", missing)
-		case depth == 8:
-			return nil, errors.New("its parts are nested too deeply")
-		}
 	}
-	return regexp.Compile(text)
+	if missing != "" {
+		return fmt.Errorf("%s: there is no part %s", name, missing)
+	}
+	if e.re, err = regexp.Compile(text); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // needs returns texts of which every match of an expression has at least one, or nil if there are none. Looking for
@@ -310,10 +253,10 @@ const maxStarts = 32
 func (l *language) hear(text string) said {
 	s := said{text: text, starts: l.leads(text, nil, 0)}
 	s.clauses = s.starts
-	if l.clause == nil {
+	if l.Clause.re == nil {
 		return s
 	}
-	for _, m := range l.clause.FindAllStringIndex(text, maxStarts) {
+	for _, m := range l.Clause.re.FindAllStringIndex(text, maxStarts) {
 		if m[1] < len(text) {
 			s.clauses = l.leads(text, s.clauses, m[1])
 		}
@@ -326,10 +269,7 @@ func (l *language) leads(text string, starts []int, at int) []int {
 	starts = slices.Clip(starts)
 	for len(starts) < maxStarts && !slices.Contains(starts, at) {
 		starts = append(starts, at)
-		if l.lead == nil {
-			break
-		}
-		m := l.lead.FindStringIndex(text[at:])
+		m := l.Lead.in(text[at:])
 		if m == nil || at+m[1] == len(text) {
 			break
 		}
@@ -356,10 +296,10 @@ func (p *pattern) find(s said) (it span, ok bool) {
 	}
 	for _, from := range places {
 		text := s.text[from:]
-		m := p.match.FindStringSubmatchIndex(text)
-		matches := func(re *regexp.Regexp) bool { return re.MatchString(text) }
-		fails := func(re *regexp.Regexp) bool { return !re.MatchString(text) }
-		if m == nil || slices.ContainsFunc(p.with, fails) || slices.ContainsFunc(p.unless, matches) {
+		m := p.Match.in(text)
+		matches := func(e expression) bool { return e.re.MatchString(text) }
+		fails := func(e expression) bool { return !e.re.MatchString(text) }
+		if m == nil || slices.ContainsFunc(p.With, fails) || slices.ContainsFunc(p.Unless, matches) {
 			continue
 		}
 		if p.it > 0 && m[2*p.it] >= 0 {
@@ -372,9 +312,9 @@ func (p *pattern) find(s said) (it span, ok bool) {
 
 // guarded reports whether a guard denies a sentence any wish of an intent, or with intentFact any fact.
 func (l *language) guarded(s said, intent Intent) bool {
-	for i := range l.guards {
-		p := &l.guards[i]
-		if len(p.intents) > 0 && !slices.Contains(p.intents, intent) {
+	for i := range l.Guards {
+		p := &l.Guards[i]
+		if len(p.Intents) > 0 && !slices.Contains(p.Intents, intent) {
 			continue
 		}
 		if _, ok := p.find(s); ok {

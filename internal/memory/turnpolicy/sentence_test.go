@@ -40,22 +40,6 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-func TestAtEdge(t *testing.T) {
-	t.Parallel()
-	var got []int
-	for i := range 20 {
-		if !atEdge(i, 20) {
-			got = append(got, i)
-		}
-	}
-	if diff := cmp.Diff(got, []int{6, 7, 8, 9, 10, 11, 12, 13}); diff != "" {
-		t.Errorf("the middle of 20 (-got +want):\n%s", diff)
-	}
-	if !atEdge(6, 12) {
-		t.Error("a short text has a middle")
-	}
-}
-
 // FuzzSentences: sentences are in order, do not overlap, have a bound, and leave out
 // no letter.
 func FuzzSentences(f *testing.F) {

@@ -3,7 +3,6 @@ package turnpolicy
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -23,86 +22,93 @@ func builtin(tb testing.TB) *Rules {
 	return r
 }
 
-// sureWishes are the wishes of an answer that count.
-func sureWishes(a Answer) []Wish {
-	return slices.DeleteFunc(slices.Clone(a.Wishes), func(w Wish) bool { return w.Confidence < DefaultThreshold })
+// patterns are a language's patterns of every kind, compiled.
+func (l *language) patterns(tb testing.TB) (all []*pattern) {
+	tb.Helper()
+	if err := l.compile(); err != nil {
+		tb.Fatal(err)
+	}
+	for _, list := range [][]pattern{l.Guards, l.Rules, l.Facts, l.Slots} {
+		for i := range list {
+			all = append(all, &list[i])
+		}
+	}
+	return all
 }
 
-// patterns are a language's patterns of every kind.
-func (l *language) patterns() iter.Seq[*pattern] {
-	return func(yield func(*pattern) bool) {
-		for _, list := range [][]pattern{l.guards, l.rules, l.facts, l.slots} {
-			for i := range list {
-				if !yield(&list[i]) {
-					return
+// TestRules: the rules of the package are compiled when they are needed, so nobody else would see their mistakes. Every
+// pattern matches its examples, by itself.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, l := range builtin(t).languages {
+		if l.Language == "" || slices.Contains(l.Words, "") {
+			t.Errorf("%q: no language, or an empty word", l.Language)
+		}
+		for _, p := range l.patterns(t) {
+			if err := p.check(l); err != nil || seen[p.ID] {
+				t.Errorf("%s: %v, or the id is there twice", p.ID, err)
+			}
+			seen[p.ID] = true
+			for _, text := range p.Says {
+				folded := fold(text).text
+				matches := slices.ContainsFunc(sentencesOf(text), func(s string) bool {
+					_, ok := p.find(l.hear(s))
+					return ok
+				})
+				if p.Slot != "" {
+					matches = builtin(t).Slot(text) == p.Slot
+				}
+				if !matches || !hasWord(folded, l.Words) {
+					t.Errorf("%s does not match %q, or no word of the language does", p.ID, text)
 				}
 			}
 		}
-	}
-}
-
-// TestBuiltinIsValid: the rules of the package are compiled when they are needed, so
-// nobody else would see their mistakes.
-func TestBuiltinIsValid(t *testing.T) {
-	t.Parallel()
-	if err := check(builtin(t)); err != nil {
-		t.Error(err)
-	}
-}
-
-// check compiles everything and reports what is wrong, by rule.
-func check(r *Rules) error {
-	var problems []error
-	seen := map[string]bool{}
-	for _, lazy := range r.languages {
-		l, err := lazy.compile()
-		problems = append(problems, err)
-		if lazy.file.Language == "" || slices.Contains(lazy.file.Words, "") {
-			problems = append(problems, errors.New("no language, or an empty word"))
-			continue
-		}
-		for p := range l.patterns() {
-			if err := checkPattern(p, lazy.file, seen); err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", p.ID, err))
-			}
-		}
-		for _, p := range l.rules {
-			if p.Confidence <= 0 || p.Confidence > 1 || !slices.Contains(Intents(), p.Intent) || p.Target != "" && p.Intent != IntentForget ||
+		for i := range l.Rules {
+			if p := &l.Rules[i]; p.Confidence <= 0 || p.Confidence > 1 || !slices.Contains(Intents(), p.Intent) ||
 				p.Refers != "" && (p.Intent != IntentRemember || p.Refers != refersBefore && p.Refers != refersAfter) {
-				problems = append(problems, fmt.Errorf("%s: its confidence, intent, target or refers is wrong", p.ID))
+				t.Errorf("%s: its confidence, intent or refers is wrong", p.ID)
 			}
 		}
 	}
-	return errors.Join(problems...)
 }
 
-// checkPattern reports what is wrong with a pattern of any kind. Seen are the ids before
-// it.
-func checkPattern(p *pattern, file *ruleFile, seen map[string]bool) error {
-	known := func(i Intent) bool { return slices.Contains(Intents(), i) }
+// check reports what is wrong with a pattern of any kind.
+func (p *pattern) check(l *language) error {
 	switch {
-	case !strings.HasPrefix(p.ID, file.Language+"."):
+	case !strings.HasPrefix(p.ID, l.Language+"."):
 		return errors.New("the id does not begin with the language")
-	case seen[p.ID]:
-		return errors.New("the id is there twice")
-	case p.Match == "":
-		return errors.New("it has no expression")
 	case p.At != "" && p.At != atStart && p.At != atClause:
 		return fmt.Errorf("there is no place %q", p.At)
-	case p.category != "" && !slices.Contains(Categories(), p.category):
-		return fmt.Errorf("there is no category %q", p.category)
-	case p.slot != "" && !slices.Contains(Slots(), p.slot):
-		return fmt.Errorf("there is no slot %q", p.slot)
-	case slices.ContainsFunc(p.intents, func(i Intent) bool { return i != intentFact && !known(i) }):
-		return fmt.Errorf("there is no such intent in %q", p.intents)
-	}
-	seen[p.ID] = true
-	for _, text := range p.Says {
-		if !hasWord(fold(text).text, file.Words) {
-			return fmt.Errorf("none of the words is in %q", text)
-		}
+	case p.Category != "" && !slices.Contains(Categories(), p.Category):
+		return fmt.Errorf("there is no category %q", p.Category)
+	case p.Slot != "" && !slices.Contains(Slots(), p.Slot):
+		return fmt.Errorf("there is no slot %q", p.Slot)
+	case slices.ContainsFunc(p.Intents, func(i Intent) bool { return i != intentFact && !slices.Contains(Intents(), i) }):
+		return fmt.Errorf("there is no such intent in %q", p.Intents)
+	case len(p.Says) == 0:
+		return errors.New("no examples")
 	}
 	return nil
 }
 
-func presets() []Preset { return []Preset{Normal, NoUse, NoSave, ExplicitForget} }
+// sentencesOf returns the sentences of a text as the rules see them.
+func sentencesOf(text string) []string {
+	text = blank(fold(text).text, "")
+	var all []string
+	for _, s := range sentences(text) {
+		all = append(all, s.in(text))
+	}
+	return all
+}
+
+// wantError compares an error's text; "" is no error.
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case err == nil && want != "":
+		t.Errorf("no error, want %q", want)
+	case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
+		t.Errorf("error %q, want %q", err, want)
+	}
+}

@@ -17,9 +17,9 @@ import (
 const lookHead, lookTail = 4_000, 4_000
 
 type window struct {
-	text    string
-	inFence bool // begins inside a block of code
-	torn    bool // begins inside a sentence
+	text  string
+	fence string // the mark that ends the block of code in which it begins, if any
+	torn  bool   // begins inside a sentence
 }
 
 // windows returns the parts of a text that are read: all of a short one, and the two ends of a long one. Between
@@ -34,15 +34,15 @@ func windows(text string) []window {
 		_, size := utf8.DecodeLastRuneInString(text[:tail])
 		tail -= size
 	}
-	return []window{{text: head}, {text: text[tail:], inFence: fenced(text[:tail]), torn: text[tail-1] != '\n'}}
+	return []window{{text: head}, {text: text[tail:], fence: fenceAfter(text[:tail]), torn: text[tail-1] != '\n'}}
 }
 
-func fenced(text string) bool {
-	open := ""
+// fenceAfter returns the mark that ends the block of code in which a text ends; "" is no block.
+func fenceAfter(text string) (open string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		open = fence(line, open)
 	}
-	return open != ""
+	return open
 }
 
 // fence returns the mark that ends the block of code of the next line, given the mark of this line; "" is no block.
@@ -138,20 +138,10 @@ const (
 	maxTicks = 4
 )
 
-// blank blanks code and quotations in a folded text of the same length. Line breaks stay. inFence says that the text
-// begins in a block of code.
-func blank(text string, inFence bool) string {
+// blank blanks code and quotations in a folded text of the same length. Line breaks stay. open is the mark that ends the
+// block of code in which the text begins, if any.
+func blank(text, open string) string {
 	b := []byte(text)
-	open := ""
-	if inFence { // guess the block's mark: the first one in the text
-		open = "```"
-		for line := range strings.SplitSeq(text, "\n") {
-			if mark := fence(line, ""); mark != "" {
-				open = mark
-				break
-			}
-		}
-	}
 	from := 0
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		next := fence(line, open)
@@ -344,12 +334,6 @@ func abbreviated(text string) bool {
 		return true
 	}
 	return len(word) == 1 && unicode.IsLetter(rune(word[0]))
-}
-
-// atEdge reports whether the sentence i of n is where people put their wishes: at the beginning or at the end.
-func atEdge(i, n int) bool {
-	const edge = 6
-	return i < edge || i >= n-edge
 }
 
 // listed returns the items that follow a sentence ending with ":": the sentences after it up to the next paragraph.

@@ -29,7 +29,7 @@ func TestWindows(t *testing.T) {
 		},
 		{
 			"code goes on", "```go\n" + long + strings.Repeat("y", lookTail),
-			[]window{{text: "```go\n" + strings.Repeat("x", lookHead-6)}, {text: strings.Repeat("y", lookTail), inFence: true, torn: true}},
+			[]window{{text: "```go\n" + strings.Repeat("x", lookHead-6)}, {text: strings.Repeat("y", lookTail), fence: "```", torn: true}},
 		},
 	}
 	for _, tt := range tests {
