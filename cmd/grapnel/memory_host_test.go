@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -117,7 +116,7 @@ func storeByTool(ctx context.Context, eng *runtime.Engine, name string, n int) e
 	}
 	for {
 		res, err := eng.CallTool(ctx, "memory", phases.ToolCall{
-			Tool: toolset.Remember, Arguments: args, Context: phases.Context{WorkspaceID: "w"}, IdempotencyKey: fmt.Sprintf("%s/%d/tool", name, n),
+			Tool: "memory_remember", Arguments: args, Context: phases.Context{WorkspaceID: "w"}, IdempotencyKey: fmt.Sprintf("%s/%d/tool", name, n),
 		})
 		switch {
 		case err == nil && res.IsError:

@@ -88,8 +88,7 @@ var purePackages = []string{
 	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/plan", "internal/merge",
 	"tree",
 	"internal/fileguard/protect", "internal/fileguard/shell", "internal/secret",
-	"internal/memory/advice", "internal/memory/codec", "internal/memory/recall", "internal/memory/section",
-	"internal/memory/toolset", "internal/memory/turnpolicy",
+	"internal/memory/recall", "internal/memory/turnpolicy", "plugins/memory/internal/toolset",
 }
 
 // checkPure lists imports that break the promise of purePackages. Importing

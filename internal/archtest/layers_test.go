@@ -184,9 +184,9 @@ const layers = `
 	internal/secret < plugins/memory;
 	github.com/BurntSushi/toml < tools/gitleaks;
 	internal/memory/recall, internal/memory/turnpolicy, internal/sqldb, github.com/oklog/ulid/v2 < internal/memory/itemstore;
-	phases, sdk, internal/memory/itemstore, internal/memory/turnpolicy < internal/memory/toolset;
-	sdk/prompttext < internal/skillset, internal/memory/...;
-	phases, sdk, sdk/prompttext, internal/sqldb, internal/memory/... < plugins/memory;
+	phases, sdk, internal/memory/itemstore, internal/memory/turnpolicy < plugins/memory/internal/toolset;
+	sdk/prompttext < internal/skillset, internal/memory/..., plugins/memory/internal/toolset;
+	phases, sdk, sdk/prompttext, internal/sqldb, internal/memory/..., plugins/memory/internal/toolset < plugins/memory;
 	plugins/memory < plugins/memory/cmd/...;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/fileguard/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 

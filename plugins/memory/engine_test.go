@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 

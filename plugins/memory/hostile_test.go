@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 )
 
 // megabytes are utterances of a megabyte.

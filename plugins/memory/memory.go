@@ -50,10 +50,10 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/secret"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -212,7 +212,7 @@ func (m *memory) tools() []sdk.Tool {
 		toolset.Forget: tool(m, toolset.ParseForget, m.forget),
 	}
 	var all []sdk.Tool
-	for _, definition := range toolset.Definitions(toolset.Allowed{Read: true, Remember: true, Forget: true}) {
+	for _, definition := range toolset.Definitions(allows(turnpolicy.Normal.Policy())) {
 		all = append(all, sdk.Tool{Tool: definition, Call: handlers[definition.Name]})
 	}
 	return all

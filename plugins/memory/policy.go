@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -56,12 +56,16 @@ func turnPolicy(set []phases.PolicyEntry) (p turnpolicy.Policy, ok bool) {
 	return turnpolicy.Policy{}, false
 }
 
-// allowed are the tools that a policy allows.
-func allowed(p turnpolicy.Policy) toolset.Allowed {
-	return toolset.Allowed{
-		Read:     p.ReadTools.Allowed(),
-		Remember: p.RememberTool.Allowed(),
-		Forget:   p.ForgetTool.Allowed(),
+// allows returns whether a policy allows a tool.
+func allows(p turnpolicy.Policy) func(tool string) bool {
+	return func(tool string) bool {
+		switch tool {
+		case toolset.Remember:
+			return p.RememberTool.Allowed()
+		case toolset.Forget:
+			return p.ForgetTool.Allowed()
+		}
+		return p.ReadTools.Allowed()
 	}
 }
 

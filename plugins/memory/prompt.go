@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
-	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
@@ -159,7 +159,7 @@ func (c *sectionContent) lines(n int) string {
 		}
 		fmt.Fprintf(&b, "- (%s, %s", escape(item.Scope), escape(item.Category))
 		if item.Date != "" {
-			b.WriteString(", " + item.Date)
+			b.WriteString(", " + escape(item.Date))
 		}
 		b.WriteString(") " + escape(item.Text))
 	}

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
-	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -31,7 +28,6 @@ const (
 	// Bounds of what is decoded from a context.
 	maxPassedBytes = 64 << 10
 	maxPassedItems = 32
-	maxPassedID    = 64
 )
 
 func (m *memory) recall(ctx context.Context, call *sdk.Call, in *phases.PrePromptContextInput) ([]phases.Contribution, error) {
@@ -175,7 +171,7 @@ func contextOf(call *sdk.Call, id string) *phases.ContextEntry {
 	return nil
 }
 
-// decodeSelection reads what passOn encoded. It is input like any other, and refused whole.
+// decodeSelection reads what passOn encoded, and bounds it; the section escapes all texts.
 func decodeSelection(content string) (s recall.Selection, err error) {
 	if content == "" || len(content) > maxPassedBytes {
 		return s, fmt.Errorf("empty, or more than %d bytes", maxPassedBytes)
@@ -186,28 +182,5 @@ func decodeSelection(content string) (s recall.Selection, err error) {
 	if len(s.Items) > maxPassedItems || s.Omitted < 0 {
 		return recall.Selection{}, fmt.Errorf("%d items and %d omitted", len(s.Items), s.Omitted)
 	}
-	for n, i := range s.Items {
-		var why string
-		switch {
-		case i.ID == "" || len(i.ID) > maxPassedID || strings.ContainsFunc(i.ID, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-			why = fmt.Sprintf("id: %q", i.ID)
-		case !slices.Contains(itemstore.Scopes(), itemstore.Scope(i.Scope)):
-			why = fmt.Sprintf("scope: %q", i.Scope)
-		case !slices.Contains(turnpolicy.Categories(), turnpolicy.Category(i.Category)):
-			why = fmt.Sprintf("category: %q", i.Category)
-		case strings.TrimSpace(i.Text) == "" || utf8.RuneCountInString(i.Text) > itemstore.MaxText:
-			why = "the text is empty or too long"
-		case i.Date != "" && !isDate(i.Date):
-			why = fmt.Sprintf("date: %q", i.Date)
-		default:
-			continue
-		}
-		return recall.Selection{}, fmt.Errorf("item %d: %s", n, why)
-	}
 	return s, nil
-}
-
-func isDate(text string) bool {
-	_, err := time.Parse(time.DateOnly, text)
-	return err == nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -36,22 +35,6 @@ func passed(tb testing.TB, s recall.Selection) string {
 	return c.Content
 }
 
-func TestSelectionRoundTrip(t *testing.T) {
-	t.Parallel()
-	want := selection()
-	text := passed(t, want)
-	if strings.ContainsAny(text, "<\n") {
-		t.Errorf("the prompt's rules would change %q", text)
-	}
-	got, err := decodeSelection(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-}
-
 func TestSelectionRefused(t *testing.T) {
 	t.Parallel()
 	item := `{"id":"a","scope":"user","category":"fact","text":"x","score":1}`
@@ -64,13 +47,6 @@ func TestSelectionRefused(t *testing.T) {
 		{"too long", `{"items":[{"text":"` + strings.Repeat("x", maxPassedBytes) + `"}]}`, "more than 65536 bytes"},
 		{"too many", `{"items":[` + strings.Repeat(item+",", maxPassedItems) + item + `]}`, "33 items"},
 		{"less than none omitted", `{"items":[],"omitted":-1}`, "-1 omitted"},
-		{"no id", `{"items":[{"scope":"user","category":"fact","text":"x"}]}`, `item 0: id: ""`},
-		{"long id", `{"items":[{"id":"` + strings.Repeat("x", maxPassedID+1) + `","scope":"user","category":"fact","text":"x"}]}`, "item 0: id"},
-		{"strange id", `{"items":[{"id":"a b","scope":"user","category":"fact","text":"x"}]}`, `id: "a b"`},
-		{"no scope", `{"items":[{"id":"a","scope":"system","category":"fact","text":"x"}]}`, `scope: "system"`},
-		{"no category", `{"items":[{"id":"a","scope":"user","category":"order","text":"x"}]}`, `category: "order"`},
-		{"no text", `{"items":[{"id":"a","scope":"user","category":"fact","text":" \n"}]}`, "text"},
-		{"long text", `{"items":[{"id":"a","scope":"user","category":"fact","text":"` + strings.Repeat("é", itemstore.MaxText+1) + `"}]}`, "text"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,17 +59,6 @@ func TestSelectionRefused(t *testing.T) {
 				t.Errorf("half of it: %s", diff)
 			}
 		})
-	}
-}
-
-// TestSelectionTorn: a text that was cut anywhere gives an error and never some items.
-func TestSelectionTorn(t *testing.T) {
-	t.Parallel()
-	text := passed(t, selection())
-	for n := range len(text) {
-		if _, err := decodeSelection(text[:n]); err == nil {
-			t.Fatalf("%d of %d bytes are taken", n, len(text))
-		}
 	}
 }
 

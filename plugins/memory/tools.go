@@ -8,10 +8,10 @@ import (
 	"errors"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/memory/toolset"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -31,7 +31,7 @@ func (m *memory) offer(_ context.Context, call *sdk.Call, in *phases.PreToolsInp
 	if !ok || !in.ToolCalling {
 		return nil, nil
 	}
-	tools := toolset.Definitions(allowed(p))
+	tools := toolset.Definitions(allows(p))
 	if len(tools) == 0 {
 		return nil, nil
 	}
@@ -93,7 +93,7 @@ func (m *memory) admit(call *sdk.ToolCall) (*toolCall, error) {
 	switch {
 	case !ok:
 		return nil, refuse(reasonNoPolicy, "this turn has no policy for memory, so memory is neither read nor written")
-	case !allowed(p).Allows(call.Tool):
+	case !allows(p)(call.Tool):
 		return nil, refuse(p.ReasonCode, call.Tool+" is not allowed in this turn")
 	}
 	return &toolCall{call, m.view(&call.Context), p}, nil

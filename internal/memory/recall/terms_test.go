@@ -37,7 +37,7 @@ func TestVocabulary(t *testing.T) {
 func TestLongQueries(t *testing.T) {
 	t.Parallel()
 	middle := strings.Repeat("filler ", 150_000)
-	q := Read("begin "+middle+"midst "+middle+"end")
+	q := Read("begin " + middle + "midst " + middle + "end")
 	if diff := cmp.Diff([]string{"begin", "filler", "end"}, dropShort(q.Vocabulary(), "filler")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

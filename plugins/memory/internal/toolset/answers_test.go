@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +74,7 @@ func TestAnswers(t *testing.T) {
 		},
 		{
 			"get", func() (json.RawMessage, error) { return AnswerGet(&one) },
-			`{"item":{"id":"01",` + entry + `"I prefer <tabs>",` + at + `,"workspace_id":"w","evidence":"I said: I prefer <tabs>","source":"turn","created_at":"2026-01-02T03:04:05Z"}}`,
+			`{"item":{"id":"01","workspace_id":"w",` + entry + `"I prefer <tabs>","evidence":"I said: I prefer <tabs>","source":"turn","created_at":"2026-01-02T03:04:05Z",` + at + `,"hash":""}}`,
 		},
 		{
 			"added", func() (json.RawMessage, error) {
@@ -130,16 +129,6 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestForgottenIsSaid: a model is told why something was not stored.
-func TestForgottenIsSaid(t *testing.T) {
-	t.Parallel()
-	raw, err := AnswerRemember(&itemstore.Outcome{Change: itemstore.Forgotten})
-	checkAnswer(t, raw, err)
-	if !strings.Contains(string(raw), `"change":"forgotten","message":"The user once had this forgotten`) {
-		t.Errorf("got %s", raw)
-	}
-}
-
 // TestLarge: of the largest items at least one has room, whatever the answer.
 func TestLarge(t *testing.T) {
 	t.Parallel()
@@ -190,22 +179,6 @@ func TestLarge(t *testing.T) {
 	checkAnswer(t, raw, err)
 }
 
-// TestGetShortens: the evidence is shortened before the text.
-func TestGetShortens(t *testing.T) {
-	t.Parallel()
-	it := item("01", strings.Repeat(`"`, itemstore.MaxText))
-	it.Evidence = strings.Repeat("\x01", itemstore.MaxEvidence) + strings.Repeat("\x01", 900)
-	raw, err := AnswerGet(&it)
-	checkAnswer(t, raw, err)
-	var whole Whole
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		t.Fatal(err)
-	}
-	if whole.Item.Text != it.Text || len(whole.Item.Evidence) >= len(it.Evidence) || !whole.Shortened {
-		t.Errorf("text %d, evidence %d, shortened %v", len(whole.Item.Text), len(whole.Item.Evidence), whole.Shortened)
-	}
-}
-
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	a, b, c := item("a", "x"), item("b", "y"), item("c", "z")
@@ -223,44 +196,4 @@ func TestConfirmation(t *testing.T) {
 	if len(both) > maxID {
 		t.Errorf("%q is longer than the argument may be", both)
 	}
-}
-
-// FuzzAnswers: whatever items say, answers keep to their length.
-func FuzzAnswers(f *testing.F) {
-	f.Add("I prefer tabs", "x", 3, uint64(1))
-	f.Add(strings.Repeat("\x01", 800), "\u2028\U0001F600", 100, uint64(2))
-	f.Fuzz(func(t *testing.T, text, evidence string, n int, seed uint64) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		var items []itemstore.Item
-		var hits []itemstore.Hit
-		for i := range max(0, min(n, 60)) {
-			it := item(fmt.Sprintf("id%d", i), head(strings.Repeat(text, 1+r.IntN(50)), itemstore.MaxText))
-			it.Evidence = head(strings.Repeat(evidence, r.IntN(50)), itemstore.MaxEvidence)
-			items = append(items, it)
-			hits = append(hits, itemstore.Hit{Item: it, Score: r.Float64()})
-		}
-		raw, err := AnswerSearch(hits, 0)
-		checkAnswer(t, raw, err)
-		raw, shown, err := AnswerList(items, strings.Repeat("c", min(len(text), maxCursor)))
-		checkAnswer(t, raw, err)
-		if len(items) > 0 && shown == 0 {
-			t.Error("a page of nothing")
-		}
-		preview, err := Preview(items)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, err = AnswerMatches(preview, Ask{Count: len(preview), Confirmation: Confirmation("w", preview), More: true})
-		checkAnswer(t, raw, err)
-		if len(items) > 0 {
-			raw, err = AnswerGet(&items[0])
-			checkAnswer(t, raw, err)
-		}
-	})
-}
-
-// head is the first characters of a text.
-func head(text string, most int) string {
-	runes := []rune(text)
-	return string(runes[:min(len(runes), most)])
 }

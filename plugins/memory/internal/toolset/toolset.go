@@ -40,28 +40,9 @@ func Names() []string { return []string{Search, List, Get, Remember, Forget} }
 //go:embed schemas/*.json
 var schemas embed.FS
 
-// Allowed says which of the tools may be called.
-type Allowed struct {
-	Read             bool // memory_search, memory_list and memory_get
-	Remember, Forget bool
-}
-
-// Allows reports whether a tool may be called.
-func (a Allowed) Allows(tool string) bool {
-	switch tool {
-	case Search, List, Get:
-		return a.Read
-	case Remember:
-		return a.Remember
-	case Forget:
-		return a.Forget
-	}
-	return false
-}
-
-// Definitions returns the allowed tools, as a model sees them. A tool is always the same bytes: tools are at the very
+// Definitions returns the tools that are allowed, as a model sees them. A tool is always the same bytes: tools are at the very
 // beginning of what providers cache.
-func Definitions(a Allowed) []phases.Tool {
+func Definitions(allowed func(tool string) bool) []phases.Tool {
 	descriptions := map[string]string{
 		Search: "Searches what is remembered from earlier conversations, and returns the memories that fit best. " +
 			"Use it when the user refers to something that they said before.",
@@ -74,7 +55,7 @@ func Definitions(a Allowed) []phases.Tool {
 	}
 	var all []phases.Tool
 	for _, name := range Names() {
-		if a.Allows(name) {
+		if allowed(name) {
 			schema, _ := schemas.ReadFile("schemas/" + name + ".json") // each tool has one, as a test checks
 			all = append(all, phases.Tool{Name: name, Description: descriptions[name], InputSchema: schema})
 		}

@@ -33,20 +33,6 @@ type Entry struct {
 	Score     float64             `json:"score,omitempty"` // how well it matches a query
 }
 
-// Detail is a whole memory.
-type Detail struct {
-	Entry
-
-	WorkspaceID  string           `json:"workspace_id,omitempty"`
-	Evidence     string           `json:"evidence,omitempty"`
-	Source       itemstore.Source `json:"source"`
-	Slot         string           `json:"slot,omitempty"`
-	CreatedAt    time.Time        `json:"created_at"`
-	LastUsedAt   time.Time        `json:"last_used_at,omitzero"`
-	Supersedes   string           `json:"supersedes,omitempty"`
-	SupersededBy string           `json:"superseded_by,omitempty"`
-}
-
 // Hits is the answer of memory_search.
 type Hits struct {
 	Items   []Entry `json:"items"`
@@ -61,8 +47,8 @@ type Page struct {
 
 // Whole is the answer of memory_get.
 type Whole struct {
-	Item      Detail `json:"item"`
-	Shortened bool   `json:"shortened,omitempty"` // its texts did not fit
+	Item      itemstore.Item `json:"item"`
+	Shortened bool           `json:"shortened,omitempty"` // its texts did not fit
 }
 
 // Stored is the answer of memory_remember.
@@ -95,8 +81,7 @@ type Refusal struct {
 	ReasonCode string `json:"reason_code"` // why, in a word; if a turn's policy decided, it is the policy's
 }
 
-// EntryOf returns an item as search and list show it.
-func EntryOf(i *itemstore.Item) Entry {
+func entryOf(i *itemstore.Item) Entry {
 	return Entry{ID: i.ID, Scope: i.Scope, ScopeID: i.ScopeID, Category: i.Category, Text: i.Text, UpdatedAt: i.UpdatedAt, Uses: i.Uses}
 }
 
@@ -104,7 +89,7 @@ func EntryOf(i *itemstore.Item) Entry {
 func AnswerSearch(hits []itemstore.Hit, omitted int) (json.RawMessage, error) {
 	all := make([]Entry, len(hits))
 	for i := range hits {
-		all[i] = EntryOf(&hits[i].Item)
+		all[i] = entryOf(&hits[i].Item)
 		all[i].Score = hits[i].Score
 	}
 	raw, _, err := fit(len(all), func(n int) any { return Hits{Items: all[:n], Omitted: len(all) - n + omitted} })
@@ -120,17 +105,13 @@ func AnswerList(items []itemstore.Item, next string) (raw json.RawMessage, shown
 
 // AnswerGet shows an item whole, or as much of its texts as fits.
 func AnswerGet(i *itemstore.Item) (json.RawMessage, error) {
-	d := Detail{
-		Entry: EntryOf(i), WorkspaceID: i.WorkspaceID, Evidence: i.Evidence, Source: i.Source, Slot: i.Slot,
-		CreatedAt: i.CreatedAt, LastUsedAt: i.LastUsedAt, Supersedes: i.Supersedes, SupersededBy: i.SupersededBy,
-	}
-	evidence, text := utf8.RuneCountInString(d.Evidence), utf8.RuneCountInString(d.Text)
+	evidence, text := utf8.RuneCountInString(i.Evidence), utf8.RuneCountInString(i.Text)
 	raw, _, err := fit(evidence+text, func(n int) any {
-		short := d
+		short := *i
 		if n < evidence+text {
 			// The text has priority over the evidence.
-			short.Text, _ = prompttext.Line(d.Text, n)
-			short.Evidence, _ = prompttext.Line(d.Evidence, n-text)
+			short.Text, _ = prompttext.Line(i.Text, n)
+			short.Evidence, _ = prompttext.Line(i.Evidence, n-text)
 		}
 		return Whole{Item: short, Shortened: n < evidence+text}
 	})
@@ -222,7 +203,7 @@ func Confirmation(workspace string, items []itemstore.Item) string {
 func entries(items []itemstore.Item) []Entry {
 	all := make([]Entry, len(items))
 	for i := range items {
-		all[i] = EntryOf(&items[i])
+		all[i] = entryOf(&items[i])
 	}
 	return all
 }
