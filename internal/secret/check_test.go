@@ -66,30 +66,3 @@ func TestCards(t *testing.T) {
 		}
 	}
 }
-
-// TestInFile: lines of a file in base64 belong together, a line alone does not.
-func TestInFile(t *testing.T) {
-	t.Parallel()
-	line, last := roll(alnum, 76), roll(alnum, 52)
-	tests := []struct {
-		name, before, after string
-		want                bool
-	}{
-		{"alone", "", "", false},
-		{"first", "", "\n" + line, true},
-		{"last", line + "\n", "", true},
-		{"between", line + "\r\n", "\r\n" + line, true},
-		{"with prose", "the key:\n", "\nis here", false},
-		{"not the whole line", "x ", "\n" + line, false},
-		{"with short lines", "abc\n", "\ndef", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			text := tt.before + last + tt.after
-			if got := inFile(text, len(tt.before), len(tt.before)+len(last)); got != tt.want {
-				t.Errorf("%t, want %t", got, tt.want)
-			}
-		})
-	}
-}

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,43 +93,6 @@ func TestRememberScopes(t *testing.T) {
 				t.Errorf("(-got +want):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestSubTaskSharesItsConversation: a thread below a conversation sees that one's.
-func TestSubTaskSharesItsConversation(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	x := begin(t, p, ada("1")).says("Hello!")
-	if no := x.call(toolset.Remember, args{"text": "The build is kiwi", "scope": "thread"}, nil); no != "" {
-		t.Fatal(no)
-	}
-	c := ada("2")
-	c.ThreadID, c.ConversationThreadID = "sub", "t"
-	if got := begin(t, p, c).says("What is the build?").recalled(); !contains(got, "kiwi") {
-		t.Errorf("recalled %q", got)
-	}
-	c.ConversationThreadID = ""
-	if got := begin(t, p, c).says("What is the build?").recalled(); got != nil {
-		t.Errorf("another thread recalls %q", got)
-	}
-}
-
-// TestUserEverywhere: a user's own memories cross workspaces only if the operator says so.
-func TestUserEverywhere(t *testing.T) {
-	t.Parallel()
-	for _, everywhere := range []bool{false, true} {
-		p := configured(t, file(t), map[string]any{"user_scope_everywhere": everywhere}, nil)
-		begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
-		c := ada("2")
-		c.WorkspaceID = "other"
-		if got := begin(t, p, c).says("What is my dog called?").recalled(); contains(got, "Rex") != everywhere {
-			t.Errorf("everywhere %v: recalled %q", everywhere, got)
-		}
-		c.Actor.ID = "bob"
-		if got := begin(t, p, c).says("What is my dog called?").recalled(); got != nil {
-			t.Errorf("everywhere %v: bob recalls %q", everywhere, got)
-		}
 	}
 }
 
@@ -229,53 +191,6 @@ func TestListPages(t *testing.T) {
 	var page toolset.Page
 	if no := x.call(toolset.List, args{"category": "task"}, &page); no != "" || len(page.Items) != 0 {
 		t.Errorf("tasks: %q %+v", no, page)
-	}
-}
-
-func TestGetTool(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	x := begin(t, p, ada("1")).whole("I live in Graz.")
-	var page toolset.Page
-	x.call(toolset.List, args{}, &page)
-	var whole toolset.Whole
-	if no := x.call(toolset.Get, args{"id": page.Items[0].ID}, &whole); no != "" {
-		t.Fatal(no)
-	}
-	d := whole.Item
-	if d.Text != "I live in Graz" || d.Evidence != "I live in Graz" || d.Source != itemstore.SourceTurn || d.Slot != "home" || d.WorkspaceID != "w" || d.ScopeID != "ada" {
-		t.Errorf("got %+v", d)
-	}
-	for _, id := range []string{"01HZZZZZZZZZZZZZZZZZZZZZZZ", "x", "'; --"} {
-		if no := x.call(toolset.Get, args{"id": id}, nil); no != reasonNotFound {
-			t.Errorf("%s: %q", id, no)
-		}
-	}
-}
-
-func TestForgetByID(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	x, ids := remembering(t, p, "My dog is called Rex", "I prefer tabs")
-	var gone toolset.Forgotten
-	if no := x.call(toolset.Forget, args{"ids": []string{ids[0], "unknown"}}, &gone); no != "" || !slices.Equal(gone.IDs, ids[:1]) {
-		t.Errorf("%q %+v", no, gone)
-	}
-	if got := begin(t, p, ada("2")).says("What is my dog called?").recalled(); got != nil {
-		t.Errorf("recalled %q", got)
-	}
-	// It does not come back by itself, and does when the user asks for it.
-	begin(t, p, ada("3")).whole("My dog is called Rex.")
-	if got := memories(t, p); contains(got, "Rex") {
-		t.Errorf("back by itself: %q", got)
-	}
-	var s toolset.Stored
-	if no := x.call(toolset.Remember, args{"text": "My dog is called Rex"}, &s); no != "" || s.Change != itemstore.Forgotten || s.ID != "" {
-		t.Errorf("back by the model: %q %+v", no, s)
-	}
-	begin(t, p, ada("4")).whole("Remember that my dog is called Rex.")
-	if got := memories(t, p); !contains(got, "Rex") {
-		t.Errorf("not back when asked for: %q", got)
 	}
 }
 
@@ -480,23 +395,5 @@ func TestRepeatedCall(t *testing.T) {
 	}
 	if got := memories(t, p); len(got) != 2 {
 		t.Errorf("memories %q", got)
-	}
-}
-
-// TestStoreFails: what the database could not do is no mistake of the model.
-func TestStoreFails(t *testing.T) {
-	t.Parallel()
-	p := newPlugin(&life{getenv: environment(nil), now: clock, openTime: openTime})
-	closes(t, p)
-	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, "postgres://127.0.0.1:1/m", nil)}); err != nil {
-		t.Fatal(err)
-	}
-	for tool, a := range map[string]args{
-		toolset.Search: {"query": "dog"}, toolset.List: {}, toolset.Get: {"id": "x"}, toolset.Remember: {"text": "x"}, toolset.Forget: {"query": "dog"},
-	} {
-		_, err := p.CallTool(t.Context(), &phases.ToolCall{Tool: tool, Arguments: raw(t, a), OutsideTurn: true})
-		if failed, ok := errors.AsType[*phases.Error](err); !ok || failed.PluginCode != "memory_unreachable" {
-			t.Errorf("%s: %v", tool, err)
-		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
@@ -89,48 +88,4 @@ func TestMistakesOfConfig(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestSchemaOfConfig: what the schema takes the plugin takes, and the reverse.
-func TestSchemaOfConfig(t *testing.T) {
-	t.Parallel()
-	var s jsonschema.Schema
-	if err := json.Unmarshal(configSchema, &s); err != nil {
-		t.Fatal(err)
-	}
-	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, config := range []string{
-		`{}`, `{"dsn":"sqlite:/m.db"}`, `{"dsn":7}`, `{"extraction":"rules"}`, `{"extraction":1}`,
-		`{"default_policy":"strict_deny"}`, `{"default_policy":"x"}`, `{"user_scope_everywhere":true}`, `{"user_scope_everywhere":"yes"}`, `{"other":1}`,
-	} {
-		var v any
-		if err := json.Unmarshal([]byte(config), &v); err != nil {
-			t.Fatal(err)
-		}
-		_, refused := parseSettings(json.RawMessage(config), environment(map[string]string{"HOME": "/repo/home"}))
-		if invalid := r.Validate(v); (invalid == nil) != (refused == nil) {
-			t.Errorf("%s: the schema says %v, the plugin %v", config, invalid, refused)
-		}
-	}
-}
-
-// FuzzConfig: what is taken has a place and known words.
-func FuzzConfig(f *testing.F) {
-	f.Add([]byte(`{"dsn":"sqlite:~/m.db","extraction":"model"}`))
-	f.Add([]byte(`{"dsn":"postgres://h/m"}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := parseSettings(data, environment(map[string]string{"HOME": "/repo/home"}))
-		if err != nil {
-			if _, ok := errors.AsType[*phases.ConfigError](err); !ok {
-				t.Errorf("%T", err)
-			}
-			return
-		}
-		if s.DSN == "" || s.DefaultPolicy == "" || s.Extraction == "" {
-			t.Errorf("%+v", s)
-		}
-	})
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -178,21 +177,6 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a server that does not answer is no mistake either.
-func TestUnreachable(t *testing.T) {
-	t.Parallel()
-	p := newPlugin(&life{getenv: environment(nil), now: clock, openTime: openTime})
-	closes(t, p)
-	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, "postgres://u:secret@127.0.0.1:1/m", nil)}); err != nil {
-		t.Fatal(err)
-	}
-	x := begin(t, p, ada("1")).says("What is my dog called?")
-	wantFailure(t, x.errors, "memory_unreachable", "")
-	if strings.Contains(x.errors[0].Error(), "secret") {
-		t.Errorf("the password is in %v", x.errors[0])
-	}
-}
-
 // TestLockedWhileWriting: the turn's end says what kept it, and the queue's next attempt
 // stores what was said, once.
 func TestLockedWhileWriting(t *testing.T) {
@@ -247,25 +231,6 @@ func writing(tb testing.TB, dsn string) (unlock func()) {
 	}
 }
 
-// TestFailure: each failure of the store has a code of the plugin's own, and keeps the
-// remedy.
-func TestFailure(t *testing.T) {
-	t.Parallel()
-	for _, code := range []sqldb.Code{
-		sqldb.CodeLocked, sqldb.CodeUnreachable, sqldb.CodeFull, sqldb.CodeDamaged, sqldb.CodeSchema, sqldb.CodePermission, sqldb.CodeInternal,
-	} {
-		err := failure(&sqldb.Error{Code: code, Message: "it went wrong", Hint: "make room"})
-		failed, ok := errors.AsType[*phases.Error](err)
-		passing := code != sqldb.CodeSchema && code != sqldb.CodePermission && code != sqldb.CodeInternal
-		if !ok || failed.PluginCode != "memory_"+string(code) || !strings.Contains(failed.Message, "make room") || failed.Retryable != passing {
-			t.Errorf("%s: %+v", code, err)
-		}
-	}
-	if err := failure(context.Canceled); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestReconfigure: another database comes into force while calls run, none of which
 // fails, and everything of the old one is kept.
 func TestReconfigure(t *testing.T) {
@@ -304,23 +269,6 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestBadReconfigure: a configuration that is refused leaves the one before in force.
-func TestBadReconfigure(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
-	for _, bad := range []string{`{"dsn":"mysql://x/y"}`, `{"extraction":"oracle"}`, `{}`} {
-		if _, err := p.Configure(t.Context(), &phases.Configuration{Config: jsonRaw(bad)}); err == nil {
-			t.Errorf("%s is taken", bad)
-		}
-	}
-	x := begin(t, p, ada("2")).says("What is my dog called?")
-	x.fine()
-	if !contains(x.recalled(), "Rex") {
-		t.Errorf("recalled %q", x.recalled())
-	}
-}
-
 // TestRetired: who comes after a database was retired gets it all the same, and it is
 // closed behind the last one.
 func TestRetired(t *testing.T) {
@@ -351,34 +299,6 @@ func TestRetired(t *testing.T) {
 	}
 	if err := d.retire(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestGate: who waits for somebody else's attempt to open goes when its time is over.
-func TestGate(t *testing.T) {
-	t.Parallel()
-	began, end := make(chan struct{}), make(chan struct{})
-	d := newDatabase(func(context.Context) (*itemstore.Store, error) {
-		close(began)
-		<-end
-		return nil, &sqldb.Error{Code: sqldb.CodeUnreachable, Message: "down"}
-	}, clock)
-	var first error
-	var slow sync.WaitGroup
-	slow.Go(func() { first = d.use(t.Context(), nil) })
-	<-began
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := d.use(ctx, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	close(end)
-	slow.Wait()
-	if !sqldb.HasCode(first, sqldb.CodeUnreachable) {
-		t.Errorf("error %v", first)
-	}
-	if err := d.use(t.Context(), nil); !sqldb.HasCode(err, sqldb.CodeUnreachable) {
-		t.Errorf("error %v without another attempt", err)
 	}
 }
 

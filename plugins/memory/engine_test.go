@@ -207,22 +207,6 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestPersonThroughTheEngine: a call without a turn sees everything of a workspace, and
-// needs no policy.
-func TestPersonThroughTheEngine(t *testing.T) {
-	place(t)
-	eng := engine(t, declaration, runtime.Options{})
-	turn(t, eng, "1", "I prefer tabs.", nil)
-	res, err := eng.CallTool(t.Context(), "memory", phases.ToolCall{Tool: toolset.List, Context: phases.Context{WorkspaceID: "w"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var page toolset.Page
-	if err := json.Unmarshal(res.Content, &page); err != nil || len(page.Items) != 1 || page.Items[0].Text != "I prefer tabs" {
-		t.Errorf("%s: %v", res.Content, err)
-	}
-}
-
 // TestModelOfTheHost: a model that the host offers finds what the rules do not.
 func TestModelOfTheHost(t *testing.T) {
 	place(t)

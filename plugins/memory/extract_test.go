@@ -175,20 +175,6 @@ func TestSecretEvidence(t *testing.T) {
 	}
 }
 
-// TestManyFacts: a turn gives at most eight facts.
-func TestManyFacts(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	var b strings.Builder
-	for i := range 20 {
-		fmt.Fprintf(&b, "I prefer tea number %d. ", i)
-	}
-	begin(t, p, ada("1")).whole(b.String())
-	if got := memories(t, p); len(got) != turnpolicy.MaxFacts {
-		t.Errorf("%d memories", len(got))
-	}
-}
-
 // TestUses: a memory that a turn has recalled was used when the turn has ended well, and
 // the user did not wish that nothing is kept.
 func TestUses(t *testing.T) {

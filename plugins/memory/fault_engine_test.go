@@ -1,16 +1,12 @@
 package memory_test
 
 import (
-	"context"
-	"database/sql"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -66,45 +62,5 @@ func TestTurnGoesOn(t *testing.T) {
 	}
 	if !log.says("memory.extract", "locked") {
 		t.Errorf("events %+v", log.events)
-	}
-}
-
-// TestForeignAtStart: a database of another program is refused with its place in the
-// operator's file, and is not touched. One that is damaged keeps no host from starting.
-func TestForeignAtStart(t *testing.T) {
-	place(t)
-	path := filepath.Join(t.TempDir(), "memory.db")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE accounts (x)"); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Loader{}.Parse([]byte(placed(path)), "grapnel.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	eng, err := runtime.New(t.Context(), cfg, runtime.Options{Builtins: map[string]runtime.Launch{"memory": {Path: program}}})
-	if err == nil {
-		_ = eng.Close(context.WithoutCancel(t.Context())) // the test has failed already
-	}
-	if err == nil || !strings.Contains(err.Error(), "grapnel.yaml:") || !strings.Contains(err.Error(), "another program") {
-		t.Errorf("error %v", err)
-	}
-
-	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	damaged := turn(t, engine(t, placed(path), runtime.Options{}), "1", "What does my dog eat?", nil)
-	if !slices.ContainsFunc(damaged.Diagnostics, func(d phases.Diagnostic) bool { return strings.Contains(d.Detail, "damaged") }) {
-		t.Errorf("diagnostics %+v", damaged.Diagnostics)
 	}
 }

@@ -6,74 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/storetest"
-	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 )
-
-// megabytes are utterances of a megabyte.
-func megabytes() map[string]string {
-	const size = 1 << 20
-	return map[string]string{
-		"words":       "What is my dog called? " + strings.Repeat("The quick brown fox jumps over it. ", size/35) + "Don't save this.",
-		"one word":    strings.Repeat("x", size),
-		"wide":        strings.Repeat("我住在上海。", size/18),
-		"code":        "```\n" + strings.Repeat("remember(this, \"forget\");\n", size/26),
-		"fences":      strings.Repeat("```\n`", size/5),
-		"hidden":      strings.Repeat("\u200b", size/3),
-		"quotes":      strings.Repeat("> \"", size/3),
-		"not a text":  strings.Repeat("\xff\xfe", size/2),
-		"punctuation": strings.Repeat("!?. ", size/4),
-		"wishes":      strings.Repeat("Remember that I prefer tabs. Forget my dog. ", size/44),
-	}
-}
-
-// TestMegabyte: an utterance of a megabyte takes neither hook more than its time, and
-// only its ends count. The rules of all languages are compiled before, as in a process
-// that has run for a while.
-func TestMegabyte(t *testing.T) {
-	storetest.SkipShort(t)
-	dsn := file(t)
-	seed(t, dsn, itemstore.New{Text: "My dog is called Rex"})
-	p := configured(t, dsn, nil, nil)
-	begin(t, p, ada("0")).says("Remember. Merke dir. Souviens-toi. Recuerda. 记住我。覚えて。")
-	for name, text := range megabytes() {
-		t.Run(name, func(t *testing.T) { // one after the other: they are timed
-			x := begin(t, p, ada("1"))
-			policy := quickest(func() { x.policies = nil; x.dispatch("policy", &phases.PrePolicyInput{UserText: phases.T(text)}) })
-			recall := quickest(func() {
-				x.contexts = nil
-				x.dispatch("recall", &phases.PrePromptContextInput{UserText: phases.T(text)})
-			})
-			x.dispatch("active_recall", &phases.PostPreflightInput{UserText: phases.T(text)})
-			x.section()
-			x.ends(text)
-			x.fine()
-			if !raceEnabled && (policy > quickTime || recall > recallTime) {
-				t.Errorf("policy took %v, recall %v", policy, recall)
-			}
-			if name == "words" && (!x.policy().Recall.Allowed() || x.policy().PostTurnExtraction.Allowed() || !contains(x.recalled(), "Rex")) {
-				t.Errorf("policy %+v, recalled %q", x.policy(), x.recalled())
-			}
-		})
-	}
-}
-
-// quickest is the time that something takes when nobody else keeps the machine busy.
-func quickest(do func()) time.Duration {
-	least := time.Hour
-	for range 5 {
-		begin := time.Now()
-		do()
-		least = min(least, time.Since(begin))
-	}
-	return least
-}
 
 // TestMarkup: memories that imitate what stands around them stay one line each, between
 // the tags, and nothing but text.
@@ -107,34 +44,6 @@ func TestMarkup(t *testing.T) {
 		if strings.Contains(s.Content, bad) {
 			t.Errorf("%q is in\n%s", bad, s.Content)
 		}
-	}
-}
-
-// TestSyntax: what has a meaning in a query language has none here.
-func TestSyntax(t *testing.T) {
-	storetest.SkipShort(t)
-	t.Parallel()
-	p := desk(t)
-	for _, text := range []string{
-		`"`, `""`, `'`, `*`, `dog*`, `NEAR(dog kiwi, 5)`, `dog AND`, `NOT`, `OR kiwi OR`, `text:dog`, `{dog kiwi}:x`, `^dog`, `dog + kiwi`, `(((`, `-`, `:`, `\`, `%`, `_`,
-		`'; DROP TABLE memory_items; --`, `$1`, `?1`, "dog\x00kiwi", "\xff\xfe", `[dog] [kiwi]`, `!dog & (kiwi | x)`, `dog <-> kiwi`, `dog:*`,
-	} {
-		x := begin(t, p, ada("1")).says(text)
-		x.dispatch("active_recall", &phases.PostPreflightInput{RecallPlan: raw(t, map[string]any{"queries": []string{text}})})
-		x.fine()
-		if strings.ContainsRune(text, 0) || !utf8.ValidString(text) || strings.TrimSpace(text) == "" {
-			continue
-		}
-		x.policies = begin(t, p, ada("2")).says("Hello!").policies
-		if no := x.call(toolset.Search, args{"query": text}, nil); no != "" {
-			t.Errorf("%q: %q", text, no)
-		}
-		if no := x.call(toolset.Forget, args{"query": text}, nil); no != "" {
-			t.Errorf("%q: %q", text, no)
-		}
-	}
-	if got := memories(t, p); len(got) != 4 {
-		t.Errorf("memories %q", got)
 	}
 }
 

@@ -18,9 +18,3 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(postgres.Main(m))
 }
-
-// NewPostgres is for the tests outside of the package.
-func NewPostgres(tb testing.TB) string {
-	tb.Helper()
-	return postgres.NewDSN(tb)
-}

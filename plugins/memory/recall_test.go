@@ -2,11 +2,9 @@ package memory
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,38 +24,6 @@ func desk(t *testing.T) *sdk.Plugin {
 		itemstore.New{Text: "We deploy on Tuesdays"}, itemstore.New{Text: "Always answer in Dutch", Category: turnpolicy.Instruction},
 	)
 	return configured(t, dsn, nil, nil)
-}
-
-// TestRecallLimits: a recall brings few items and says how many it left.
-func TestRecallLimits(t *testing.T) {
-	t.Parallel()
-	dsn := file(t)
-	var items []itemstore.New
-	for i := range 7 {
-		items = append(items, itemstore.New{Text: fmt.Sprintf("Kiwi in the Zanzibar warehouse %d: %s", i, strings.Repeat("word ", 100))})
-	}
-	seed(t, dsn, items...)
-	p := configured(t, dsn, nil, nil)
-	x := begin(t, p, ada("1")).says("What about kiwi of Zanzibar in the warehouse?")
-	passed, err := decodeSelection(x.contexts[0].Content)
-	if err != nil || len(passed.Items) != 5 || passed.Omitted == 0 {
-		t.Fatalf("%d items, %d left: %v", len(passed.Items), passed.Omitted, err)
-	}
-	for _, i := range passed.Items {
-		if n := utf8.RuneCountInString(i.Text); n > 280 || !i.Cut {
-			t.Errorf("%d characters", n)
-		}
-	}
-	again := begin(t, p, ada("1")).says("What about kiwi of Zanzibar in the warehouse?")
-	if diff := cmp.Diff(again.contexts, x.contexts); diff != "" {
-		t.Errorf("not the same again:\n%s", diff)
-	}
-	if c := x.contexts[0]; c.Render || c.Domain != domain || c.ContributionID != recallID || len(c.SourceRefs) != 5 {
-		t.Errorf("context %+v", c)
-	}
-	if s := x.section(); !strings.HasSuffix(s.Content, fmt.Sprintf("(not shown: %d more; memory_search finds them)", passed.Omitted)) {
-		t.Errorf("section %q", s.Content)
-	}
 }
 
 // TestPinned: standing instructions come whatever the user says.
@@ -219,30 +185,6 @@ func TestForeignContexts(t *testing.T) {
 				t.Errorf("remarks (-got +want):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestSectionRoom: the plugin cuts by itself, and says so.
-func TestSectionRoom(t *testing.T) {
-	t.Parallel()
-	p := desk(t)
-	x := begin(t, p, ada("1")).says("How is my dog, and the kiwi database?")
-	whole := x.section()
-	all := len(whole.SourceRefs)
-	length := utf8.RuneCountInString(whole.Frame.Open) + utf8.RuneCountInString(whole.Frame.Close) + utf8.RuneCountInString(whole.Content) + 2
-	for _, less := range []int{0, 1, 60, 100, 10_000} {
-		x.notes, x.room = nil, max(1, length-less)
-		s := x.section()
-		switch {
-		case s == nil:
-			if diff := cmp.Diff(x.codes(), []string{"budget_too_small"}); diff != "" {
-				t.Errorf("less %d: remarks (-got +want):\n%s", less, diff)
-			}
-		case (s.Cut != nil) != (len(s.SourceRefs) < all):
-			t.Errorf("less %d: %d of %d memories, cut %+v", less, len(s.SourceRefs), all, s.Cut)
-		case s.Cut != nil && s.Cut.Kept >= s.Cut.Original:
-			t.Errorf("less %d: %+v", less, s.Cut)
-		}
 	}
 }
 

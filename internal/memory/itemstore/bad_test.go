@@ -237,23 +237,6 @@ func TestForgetWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a store that was opened for reading can be read.
-func TestReadOnly(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		id := remember(t, open(t, dsn, itemstore.Options{}), fact("alpha"))[0].Item.ID
-		s := open(t, dsn, itemstore.Options{ReadOnly: true})
-		if found, err := s.Recall(t.Context(), everything("w"), recall.Read("alpha"), time.Now()); err != nil || len(found.Ranked) != 1 {
-			t.Errorf("%+v, %v", found, err)
-		}
-		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("beta")}})
-		wantCode(t, err, sqldb.CodePermission)
-		_, err = s.Forget(t.Context(), everything("w"), []string{id})
-		wantCode(t, err, sqldb.CodePermission)
-	})
-}
-
 // TestServerGoesAway ends the server under a store. All calls say that it is not
 // reachable, and it works again when the server does.
 func TestServerGoesAway(t *testing.T) {

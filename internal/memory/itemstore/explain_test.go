@@ -66,56 +66,6 @@ func TestPostgresUsesItsIndexes(t *testing.T) {
 	}
 }
 
-// TestSQLiteUsesItsIndexes is the same for SQLite, but for FTS5, which has one way to find a token.
-func TestSQLiteUsesItsIndexes(t *testing.T) {
-	t.Parallel()
-
-	dsn := storetest.SQLite(t)
-	open(t, dsn, itemstore.Options{})
-	_, _, counts := itemstore.Phrases(sqldb.SQLite)
-	candidates, vocabulary := itemstore.Candidates(sqldb.SQLite)
-	for _, c := range []struct {
-		text string
-		args []any
-		want []string
-	}{
-		{counts, []any{"[1]", `["a"]`}, []string{"SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)"}},
-		{vocabulary, []any{"[1]", `["abc"]`}, []string{"SEARCH c USING PRIMARY KEY (shelf=? AND name>? AND name<?)"}},
-		{itemstore.DropNothing, []any{1, `["a"]`}, []string{"SEARCH memory_counts USING PRIMARY KEY (shelf=? AND name=?)"}},
-		{candidates, []any{"[1]"}, []string{"SEARCH i USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH s USING INTEGER PRIMARY KEY (rowid=?)"}},
-	} {
-		plan := sqlitePlan(t, dsn, c.text, c.args...)
-		for _, want := range c.want {
-			if !strings.Contains(plan, want) || strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN memory_") {
-				t.Errorf("%s: no %q in\n%s", c.text, want, plan)
-			}
-		}
-	}
-}
-
-// sqlitePlan is how SQLite runs a statement.
-func sqlitePlan(t *testing.T, dsn, text string, args ...any) string {
-	t.Helper()
-	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var plan strings.Builder
-	for rows.Next() {
-		var a, b, c int
-		var line string
-		if err := rows.Scan(&a, &b, &c, &line); err != nil {
-			t.Fatal(err)
-		}
-		plan.WriteString(line + "\n")
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return plan.String()
-}
-
 // planOf is how PostgreSQL runs a prepared statement.
 func planOf(t *testing.T, dsn, mode, prepare, execute string) string {
 	t.Helper()

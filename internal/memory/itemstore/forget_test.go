@@ -63,28 +63,6 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// TestForgetHistory: an older version goes with those before it; what took its place
-// stays.
-func TestForgetHistory(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s := open(t, dsn, fixed(newClock()))
-		var ids []string
-		for _, text := range []string{"one", "two", "three"} {
-			ids = append(ids, remember(t, s, inSlot("x", text))[0].Item.ID)
-		}
-		if diff := cmp.Diff(ids[:2], forget(t, s, ids[1]).IDs); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		got := list(t, s, everything("w"))
-		if len(got) != 1 || got[0].Text != "three" || got[0].Supersedes != "" {
-			t.Errorf("%+v", got)
-		}
-		checkIndex(t, dsn)
-	})
-}
-
 // TestForgetMany: more than one transaction takes.
 func TestForgetMany(t *testing.T) {
 	t.Parallel()
@@ -295,27 +273,4 @@ func rowsWith(t *testing.T, dsn string, words ...string) int {
 		}
 	}
 	return all
-}
-
-// TestRecallAfterForgetting: nothing of what was forgotten is recalled.
-func TestRecallAfterForgetting(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s := open(t, dsn, itemstore.Options{})
-		got := remember(t, s, fact("the secret is xylophone"), fact("the plan is known"))
-		forget(t, s, got[0].Item.ID)
-		found, err := s.Recall(t.Context(), everything("w"), recall.Read("what is the secret xylophone"), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, term := range found.Terms {
-			if term.Text == "xylophon" || term.Text == "secret" {
-				t.Errorf("the term %q is known", term.Text)
-			}
-		}
-		if len(found.Ranked) != 1 || found.Ranked[0].Text != "the plan is known" {
-			t.Errorf("%+v", found.Ranked)
-		}
-	})
 }

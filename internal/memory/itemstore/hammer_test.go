@@ -3,7 +3,6 @@ package itemstore_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -90,40 +89,6 @@ func hit(t *testing.T, s *itemstore.Store, r *rand.Rand) error {
 		_, err = s.Remember(t.Context(), b)
 	}
 	return err
-}
-
-// TestUsesAreExact: uses that come together are all counted.
-func TestUsesAreExact(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s, other := open(t, dsn, itemstore.Options{}), open(t, dsn, itemstore.Options{})
-		var ids []string
-		for _, o := range remember(t, s, fact("a"), fact("b"), of(itemstore.ScopeUser, "ann", fact("c"))) {
-			ids = append(ids, o.Item.ID)
-		}
-		const users, times = 6, 15
-		var group sync.WaitGroup
-		for n := range users {
-			group.Go(func() {
-				mine := slices.Clone(ids)
-				if n%2 == 0 {
-					slices.Reverse(mine)
-				}
-				for range times {
-					if err := []*itemstore.Store{s, other}[n%2].Used(t.Context(), everything("w"), mine, time.Now()); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		group.Wait()
-		for _, i := range list(t, s, everything("w")) {
-			if i.Uses != users*times {
-				t.Errorf("%s was used %d times, want %d", i.Text, i.Uses, users*times)
-			}
-		}
-	})
 }
 
 // TestOneKeyAtOnce: of batches with one key that come together one is written, and all

@@ -47,25 +47,6 @@ func TestKilledLosesNothing(t *testing.T) {
 	})
 }
 
-// TestProgramsAtOnce has two programs that write to one database at the same time.
-func TestProgramsAtOnce(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		told := &ledger{kept: map[string]string{}, gone: map[string]bool{}}
-		var group sync.WaitGroup
-		for range 2 {
-			group.Go(func() {
-				if err := told.follow(storetest.Program(t, "write a little", dsn, ""), func(int) {}); err != nil {
-					t.Errorf("a program: %v", err)
-				}
-			})
-		}
-		group.Wait()
-		told.check(t, dsn)
-	})
-}
-
 // ledger is what programs were told.
 type ledger struct {
 	mu sync.Mutex

@@ -158,29 +158,6 @@ func TestReplaces(t *testing.T) {
 	})
 }
 
-// TestKnownAgain: what is said again is newer, and otherwise as it was.
-func TestKnownAgain(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		c := newClock()
-		s := open(t, dsn, fixed(c))
-		want := remember(t, s, fact("a fact"))[0].Item
-		c.move(time.Hour)
-		again := of(itemstore.ScopeWorkspace, "", fact("A fact!"))
-		again.Category, again.Evidence, again.Source = turnpolicy.Instruction, "new evidence", itemstore.SourceUser
-		got := remember(t, s, again)[0]
-		want.UpdatedAt = c.Now()
-		if diff := cmp.Diff(itemstore.Outcome{Change: itemstore.Known, Item: want}, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]itemstore.Item{want}, list(t, s, everything("w"))); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		checkIndex(t, dsn)
-	})
-}
-
 // TestKeys: a batch whose key was seen does nothing, whatever is in it.
 func TestKeys(t *testing.T) {
 	t.Parallel()

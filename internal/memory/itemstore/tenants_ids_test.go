@@ -1,9 +1,7 @@
 package itemstore_test
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/storetest"
@@ -37,34 +35,5 @@ func TestIDsOfOthers(t *testing.T) {
 			t.Errorf("v has %+v", got)
 		}
 		checkIndex(t, dsn)
-	})
-}
-
-// TestKeysOfOthers: how long a workspace's batch is known is up to the time alone, and
-// not to how many batches others write.
-func TestKeysOfOthers(t *testing.T) {
-	storetest.SkipShort(t)
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		c := newClock()
-		s := open(t, dsn, fixed(c))
-		const day = 24 * time.Hour
-		for _, busy := range []bool{false, true} {
-			b := itemstore.Batch{WorkspaceID: "w", Key: fmt.Sprint("busy ", busy), Items: []itemstore.New{fact("x")}}
-			write(t, s, b)
-			for _, tt := range []struct {
-				after    time.Duration
-				repeated bool
-			}{{30 * day, true}, {time.Second, false}, {time.Second, true}} {
-				c.move(tt.after)
-				for n := 0; busy && n < 3; n++ {
-					write(t, s, itemstore.Batch{WorkspaceID: "v", Key: fmt.Sprint(c.Now(), n), Items: []itemstore.New{fact("y")}})
-				}
-				if got := write(t, s, b); len(got) != 1 || got[0].Repeated != tt.repeated {
-					t.Errorf("busy %v, %s later: %+v", busy, tt.after, got)
-				}
-			}
-		}
 	})
 }

@@ -3,7 +3,6 @@ package turnpolicy
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 // TestBlank shows what is blanked as underscores, which the inputs have none of.
@@ -53,24 +52,4 @@ func TestBlankLongQuote(t *testing.T) {
 	if got := blank(text, ""); got != text {
 		t.Errorf("blanked: %q", got)
 	}
-}
-
-// FuzzBlank: blanking keeps the length and the lines, and changes nothing but what it
-// blanks.
-func FuzzBlank(f *testing.F) {
-	f.Add("a `b` \"c.\" 'd' « e » \n```\nf\n", "")
-	f.Add("````````'''\"\"", "```")
-	f.Fuzz(func(t *testing.T, source, open string) {
-		text := fold(source).text
-		got := blank(text, open)
-		if len(got) != len(text) || !utf8.ValidString(got) {
-			t.Fatalf("%q became %q", text, got)
-		}
-		for i := range len(got) {
-			isStop := strings.IndexByte(".!?", got[i]) >= 0
-			if got[i] != text[i] && got[i] != blanked && !isStop || (got[i] == '\n') != (text[i] == '\n') {
-				t.Fatalf("%q became %q", text, got)
-			}
-		}
-	})
 }

@@ -2,7 +2,6 @@ package turnpolicy
 
 import (
 	"testing"
-	"unicode/utf8"
 )
 
 func TestFold(t *testing.T) {
@@ -31,33 +30,4 @@ func TestFold(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzFold: folding is idempotent, and its offsets lead back to where the bytes come
-// from.
-func FuzzFold(f *testing.F) {
-	f.Add("Größe: “Été”, e\u0301 ＲＥＭ \u200b請記住\xff\x1a")
-	f.Fuzz(func(t *testing.T, source string) {
-		folded := fold(source)
-		if again := fold(folded.text); again.text != folded.text {
-			t.Fatalf("%q folds to %q, and that to %q", source, folded.text, again.text)
-		}
-		if !utf8.ValidString(folded.text) {
-			t.Fatalf("%q is no text", folded.text)
-		}
-		if len(folded.at) != len(folded.text)+1 {
-			t.Fatalf("%d offsets for %d bytes", len(folded.at), len(folded.text))
-		}
-		last := int32(0)
-		for i, r := range folded.text {
-			at := folded.at[i]
-			if at < last || int(at) > len(source) || r == blanked {
-				t.Fatalf("byte %d of %q comes from %d", i, folded.text, at)
-			}
-			last = at
-		}
-		if got := source[folded.at[0]:folded.at[len(folded.text)]]; len(folded.text) > 0 && fold(got).text != folded.text {
-			t.Fatalf("all of %q leads back to %q", folded.text, got)
-		}
-	})
 }

@@ -1,9 +1,7 @@
 package turnpolicy
 
 import (
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -38,28 +36,4 @@ func TestSentences(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzSentences: sentences are in order, do not overlap, have a bound, and leave out
-// no letter.
-func FuzzSentences(f *testing.F) {
-	f.Add("one. two!\n- three? 記住!我。")
-	f.Add(strings.Repeat("x", 2*maxSentence+1))
-	f.Fuzz(func(t *testing.T, source string) {
-		text := fold(source).text
-		end, letters := 0, 0
-		for _, s := range sentences(text) {
-			if s.from < end || s.to <= s.from || s.to-s.from > maxSentence+utf8.UTFMax {
-				t.Fatalf("%v after %d", s, end)
-			}
-			if !utf8.ValidString(s.in(text)) {
-				t.Fatalf("%q is torn", s.in(text))
-			}
-			end = s.to
-			letters += strings.Count(s.in(text), "e")
-		}
-		if want := strings.Count(text, "e"); letters != want {
-			t.Fatalf("%d of %d letters are in sentences", letters, want)
-		}
-	})
 }

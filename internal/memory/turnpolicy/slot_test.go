@@ -63,33 +63,3 @@ func TestSlot(t *testing.T) {
 		})
 	}
 }
-
-// TestExtractSlots: what is extracted has its slot, whether it was asked for or not.
-func TestExtractSlots(t *testing.T) {
-	t.Parallel()
-	got := builtin(t).Extract("Remember that I live in Graz. My name is Zoë. I prefer tabs.")
-	var slots []Slot
-	for _, f := range got {
-		slots = append(slots, f.Slot)
-	}
-	if len(slots) != 3 || slots[0] != "home" || slots[1] != SlotName || slots[2] != "" {
-		t.Errorf("slots %q of %+v", slots, got)
-	}
-}
-
-// FuzzSlot: a slot is a known one, and is the same in other letters.
-func FuzzSlot(f *testing.F) {
-	rules := builtin(f)
-	f.Add("My name is Zoë")
-	f.Add("我住在上海。")
-	f.Add("I live in \xff")
-	f.Fuzz(func(t *testing.T, text string) {
-		got := rules.Slot(text)
-		if got != "" && known("slot", got, Slots()) != nil {
-			t.Fatalf("%q has the slot %q", text, got)
-		}
-		if upper := strings.ToUpper(text); fold(upper).text == fold(text).text && rules.Slot(upper) != got {
-			t.Fatalf("%q has the slot %q in large letters, and %q", text, rules.Slot(upper), got)
-		}
-	})
-}
