@@ -158,9 +158,7 @@ func stored(out []itemstore.Outcome, notes []phases.Diagnostic) ([]phases.Contri
 		Remarks []note `json:"remarks,omitempty"`
 	}
 	for i := range out {
-		if o := &out[i]; !o.Repeated {
-			audit.Items = append(audit.Items, item{o.Change, o.Item.ID, o.Replaced})
-		}
+		audit.Items = append(audit.Items, item{out[i].Change, out[i].Item.ID, out[i].Replaced})
 	}
 	for _, n := range notes {
 		r := note{Code: n.Code}

@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 
@@ -147,6 +145,7 @@ func invalid(err error) error {
 	return err
 }
 
+// remember answers a repeated call with the same memory, because a text is stored once.
 func (m *memory) remember(ctx context.Context, s *itemstore.Store, call *toolCall, args toolset.RememberArguments) (json.RawMessage, error) {
 	if found := m.scanner.Find(args.Text); len(found) > 0 {
 		return nil, refuse(reasonSecret, "the text looks like a secret ("+found[0].Pattern+"), and secrets are not stored")
@@ -171,22 +170,12 @@ func (m *memory) remember(ctx context.Context, s *itemstore.Store, call *toolCal
 		}
 	}
 	out, err := s.Remember(ctx, itemstore.Batch{
-		WorkspaceID: call.Context.WorkspaceID, Key: callKey(call), Items: []itemstore.New{item},
-		Restore: call.OutsideTurn || call.policy.ExplicitRemember,
+		WorkspaceID: call.Context.WorkspaceID, Items: []itemstore.New{item}, Restore: call.OutsideTurn || call.policy.ExplicitRemember,
 	})
 	if err != nil {
 		return nil, notFound(invalid(err), item.Replaces)
 	}
 	return toolset.AnswerRemember(&out[0])
-}
-
-// callKey makes a repeated call harmless. Hosts number calls, so the arguments are part of the key.
-func callKey(call *toolCall) string {
-	if call.IdempotencyKey == "" {
-		return ""
-	}
-	sum := sha256.Sum256(call.Arguments)
-	return call.IdempotencyKey + "/" + hex.EncodeToString(sum[:8])
 }
 
 // forget forgets ids at once, and what matches only if the caller has confirmed exactly these items, in any order.

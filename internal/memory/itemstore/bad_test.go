@@ -180,7 +180,7 @@ func TestLocked(t *testing.T) {
 		if err := holder.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		if got := write(t, patient, b); got[0].Change != itemstore.Added || got[0].Repeated {
+		if got := write(t, patient, b); got[0].Change != itemstore.Added {
 			t.Errorf("after the lock: %+v", got)
 		}
 	})

@@ -125,13 +125,10 @@ const (
 // Outcome says what happened to one new item.
 type Outcome struct {
 	Change Change
-	// Item is the item as stored now. If it was not stored, it is what the caller gave, without an ID; if it was
-	// forgotten since the batch's first run, it is empty.
+	// Item is the item as stored. If it was not stored, it is what the caller gave, without an ID.
 	Item Item
 	// Replaced are the ids of the items that it replaced, by slot or by id.
 	Replaced []string
-	// Repeated says that an earlier batch with the same key did this, and nothing was changed.
-	Repeated bool
 }
 
 // View bounds what a caller may see. Every read takes one and returns nothing outside of it. The zero value sees the

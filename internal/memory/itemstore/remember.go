@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 )
 
 // Remember stores items in one transaction: all or, after an error, none. They are on the disk when it returns. The
-// outcomes are in the order of the items.
+// outcomes are in the order of the items; there are none if the batch's key is known.
 //
 // A text that the scope has already is confirmed, and may be given a slot; nothing else of it changes. A slot that is
 // taken, and Replaces, make the older item history. Forgotten items are not stored, unless b.Restore says so.
@@ -54,11 +53,8 @@ type said struct {
 }
 
 func (w *remembering) run(ctx context.Context) ([]Outcome, error) {
-	if w.batch.Key != "" {
-		taken, outcomes, err := w.claim(ctx)
-		if err != nil || taken {
-			return outcomes, err
-		}
+	if first, err := w.claim(ctx); err != nil || !first {
+		return nil, err
 	}
 	var items []Item
 	var replaced []string
@@ -80,13 +76,7 @@ func (w *remembering) run(ctx context.Context) ([]Outcome, error) {
 			return nil, err
 		}
 	}
-	if err := w.index.flush(ctx); err != nil {
-		return nil, err
-	}
-	if w.batch.Key == "" {
-		return outcomes, nil
-	}
-	return outcomes, w.record(ctx, outcomes)
+	return outcomes, w.index.flush(ctx)
 }
 
 // begin locks the scopes of items and of those with the given ids, which it returns, and reads what all items need.
@@ -155,29 +145,33 @@ func (w *remembering) remember(ctx context.Context, item Item, replaces string) 
 		return Outcome{Change: Forgotten, Item: item}, nil
 	}
 	scope := w.numbers[item.place()]
-	older, err := w.older(ctx, scope, &item, replaces)
+	known := w.known[said{scope, item.Hash}]
+	older, err := w.older(ctx, scope, &item, replaces, known)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if known := w.known[said{scope, item.Hash}]; known != nil {
+	if known != nil {
 		older = slices.DeleteFunc(older, func(r *row) bool { return r.ID == known.ID })
 		return w.confirm(ctx, known, item.Slot, older)
 	}
 	return w.add(ctx, item, older)
 }
 
-// older returns the items that a new one replaces: by its slot, and by the id that the caller names.
-func (w *remembering) older(ctx context.Context, scope int64, item *Item, replaces string) ([]*row, error) {
+// older returns the items that a new one replaces: by its slot, and by the id that the caller names, unless a known item
+// with its text has replaced that already.
+func (w *remembering) older(ctx context.Context, scope int64, item *Item, replaces string, known *row) ([]*row, error) {
 	var list []*row
 	if replaces != "" {
 		r, err := w.tx.row(ctx, rowByID, replaces)
 		if err != nil {
 			return nil, err
 		}
-		if r == nil || r.WorkspaceID != item.WorkspaceID || r.SupersededBy != "" {
+		switch {
+		case r == nil || r.WorkspaceID != item.WorkspaceID || r.SupersededBy != "" && (known == nil || known.ID != r.SupersededBy):
 			return nil, sqldb.Failf(sqldb.CodeNotFound, "look it up again: it was forgotten or replaced", "there is no item %q in effect to replace", replaces)
+		case r.SupersededBy == "":
+			list = append(list, r)
 		}
-		list = append(list, r)
 	}
 	r, err := w.holder(ctx, scope, item.Slot)
 	if r != nil && r.ID != replaces {
@@ -277,60 +271,18 @@ const (
 	pruneBatches = 8                   // how many expired keys each batch deletes
 )
 
-// happened is one outcome as stored, without texts.
-type happened struct {
-	Change   Change   `json:"change"`
-	ID       string   `json:"id,omitempty"`
-	Replaced []string `json:"replaced,omitempty"`
-}
-
-// claim takes the key of the batch. If it was taken, it returns that batch's outcomes.
-func (w *remembering) claim(ctx context.Context) (taken bool, outcomes []Outcome, err error) {
-	free := false
+// claim takes the key of the batch, if it has one, and reports whether it was free. It deletes some expired keys.
+func (w *remembering) claim(ctx context.Context) (free bool, err error) {
+	if w.batch.Key == "" {
+		return true, nil
+	}
+	expired := nanos(w.now.Add(-keepBatches))
 	err = w.tx.one(ctx, `INSERT INTO memory_batches (workspace_id, name, at, outcomes) VALUES ($1, $2, $3, '[]')
-		ON CONFLICT (workspace_id, name) DO UPDATE SET at = excluded.at, outcomes = excluded.outcomes WHERE memory_batches.at < $4 RETURNING true`,
-		[]any{w.batch.WorkspaceID, w.batch.Key, nanos(w.now), nanos(w.now.Add(-keepBatches))}, []any{&free})
-	if err != nil || free {
-		return false, nil, err
+		ON CONFLICT (workspace_id, name) DO UPDATE SET at = excluded.at WHERE memory_batches.at < $4 RETURNING true`,
+		[]any{w.batch.WorkspaceID, w.batch.Key, nanos(w.now), expired}, []any{&free})
+	if err != nil || !free {
+		return false, err
 	}
-	var text string
-	err = w.tx.one(ctx, "SELECT outcomes FROM memory_batches WHERE workspace_id = $1 AND name = $2",
-		[]any{w.batch.WorkspaceID, w.batch.Key}, []any{&text})
-	if err != nil {
-		return true, nil, err
-	}
-	var kept []happened
-	if err := json.Unmarshal([]byte(text), &kept); err != nil {
-		return true, nil, err
-	}
-	for _, h := range kept {
-		outcome := Outcome{Change: h.Change, Replaced: h.Replaced, Repeated: true}
-		r, err := w.tx.row(ctx, rowByID, h.ID)
-		if err != nil {
-			return true, nil, err
-		}
-		if r != nil && r.WorkspaceID == w.batch.WorkspaceID {
-			outcome.Item = r.Item
-		}
-		outcomes = append(outcomes, outcome)
-	}
-	return true, outcomes, nil
-}
-
-// record stores the outcomes of the batch, and deletes some expired keys.
-func (w *remembering) record(ctx context.Context, outcomes []Outcome) error {
-	kept := make([]happened, len(outcomes))
-	for n, o := range outcomes {
-		kept[n] = happened{o.Change, o.Item.ID, o.Replaced}
-	}
-	text, err := json.Marshal(kept)
-	if err != nil {
-		return err
-	}
-	err = w.tx.exec(ctx, "UPDATE memory_batches SET outcomes = $3 WHERE workspace_id = $1 AND name = $2", w.batch.WorkspaceID, w.batch.Key, string(text))
-	if err != nil {
-		return err
-	}
-	return w.tx.exec(ctx, "DELETE FROM memory_batches WHERE no IN (SELECT no FROM memory_batches WHERE at < $1 ORDER BY at LIMIT $2"+w.tx.phrase.skip+")",
-		nanos(w.now.Add(-keepBatches)), pruneBatches)
+	return true, w.tx.exec(ctx, "DELETE FROM memory_batches WHERE no IN (SELECT no FROM memory_batches WHERE at < $1 ORDER BY at LIMIT $2"+w.tx.phrase.skip+")",
+		expired, pruneBatches)
 }
