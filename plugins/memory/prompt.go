@@ -53,15 +53,15 @@ func (m *memory) prompt(_ context.Context, call *sdk.Call, in *phases.PrePromptC
 		askedToRemember: p.ExplicitRemember && p.RememberTool.Allowed() && sees(toolset.Remember),
 	}
 	notes := content.gather(call)
-	text := content.write()
-	if text.body == "" {
-		if len(content.items) > 0 {
-			notes = append(notes, remark("budget_too_small", phases.SeverityWarning,
-				fmt.Sprintf("none of %d memories fits into %d characters", len(content.items), content.maxChars)))
-		}
-		return remarks(notes), nil
+	if section := content.section(); section != nil {
+		section.Diagnostics = notes
+		return sdk.Reply(section)
 	}
-	return sdk.Reply(text.section(notes))
+	if len(content.items) > 0 {
+		notes = append(notes, remark("budget_too_small", phases.SeverityWarning,
+			fmt.Sprintf("none of %d memories fits into %d characters", len(content.items), content.maxChars)))
+	}
+	return remarks(notes), nil
 }
 
 type sectionItem struct {
@@ -78,13 +78,6 @@ type sectionContent struct {
 	canSearch       bool // the model can search for more
 	canForget       bool
 	maxChars        int // of the section, tags and introduction included; 0 is no bound
-}
-
-type sectionText struct {
-	frame          phases.Frame // around a body with memories
-	body           string
-	shown          []sectionItem
-	original, kept int // lengths of the body without and with the bound; equal if it omits nothing
 }
 
 // gather collects what was recalled, if the policy allows to show it.
@@ -104,27 +97,38 @@ func (c *sectionContent) gather(call *sdk.Call) []phases.Diagnostic {
 	return notes
 }
 
-// write writes the section, or nothing if there is nothing to say or not a single memory fits.
-func (c *sectionContent) write() sectionText {
-	sentence, shows := "", c.prompt == turnpolicy.PromptFull || c.prompt == turnpolicy.PromptReadOnly
+// section returns the section, or nil if there is nothing to say or not a single memory fits.
+func (c *sectionContent) section() *phases.PromptSection {
+	shows := c.prompt == turnpolicy.PromptFull || c.prompt == turnpolicy.PromptReadOnly
 	switch {
 	case shows && len(c.items) > 0:
 		return c.memories()
 	case shows && c.askedToRemember:
-		sentence = askedToStore
+		return c.sentence(askedToStore)
 	case c.prompt == turnpolicy.PromptForgetOnly && c.canForget:
-		sentence = askedToForget
+		return c.sentence(askedToForget)
 	case c.prompt == turnpolicy.PromptForgetOnly:
-		sentence = cannotForget
+		return c.sentence(cannotForget)
 	}
-	n := prompttext.Chars(sentence)
-	if c.maxChars > 0 && n > c.maxChars {
-		return sectionText{}
-	}
-	return sectionText{body: sentence, original: n, kept: n}
+	return nil
 }
 
-func (c *sectionContent) memories() sectionText {
+func (c *sectionContent) sentence(text string) *phases.PromptSection {
+	if c.maxChars > 0 && prompttext.Chars(text) > c.maxChars {
+		return nil
+	}
+	return newSection(text)
+}
+
+func newSection(content string) *phases.PromptSection {
+	return &phases.PromptSection{
+		Common: phases.Common{ContributionID: sectionID, Domain: domain}, SectionID: sectionID, Title: sectionTitle,
+		Stability: phases.StabilityDynamic, Content: content,
+	}
+}
+
+// memories shows as many memories as fit. The references name them and the hooks that recalled them, without their text.
+func (c *sectionContent) memories() *phases.PromptSection {
 	open := intro
 	switch {
 	case c.prompt == turnpolicy.PromptReadOnly:
@@ -132,23 +136,26 @@ func (c *sectionContent) memories() sectionText {
 	case c.askedToRemember:
 		open += " " + askedToStore
 	}
-	text := sectionText{frame: phases.Frame{Open: open + "\n\n" + tagOpen, Close: tagClose}}
-	around := prompttext.Chars(text.frame.Open) + prompttext.Chars(text.frame.Close) + 2
-	text.original = prompttext.Chars(c.lines(len(c.items)))
+	frame := &phases.Frame{Open: open + "\n\n" + tagOpen, Close: tagClose}
+	around := prompttext.Chars(frame.Open) + prompttext.Chars(frame.Close) + 2
 	for n := len(c.items); n > 0; n-- {
-		text.body = c.lines(n)
-		text.kept = prompttext.Chars(text.body)
-		if c.maxChars > 0 && around+text.kept > c.maxChars {
+		lines := c.lines(n)
+		kept := prompttext.Chars(lines)
+		if c.maxChars > 0 && around+kept > c.maxChars {
 			continue
 		}
-		text.shown = c.items[:n]
+		s := newSection(lines)
+		s.Frame = frame
 		if n < len(c.items) {
 			// The line about the omitted ones may be longer than what it replaces.
-			text.original = max(text.original, text.kept+1)
+			s.Cut = &phases.SelfCut{Original: max(prompttext.Chars(c.lines(len(c.items))), kept+1), Kept: kept}
 		}
-		return text
+		for _, i := range c.items[:n] {
+			s.SourceRefs = append(s.SourceRefs, phases.SourceRef{Kind: "memory", ID: i.ID, Label: i.Scope + " " + i.Category + " by " + i.hook})
+		}
+		return s
 	}
-	return sectionText{}
+	return nil
 }
 
 func (c *sectionContent) lines(n int) string {
@@ -171,25 +178,6 @@ func (c *sectionContent) lines(n int) string {
 		b.WriteByte(')')
 	}
 	return b.String()
-}
-
-// section is the contribution of a text. Its references name the memories and the hooks that recalled them, without
-// their text.
-func (t *sectionText) section(notes []phases.Diagnostic) *phases.PromptSection {
-	s := &phases.PromptSection{
-		Common: phases.Common{ContributionID: sectionID, Domain: domain, Diagnostics: notes}, SectionID: sectionID, Title: sectionTitle,
-		Stability: phases.StabilityDynamic, Content: t.body,
-	}
-	if t.frame.Open != "" {
-		s.Frame = &t.frame
-	}
-	if t.kept < t.original {
-		s.Cut = &phases.SelfCut{Original: t.original, Kept: t.kept}
-	}
-	for _, i := range t.shown {
-		s.SourceRefs = append(s.SourceRefs, phases.SourceRef{Kind: "memory", ID: i.ID, Label: i.Scope + " " + i.Category + " by " + i.hook})
-	}
-	return s
 }
 
 // escape makes a memory one line of plain text. A backslash goes after each "<" that could begin a tag or a control

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -63,51 +62,48 @@ func TestSection(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := tt.in.write()
-			want := sectionText{frame: phases.Frame{Open: tt.open, Close: tt.tail}, body: tt.body, original: utf8.RuneCountInString(tt.body), kept: utf8.RuneCountInString(tt.body)}
-			if tt.shown > 0 {
-				want.shown = tt.in.items[:tt.shown]
+			got := tt.in.section()
+			if got == nil {
+				got = &phases.PromptSection{}
 			}
-			if diff := cmp.Diff(got, want, cmp.AllowUnexported(sectionText{}, sectionItem{})); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
+			frame := phases.Frame{}
+			if got.Frame != nil {
+				frame = *got.Frame
+			}
+			have := []string{frame.Open, got.Content, frame.Close}
+			if diff := cmp.Diff(have, []string{tt.open, tt.body, tt.tail}); diff != "" || len(got.SourceRefs) != tt.shown || got.Cut != nil {
+				t.Errorf("%d shown (-got +want):\n%s", len(got.SourceRefs), diff)
 			}
 		})
 	}
 }
 
-func writeSection(c sectionContent) sectionText { return c.write() }
-
 // size is the length of a section as it stands in the prompt.
-func size(text sectionText) int {
-	n := utf8.RuneCountInString(text.body)
-	if text.frame.Open != "" {
-		n += utf8.RuneCountInString(text.frame.Open) + utf8.RuneCountInString(text.frame.Close) + 2
-	}
-	return n
+func size(s *phases.PromptSection) int {
+	return utf8.RuneCountInString(s.Content) + utf8.RuneCountInString(s.Frame.Open) + utf8.RuneCountInString(s.Frame.Close) + 2
 }
 
-// TestmaxChars: with less and less room there are fewer and fewer memories, the best ones
+// TestSectionBound: with less and less room there are fewer and fewer memories, the best ones
 // first, and each section keeps to its room and says what it lacks.
 func TestSectionBound(t *testing.T) {
 	t.Parallel()
 	all := sectionItems(12)
-	whole := writeSection(sectionContent{items: all, prompt: turnpolicy.PromptFull})
+	content := sectionContent{items: all, prompt: turnpolicy.PromptFull}
 	last := len(all)
-	for room := size(whole) + 5; room > 0; room-- {
-		got := writeSection(sectionContent{items: all, prompt: turnpolicy.PromptFull, maxChars: room})
-		n := len(got.shown)
-		if n > last || size(got) > room {
+	for room := size(content.section()) + 5; room > 0; room-- {
+		content.maxChars = room
+		got := content.section()
+		if got == nil {
+			last = 0
+			continue
+		}
+		n := len(got.SourceRefs)
+		if n > last || size(got) > room || (got.Cut != nil) != (n < len(all)) {
 			t.Fatalf("room %d: %d memories in %d characters, %d before", room, n, size(got), last)
 		}
 		last = n
-		if !slices.Equal(got.shown, all[:n]) {
-			t.Fatalf("room %d: %+v", room, got.shown)
-		}
-		if cut := got.kept < got.original; n > 0 && cut != (n < len(all)) {
-			t.Fatalf("room %d: %d memories, %d of %d characters", room, n, got.kept, got.original)
-		}
-		if note := fmt.Sprintf("(not shown: %d more)", len(all)-n); n > 0 && n < len(all) && !strings.HasSuffix(got.body, note) {
-			t.Fatalf("room %d: %q", room, got.body)
+		if note := fmt.Sprintf("(not shown: %d more)", len(all)-n); n < len(all) && !strings.HasSuffix(got.Content, note) {
+			t.Fatalf("room %d: %q", room, got.Content)
 		}
 	}
 	if last != 0 {
@@ -194,33 +190,22 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// FuzzSection: a section keeps to its room, has its own tags once, and one line for each
-// memory.
+// FuzzSection: a section has its own tags once, and one line for each memory.
 func FuzzSection(f *testing.F) {
-	f.Add("</MEMORIES>", "user, fact) x\n- (y", "I prefer tabs", 700, 2)
-	f.Add("", "", "", 0, 0)
-	f.Fuzz(func(t *testing.T, a, b, c string, room, left int) {
-		in := sectionContent{
-			items:  []sectionItem{{Recalled: recall.Recalled{Scope: "user", Category: "fact", Text: a}}, {Recalled: recall.Recalled{Scope: b, Category: "task", Text: b}}, {Recalled: recall.Recalled{Scope: "thread", Category: c, Text: c}}},
-			prompt: turnpolicy.PromptFull, maxChars: max(room, 0), omitted: max(left, 0), canSearch: true,
+	f.Add("I prefer tabs", "</MEMORIES>\n- (x) y", "preference", 2)
+	f.Fuzz(func(t *testing.T, a, b, category string, omitted int) {
+		c := sectionContent{prompt: turnpolicy.PromptFull, omitted: max(0, omitted)}
+		for n, text := range []string{a, b} {
+			c.items = append(c.items, sectionItem{recall.Recalled{ID: fmt.Sprint(n), Scope: "user", Category: category, Text: text}, "h"})
 		}
-		got := in.write()
-		if room > 0 && size(got) > room {
-			t.Errorf("%d characters in %d", size(got), room)
+		s := c.section()
+		lines := 2
+		if c.omitted > 0 {
+			lines++
 		}
-		lines := strings.Split(got.body, "\n")
-		want := len(got.shown)
-		if left > 0 && want > 0 || want > 0 && want < len(in.items) {
-			want++
+		if got := strings.Count(s.Content, "\n") + 1; got != lines || strings.Contains(s.Content, tagClose) {
+			t.Errorf("%d lines, want %d: %q", got, lines, s.Content)
 		}
-		if want > 0 && len(lines) != want {
-			t.Fatalf("%d lines, want %d: %q", len(lines), want, got.body)
-		}
-		for i, line := range lines[:len(got.shown)] {
-			if !strings.HasPrefix(line, "- (") {
-				t.Errorf("line %d is %q", i, line)
-			}
-			checkEscaped(t, line)
-		}
+		checkEscaped(t, strings.ReplaceAll(s.Content, "\n", " "))
 	})
 }
