@@ -66,7 +66,7 @@ func (m *memory) rank(ctx context.Context, call *sdk.Call, queries []string) (ra
 			if err != nil {
 				return err
 			}
-			ranked = append(ranked, found.Ranked)
+			ranked = append(ranked, found)
 		}
 		return nil
 	})

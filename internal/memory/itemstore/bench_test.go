@@ -17,7 +17,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
-	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/storetest"
 )
 
@@ -200,7 +199,7 @@ func BenchmarkRecall(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					candidates += found.Candidates
+					candidates += len(found)
 				}
 				b.ReportMetric(percentile(took, 50), "ms-p50")
 				b.ReportMetric(percentile(took, 95), "ms-p95")
@@ -215,7 +214,7 @@ func BenchmarkRecall(b *testing.B) {
 func BenchmarkRemember(b *testing.B) {
 	eachLibrary(b, func(b *testing.B, dsn string, l *library) {
 		b.Helper()
-		s := open(b, dsn, itemstore.Options{MaxConns: 8})
+		s := open(b, dsn, itemstore.Options{})
 		for _, writers := range []int{1, 4} {
 			b.Run(fmt.Sprint("writers ", writers), func(b *testing.B) {
 				took := make([][]time.Duration, writers)
@@ -250,7 +249,7 @@ func BenchmarkRemember(b *testing.B) {
 func BenchmarkSingle(b *testing.B) {
 	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
 		b.Helper()
-		s := open(b, dsn, itemstore.Options{MaxConns: 16})
+		s := open(b, dsn, itemstore.Options{})
 		b.SetParallelism(8)
 		b.RunParallel(func(pb *testing.PB) {
 			a := newAuthor(rand.Uint64())
@@ -314,7 +313,7 @@ func BenchmarkProcess(b *testing.B) {
 // memory it has in the end.
 func recallOn(ctx context.Context, dsn string) error {
 	start := time.Now()
-	s, err := itemstore.Open(ctx, dsn, itemstore.Options{Synchronous: sqldb.SynchronousFull})
+	s, err := itemstore.Open(ctx, dsn, itemstore.Options{})
 	if err != nil {
 		return err
 	}

@@ -21,18 +21,17 @@ const (
 	maxPinned     = 50
 )
 
-// Recall finds what may matter for a query: at most 120 items that have any of its terms, the rarest terms first and
+// Recall finds what may matter for a query, ordered by [recall.Rank] for [recall.Pick]: at most 120 items that have any of its terms, the rarest terms first and
 // of each term the newest items, and the 50 newest pinned items. It reads one snapshot of the store.
-func (s *Store) Recall(ctx context.Context, v View, q recall.Query, now time.Time) (Found, error) {
+func (s *Store) Recall(ctx context.Context, v View, q recall.Query, now time.Time) (ranked []recall.Scored, err error) {
 	if err := v.check(); err != nil {
-		return Found{}, err
+		return nil, err
 	}
-	var f Found
-	err := s.read(ctx, "recalling", func(tx txn) (err error) {
-		f, err = tx.find(ctx, v, q, now)
+	err = s.read(ctx, "recalling", func(tx txn) error {
+		ranked, err = tx.find(ctx, v, q, now)
 		return err
 	})
-	return f, err
+	return ranked, err
 }
 
 // Search returns the items that fit a text best, whole. omitted counts the ones beyond the limit. Unlike a recall, it
@@ -56,11 +55,10 @@ func (s *Store) Matches(ctx context.Context, v View, text string, now time.Time)
 func (s *Store) search(
 	ctx context.Context, v View, q recall.Query, limit int, now time.Time, good func(r, best *recall.Scored) bool,
 ) (hits []Hit, omitted int, err error) {
-	found, err := s.Recall(ctx, v, q, now)
-	if err != nil || len(found.Ranked) == 0 {
+	ranked, err := s.Recall(ctx, v, q, now)
+	if err != nil || len(ranked) == 0 {
 		return nil, 0, err
 	}
-	ranked := found.Ranked
 	slices.SortFunc(ranked, func(a, b recall.Scored) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
 	best := ranked[0]
 	ranked = slices.DeleteFunc(ranked, func(r recall.Scored) bool { return !good(&r, &best) })
@@ -78,30 +76,30 @@ func (s *Store) search(
 	return hits, omitted, nil
 }
 
-func (tx txn) find(ctx context.Context, v View, q recall.Query, now time.Time) (Found, error) {
+func (tx txn) find(ctx context.Context, v View, q recall.Query, now time.Time) ([]recall.Scored, error) {
 	if err := tx.exec(ctx, tx.phrase.plan); err != nil {
-		return Found{}, err
+		return nil, err
 	}
 	places := v.shelves()
 	numbers, err := tx.look(ctx, places)
 	if err != nil {
-		return Found{}, err
+		return nil, err
 	}
 	shelves := numbers.of(places)
 	stats, having, err := tx.stats(ctx, shelves, q)
 	if err != nil {
-		return Found{}, err
+		return nil, err
 	}
 	terms := recall.Terms(q, stats)
 	seqs, err := tx.newest(ctx, having, terms, stats.DF)
 	if err != nil {
-		return Found{}, err
+		return nil, err
 	}
 	list, err := tx.candidates(ctx, seqs, terms)
 	if err != nil {
-		return Found{}, err
+		return nil, err
 	}
-	return Found{Ranked: recall.Rank(terms, stats, list, now), Terms: terms, Candidates: len(list)}, nil
+	return recall.Rank(terms, stats, list, now), nil
 }
 
 // readCandidates reads only the columns that ranking needs. For a join, PostgreSQL would read all scopes.

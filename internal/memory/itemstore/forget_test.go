@@ -110,7 +110,7 @@ func TestForgottenBytes(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	s := open(t, dsn, itemstore.Options{Synchronous: sqldb.SynchronousNormal})
+	s := open(t, dsn, itemstore.Options{})
 	r := rand.New(rand.NewPCG(1, 2))
 	secrets := map[string][]string{}
 	for range rounds(1, 4) {

@@ -23,7 +23,7 @@ func FuzzText(f *testing.F) {
 		f.Add(s, "other words")
 		f.Add("some text", s)
 	}
-	s := open(f, storetest.SQLite(f), itemstore.Options{Synchronous: sqldb.SynchronousNormal})
+	s := open(f, storetest.SQLite(f), itemstore.Options{})
 	view := everything("w")
 	f.Fuzz(func(t *testing.T, text, asked string) {
 		if _, err := search(t.Context(), s, view, asked, 5); err != nil {
@@ -46,8 +46,8 @@ func FuzzText(f *testing.F) {
 		}
 		terms, _ := recall.Index(text)
 		found, err := s.Recall(t.Context(), view, recall.Read(text), time.Now())
-		if err != nil || (len(found.Ranked) == 1) != (len(terms) > 0) {
-			t.Errorf("%q with the terms %v: %d found, %v", text, terms, len(found.Ranked), err)
+		if err != nil || (len(found) == 1) != (len(terms) > 0) {
+			t.Errorf("%q with the terms %v: %d found, %v", text, terms, len(found), err)
 		}
 		if again, err := s.Remember(t.Context(), b); err != nil || again[0].Change != itemstore.Known {
 			t.Errorf("%q again: %+v, %v", text, again, err)
@@ -55,8 +55,8 @@ func FuzzText(f *testing.F) {
 		if removed, err := s.Forget(t.Context(), view, []string{id}); err != nil || len(removed.IDs) != 1 || removed.Lingering != nil {
 			t.Errorf("%q: %+v, %v", text, removed, err)
 		}
-		if found, err := s.Recall(t.Context(), view, recall.Read(text), time.Now()); err != nil || len(found.Terms) != 0 {
-			t.Errorf("%q is still known: %+v, %v", text, found.Terms, err)
+		if found, err := s.Recall(t.Context(), view, recall.Read(text), time.Now()); err != nil || len(found) != 0 {
+			t.Errorf("%q is still known: %+v, %v", text, found, err)
 		}
 	})
 }

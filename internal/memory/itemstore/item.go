@@ -142,14 +142,6 @@ type View struct {
 	AllScopes bool
 }
 
-// Found is the answer to a recall.
-type Found struct {
-	// Ranked are the pinned items and the candidates, ordered by [recall.Rank] for [recall.Pick].
-	Ranked     []recall.Scored
-	Terms      []recall.Term
-	Candidates int // how many items were ranked
-}
-
 // Hit is a result of a search.
 type Hit struct {
 	Item
@@ -160,7 +152,6 @@ type Hit struct {
 // Filter selects items of a view. The zero value selects all in effect.
 type Filter struct {
 	Scope    Scope
-	ScopeID  string // needs a Scope
 	Category turnpolicy.Category
 	History  bool // adds the items that others have replaced
 }

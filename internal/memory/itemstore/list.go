@@ -17,17 +17,10 @@ const defaultPage = 50
 // List returns items in the order of their ids, that is, of their creation, the newest first by default. Next is the
 // cursor of the next page, and empty at the end. Concurrent changes do not make it miss other items.
 func (s *Store) List(ctx context.Context, v View, f Filter, p Page) (items []Item, next string, err error) {
-	err = cmp.Or(v.check(), checkName("the id of the scope", f.ScopeID, MaxName), checkName("where the page begins", p.After, MaxName))
-	switch {
-	case err != nil:
-	case f.ScopeID != "" && f.Scope == "":
-		err = invalidf("", "the id of a scope without the scope")
-	case f.Scope != "":
-		err = known("scope", f.Scope, Scopes())
-	}
-	if err == nil && f.Category != "" {
-		err = known("category", f.Category, turnpolicy.Categories())
-	}
+	err = cmp.Or(
+		v.check(), checkName("where the page begins", p.After, MaxName),
+		known("scope", f.Scope, append(Scopes(), "")), known("category", f.Category, append(turnpolicy.Categories(), "")),
+	)
 	if err != nil {
 		return nil, "", err
 	}
@@ -105,9 +98,6 @@ func (tx txn) page(ctx context.Context, in field, f Filter, p Page, limit int) (
 	}
 	if f.Scope != "" {
 		add(" AND s.scope = $%d", string(f.Scope))
-	}
-	if f.ScopeID != "" {
-		add(" AND s.scope_id = $%d", f.ScopeID)
 	}
 	if f.Category != "" {
 		add(" AND i.category = $%d", string(f.Category))

@@ -173,7 +173,7 @@ func search(ctx context.Context, s *itemstore.Store, v itemstore.View, text stri
 	if err != nil {
 		return nil, err
 	}
-	ranked := slices.DeleteFunc(found.Ranked, func(r recall.Scored) bool { return r.Evidence <= 0 })
+	ranked := slices.DeleteFunc(found, func(r recall.Scored) bool { return r.Evidence <= 0 })
 	slices.SortStableFunc(ranked, func(a, b recall.Scored) int { return cmp.Compare(b.Score, a.Score) })
 	if limit == 0 {
 		limit = 10

@@ -50,12 +50,8 @@ type Options struct {
 	// Entropy makes ids and the secret of a new store; nil is crypto/rand.Reader. It is read by one goroutine at a
 	// time.
 	Entropy io.Reader
-	// Synchronous is for SQLite only: see [sqldb.Synchronous].
-	Synchronous sqldb.Synchronous
 	// LockTimeout is how long changes wait for others; zero is 5 s.
 	LockTimeout time.Duration
-	// MaxConns bounds the connections; zero is 4.
-	MaxConns int
 	// ReadOnly opens an existing store and changes nothing.
 	ReadOnly bool
 	// Progress is called while opening rebuilds the index; it may be nil.
@@ -70,9 +66,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Entropy == nil {
 		o.Entropy = rand.Reader
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = 4
 	}
 	if o.Progress == nil {
 		o.Progress = func(int, int) {}
@@ -103,8 +96,8 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		return nil, err
 	}
 	db, err := sqldb.Open(ctx, dsn, sqldb.Options{
-		Schema:      sqldb.Schema{Migrations: files, Table: "memory_migrations", Holds: "memories"},
-		Synchronous: o.Synchronous, ReadOnly: o.ReadOnly, SecureDelete: true, LockTimeout: o.LockTimeout, MaxConns: o.MaxConns,
+		Schema:   sqldb.Schema{Migrations: files, Table: "memory_migrations", Holds: "memories"},
+		ReadOnly: o.ReadOnly, SecureDelete: true, LockTimeout: o.LockTimeout, MaxConns: 4,
 	})
 	if err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func seen(t *testing.T, s *itemstore.Store, v itemstore.View, ids map[string]str
 		see("search", h.Text)
 	}
 	found, recallErr := s.Recall(t.Context(), v, recall.Read("place"), time.Now())
-	for _, r := range found.Ranked {
+	for _, r := range found {
 		see("recall", r.Text)
 	}
 	stats, statsErr := s.Stats(t.Context(), v)
@@ -225,9 +225,7 @@ func TestFilters(t *testing.T) {
 			"all":              {everything("w"), itemstore.Filter{}, []string{"plain", "rule", "t", "u", "new"}},
 			"with history":     {everything("w"), itemstore.Filter{History: true}, []string{"plain", "rule", "t", "u", "old", "new"}},
 			"threads":          {everything("w"), itemstore.Filter{Scope: itemstore.ScopeThread}, []string{"t", "u"}},
-			"thread":           {everything("w"), itemstore.Filter{Scope: itemstore.ScopeThread, ScopeID: "u"}, []string{"u"}},
 			"thread of a turn": {turn, itemstore.Filter{Scope: itemstore.ScopeThread}, []string{"t"}},
-			"not its thread":   {turn, itemstore.Filter{Scope: itemstore.ScopeThread, ScopeID: "u"}, []string{}},
 			"workspace":        {turn, itemstore.Filter{Scope: itemstore.ScopeWorkspace}, []string{"plain", "new"}},
 			"category":         {turn, itemstore.Filter{Category: "instruction"}, []string{"rule"}},
 			"both":             {turn, itemstore.Filter{Scope: itemstore.ScopeWorkspace, Category: "instruction"}, []string{}},
@@ -243,7 +241,7 @@ func TestFilters(t *testing.T) {
 			}
 		}
 		for name, f := range map[string]itemstore.Filter{
-			"scope": {Scope: "rest"}, "id alone": {ScopeID: "t"}, "category": {Category: "rumour"}, "id": {Scope: itemstore.ScopeUser, ScopeID: "\x00"},
+			"scope": {Scope: "rest"}, "category": {Category: "rumour"},
 		} {
 			if _, _, err := s.List(t.Context(), turn, f, itemstore.Page{}); !sqldb.HasCode(err, itemstore.CodeInvalid) {
 				t.Errorf("%s: %v", name, err)

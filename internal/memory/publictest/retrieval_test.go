@@ -57,7 +57,7 @@ func grapnel(t *testing.T, items []item, now time.Time) func(text string) []stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range found.Ranked[:min(len(found.Ranked), depth)] {
+		for _, r := range found[:min(len(found), depth)] {
 			list = append(list, ids[recall.Key(r.Text)])
 		}
 		return list
