@@ -51,37 +51,6 @@ func locked(tb testing.TB, dsn string) (unlock func()) {
 	})
 }
 
-// TestLockedAtStart: a database that others keep locked is no mistake of the
-// configuration. Hooks say so and how to help, and go on when it is free.
-func TestLockedAtStart(t *testing.T) {
-	t.Parallel()
-	dsn := file(t)
-	seed(t, dsn, itemstore.New{Text: "My dog is called Rex"})
-	unlock := locked(t, dsn)
-	defer unlock()
-	var w watch
-	p := newPlugin(&life{getenv: environment(nil), now: w.now, openTime: 20 * time.Millisecond})
-	closes(t, p)
-	if _, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, dsn, nil)}); err != nil {
-		t.Fatal(err)
-	}
-	x := begin(t, p, ada("1")).says("What is my dog called?")
-	wantFailure(t, x.errors, "memory_locked", "locked")
-	if len(x.policies) != 1 {
-		t.Error("the policy needs no database")
-	}
-
-	unlock()
-	x = begin(t, p, ada("2")).says("What is my dog called?")
-	wantFailure(t, x.errors, "memory_locked", "locked") // nobody tries so soon
-	w.advance(retryAfter)
-	x = begin(t, p, ada("3")).says("What is my dog called?")
-	x.fine()
-	if !contains(x.recalled(), "Rex") {
-		t.Errorf("recalled %q", x.recalled())
-	}
-}
-
 // TestDamaged: a file that is no database costs the turns their memories, is left as it
 // is, and is used again as soon as a good one is in its place.
 func TestDamaged(t *testing.T) {

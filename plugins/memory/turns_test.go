@@ -1,12 +1,10 @@
 package memory
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 )
@@ -138,50 +136,6 @@ func TestNoPolicy(t *testing.T) {
 			}
 			if len(x.contexts) > 0 || contains(memories(t, p), "tabs") {
 				t.Errorf("contexts %+v, memories %q", x.contexts, memories(t, p))
-			}
-		})
-	}
-}
-
-// TestDefaults: the operator's default holds where the user wishes nothing.
-func TestDefaults(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name             turnpolicy.Default
-		recalls, stores  bool
-		remembers, reads bool
-	}{
-		{turnpolicy.DefaultAllow, true, true, true, true},
-		{turnpolicy.ReadOnly, true, false, false, true},
-		{turnpolicy.StrictDeny, false, false, false, false},
-	}
-	for _, tt := range tests {
-		t.Run(string(tt.name), func(t *testing.T) {
-			t.Parallel()
-			dsn := file(t)
-			begin(t, configured(t, dsn, nil, nil), ada("1")).whole("Remember that my dog is called Rex.")
-			p := configured(t, dsn, map[string]any{"default_policy": tt.name}, nil)
-			x := begin(t, p, ada("2")).whole("I prefer tabs. What is my dog called?")
-			if got := len(x.recalled()) > 0; got != tt.recalls {
-				t.Errorf("recalled %v", got)
-			}
-			if got := contains(memories(t, p), "tabs"); got != tt.stores {
-				t.Errorf("stored %v", got)
-			}
-			offered := x.offered()
-			if got := slices.Contains(offered, toolset.Remember); got != tt.remembers {
-				t.Errorf("remember: %v", got)
-			}
-			if got := slices.Contains(offered, toolset.Search); got != tt.reads {
-				t.Errorf("read: %v", got)
-			}
-			if x.policy().ReasonCode != "default."+string(tt.name) {
-				t.Errorf("reason %q", x.policy().ReasonCode)
-			}
-			// Who asks to remember one thing has asked for that one thing.
-			x = begin(t, p, ada("3")).says("Remember that I prefer tabs.")
-			if offered := x.offered(); !slices.Contains(offered, toolset.Remember) {
-				t.Errorf("asked to remember: %q", offered)
 			}
 		})
 	}
