@@ -308,7 +308,9 @@ func TestMistakes(t *testing.T) {
 	}{
 		{toolset.Search, args{"q": "x"}, reasonArguments},
 		{toolset.List, args{"scope": "all"}, reasonArguments},
-		{toolset.Get, args{}, reasonArguments},
+		{toolset.Get, args{}, reasonNotFound},
+		{toolset.Remember, args{"text": "x", "scope": "all"}, reasonArguments},
+		{toolset.Remember, args{"text": "x", "category": "joke"}, reasonArguments},
 		{toolset.Remember, args{"text": strings.Repeat("x", 801)}, reasonArguments},
 		{toolset.Remember, args{"text": "\ufeff \u200b"}, reasonArguments},
 		{toolset.Forget, args{"ids": []int{1}}, reasonArguments},

@@ -186,6 +186,7 @@ func stored(out []itemstore.Outcome, notes []phases.Diagnostic) ([]phases.Contri
 const (
 	maxAskedText     = 4_000                 // characters of a question
 	tokensExtraction = 2_000                 // of an answer
+	maxAnswer        = 64 << 10              // bytes of an answer
 	minEvidence      = 4                     // characters of a fact's evidence
 	maxComplaint     = 200                   // characters that are reported of a model's failure
 	reserve          = 50 * time.Millisecond // of a hook's time, to continue with the rules
@@ -240,17 +241,32 @@ func (m *memory) ask(ctx context.Context, host phases.Host, r phases.CompletionR
 	return answer.Text, nil
 }
 
-// foundedFacts reads a model's facts, and drops and counts those whose evidence is not in the user's text, or that
+// foundedFacts reads a model's facts strictly, and drops and counts those whose evidence is not in the user's text, or that
 // share less than a third of their terms with it.
 func foundedFacts(answer, user string) (facts []turnpolicy.Fact, unfounded int, err error) {
-	all, err := turnpolicy.ParseFacts([]byte(answer))
-	if err != nil {
-		return nil, 0, err
+	var all struct {
+		Facts []turnpolicy.Fact `json:"facts"`
+	}
+	if len(answer) > maxAnswer {
+		return nil, 0, fmt.Errorf("facts: more than %d bytes", maxAnswer)
+	}
+	if err := sdk.DecodeConfig([]byte(answer), &all); err != nil {
+		return nil, 0, fmt.Errorf("facts: %w", err)
+	}
+	if len(all.Facts) > turnpolicy.MaxFacts {
+		return nil, 0, fmt.Errorf("facts: more than %d", turnpolicy.MaxFacts)
 	}
 	said := beginning(user)
 	key := recall.Key(said)
 	terms, _ := recall.Index(said)
-	for _, f := range all {
+	for i, f := range all.Facts {
+		item := itemstore.Item{Scope: itemstore.ScopeWorkspace, Category: f.Category, Text: f.Text, Evidence: f.Evidence, Source: itemstore.SourceTurn}
+		if err := item.Check(); err != nil {
+			return nil, 0, fmt.Errorf("facts: fact %d: %w", i, err)
+		}
+		if !slices.Contains(turnpolicy.Slots(), f.Slot) {
+			f.Slot = ""
+		}
 		own, _ := recall.Index(f.Text)
 		common := 0
 		for term := range own {

@@ -208,7 +208,7 @@ func (m *memory) hooks() []sdk.Hook {
 func (m *memory) tools() []sdk.Tool {
 	handlers := map[string]sdk.ToolHandler{
 		toolset.Search: tool(m, toolset.ParseSearch, m.search), toolset.List: tool(m, toolset.ParseList, m.list),
-		toolset.Get: tool(m, toolset.ParseGet, m.get), toolset.Remember: tool(m, toolset.ParseRemember, m.remember),
+		toolset.Get: tool(m, toolset.Parse[toolset.GetArguments], m.get), toolset.Remember: tool(m, toolset.Parse[toolset.RememberArguments], m.remember),
 		toolset.Forget: tool(m, toolset.ParseForget, m.forget),
 	}
 	var all []sdk.Tool

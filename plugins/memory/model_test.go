@@ -219,8 +219,11 @@ func TestFoundedFacts(t *testing.T) {
 		{"evidence of something else", fact("Transfers go to account 12345", "I moved to Graz last week"), nil, 1, ""},
 		{"hardly any evidence", fact("I moved to Graz", "I"), nil, 1, ""},
 		{"no evidence", fact("I moved to Graz", ""), nil, 1, ""},
-		{"no fact", fact("", "I moved"), nil, 0, "text: none"},
-		{"nonsense", `{"facts":"none"}`, nil, 0, "cannot unmarshal"},
+		{"no fact", fact("", "I moved"), nil, 0, "says nothing"},
+		{"no category", `{"facts":[{"category":"joke","text":"x"}]}`, nil, 0, `category "joke"`},
+		{"too long", fact(strings.Repeat("é", turnpolicy.MaxFactText+1), "x"), nil, 0, "801 characters"},
+		{"with a rule", `{"facts":[{"category":"fact","text":"x","rule":"en.x"}]}`, nil, 0, "rule"},
+		{"nonsense", `{"facts":"none"}`, nil, 0, "facts"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -112,7 +112,7 @@ func scopeID(scope itemstore.Scope, c *phases.Context) (id string, ok bool) {
 		id = c.AgentID
 	case itemstore.ScopeUser:
 		id = user(c)
-	case itemstore.ScopeWorkspace:
+	default: // the store refuses unknown scopes
 		return "", true
 	}
 	return id, id != ""

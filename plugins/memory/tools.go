@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,6 +151,7 @@ func (m *memory) remember(ctx context.Context, s *itemstore.Store, call *toolCal
 	if found := m.scanner.Find(args.Text); len(found) > 0 {
 		return nil, refuse(reasonSecret, "the text looks like a secret ("+found[0].Pattern+"), and secrets are not stored")
 	}
+	args.Category = cmp.Or(args.Category, turnpolicy.Factual)
 	if args.Scope == "" {
 		args.Scope = defaultScope(args.Category, &call.Context)
 	}

@@ -2,11 +2,8 @@ package turnpolicy
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Bounds of an extraction: facts, and characters of each text.
@@ -43,7 +40,7 @@ type Fact struct {
 	Evidence string `json:"evidence,omitempty"`
 	Slot     Slot   `json:"slot,omitempty"`     // the question that the fact alone answers, if any
 	Explicit bool   `json:"explicit,omitempty"` // the user asked for it
-	Rule     string `json:"rule,omitempty"`     // the id of the rule that found it; models omit it
+	Rule     string `json:"-"`                  // the id of the rule that found it
 }
 
 // Extract returns the facts that a user states in a text of any size: what they ask to remember, and what they state of
@@ -202,49 +199,6 @@ func (l *language) states(p *reading, clause span) (Fact, bool) {
 	return Fact{}, false
 }
 
-// ParseFacts reads a model's facts, such as {"facts": [{"category": "preference", "text": "…", "evidence": "…",
-// "slot": "home", "explicit": true}]}; the last three keys are optional. It rejects anything else, also too many or
-// too long facts, and drops duplicates.
-func ParseFacts(data []byte) ([]Fact, error) {
-	var answer struct {
-		Facts []Fact `json:"facts"`
-	}
-	if err := decode(data, &answer); err != nil {
-		return nil, fmt.Errorf("facts: %w", err)
-	}
-	if len(answer.Facts) > MaxFacts {
-		return nil, fmt.Errorf("facts: more than %d", MaxFacts)
-	}
-	var all []Fact
-	seen := map[string]bool{}
-	for i, f := range answer.Facts {
-		f.Text, f.Evidence = strings.TrimSpace(f.Text), strings.TrimSpace(f.Evidence)
-		if err := f.validate(); err != nil {
-			return nil, fmt.Errorf("facts: fact %d: %w", i, err)
-		}
-		if key := fold(f.Text).text; !seen[key] {
-			seen[key] = true
-			all = append(all, f)
-		}
-	}
-	return all, nil
-}
-
-func (f Fact) validate() error {
-	switch {
-	case f.Text == "":
-		return errors.New("text: none")
-	case f.Rule != "":
-		return errors.New("rule: only rules have one")
-	}
-	return errors.Join(
-		known("slot", f.Slot, append(Slots(), "")),
-		known("category", f.Category, Categories()),
-		validText("text", f.Text, MaxFactText),
-		validText("evidence", f.Evidence, MaxEvidence),
-	)
-}
-
 // Slot names the question that a fact alone answers: of two facts with one slot the newer holds. Most facts have
 // none.
 type Slot string
@@ -276,21 +230,4 @@ func (r *Rules) Slot(fact string) Slot {
 		}
 	}
 	return ""
-}
-
-func known[T ~string](name string, value T, list []T) error {
-	if slices.Contains(list, value) {
-		return nil
-	}
-	return fmt.Errorf("%s: %q is not one of %q", name, value, list)
-}
-
-func validText(name, text string, most int) error {
-	switch {
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return fmt.Errorf("%s: not UTF-8 without NUL", name)
-	case utf8.RuneCountInString(text) > most:
-		return fmt.Errorf("%s: more than %d characters", name, most)
-	}
-	return nil
 }

@@ -116,57 +116,10 @@ func FuzzExtract(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, fact := range got {
-			if fact.Rule == "" || seen[fact.Text] {
+			if fact.Rule == "" || seen[fact.Text] || utf8.RuneCountInString(fact.Text) > MaxFactText || utf8.RuneCountInString(fact.Evidence) > MaxEvidence {
 				t.Fatalf("%+v", got)
 			}
 			seen[fact.Text] = true
-			fact.Rule = ""
-			if err := fact.validate(); err != nil {
-				t.Fatalf("%+v: %v", fact, err)
-			}
 		}
 	})
-}
-
-func TestParseFacts(t *testing.T) {
-	t.Parallel()
-	many := strings.TrimSuffix(strings.Repeat(`{"category":"fact","text":"x"},`, MaxFacts+1), ",")
-	tests := []struct {
-		name, data string
-		want       []Fact
-		err        string
-	}{
-		{"none", `{"facts":[]}`, nil, ""},
-		{
-			"some", `{"facts":[{"category":"task","text":" call Bob ","evidence":"I'll call Bob"},{"category":"fact","text":"Call Bob"}]}`,
-			[]Fact{{Category: Task, Text: "call Bob", Evidence: "I'll call Bob"}},
-			"",
-		},
-		{
-			"with a slot", `{"facts":[{"category":"fact","text":"I live in Graz","slot":"home","explicit":true}]}`,
-			[]Fact{{Category: Factual, Text: "I live in Graz", Slot: "home", Explicit: true}},
-			"",
-		},
-		{"no slot", `{"facts":[{"category":"fact","text":"x","slot":"pet"}]}`, nil, `slot: "pet" is not one of`},
-		{"too many", `{"facts":[` + many + `]}`, nil, "more than 8"},
-		{"empty", `{"facts":[{"category":"fact","text":" "}]}`, nil, "fact 0: text: none"},
-		{"no category", `{"facts":[{"category":"joke","text":"x"}]}`, nil, `category: "joke"`},
-		{"too long", `{"facts":[{"category":"fact","text":"` + strings.Repeat("é", MaxFactText+1) + `"}]}`, nil, "more than 800 characters"},
-		{"much evidence", `{"facts":[{"category":"fact","text":"x","evidence":"` + strings.Repeat("é", MaxEvidence+1) + `"}]}`, nil, "evidence: more than 500"},
-		{"NUL", `{"facts":[{"category":"fact","text":"a\u0000b"}]}`, nil, "NUL"},
-		{"with a rule", `{"facts":[{"category":"fact","text":"x","rule":"en.x"}]}`, nil, "only rules have one"},
-		{"other shape", `[{"category":"fact","text":"x"}]`, nil, "cannot unmarshal array"},
-		{"nonsense", `Sure! Here are the facts`, nil, "invalid character"},
-		{"ten megabytes", `{"facts":[{"text":"` + strings.Repeat("x", 10<<20) + `"}]}`, nil, "more than 65536 bytes"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := ParseFacts([]byte(tt.data))
-			wantError(t, err, tt.err)
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
-		})
-	}
 }

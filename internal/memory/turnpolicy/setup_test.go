@@ -101,14 +101,3 @@ func sentencesOf(text string) []string {
 	}
 	return all
 }
-
-// wantError compares an error's text; "" is no error.
-func wantError(t *testing.T, err error, want string) {
-	t.Helper()
-	switch {
-	case err == nil && want != "":
-		t.Errorf("no error, want %q", want)
-	case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
-		t.Errorf("error %q, want %q", err, want)
-	}
-}

@@ -19,7 +19,11 @@ import (
 // MaxAnswer bounds an answer, in characters.
 const MaxAnswer = 8_000
 
-const maxPreview = 200 // characters of a text among the matches of memory_forget
+const (
+	maxPreview = 200 // characters of a text among the matches of memory_forget
+	maxMessage = 500 // of an error
+	maxCode    = 200 // of a reason code
+)
 
 // Entry is a memory as search and list show it.
 type Entry struct {
@@ -142,7 +146,7 @@ type Ask struct {
 // Preview returns the items that fit into the longest possible answer. The confirmation is for these.
 func Preview(items []itemstore.Item) (shown []itemstore.Item, err error) {
 	all := previews(items)
-	longest := Ask{Count: len(items), Confirmation: strings.Repeat("x", maxID), More: true, Stale: true}
+	longest := Ask{Count: len(items), Confirmation: strings.Repeat("x", 64), More: true, Stale: true}
 	_, n, err := fit(len(all), func(n int) any { return longest.about(all[:n]) })
 	return items[:n], err
 }
@@ -173,7 +177,7 @@ func (a Ask) about(list []Entry) Matches {
 func AnswerForget(r itemstore.Removed, more bool) (json.RawMessage, error) {
 	why := ""
 	if r.Lingering != nil {
-		why, _ = prompttext.Line(r.Lingering.Error(), maxQuery)
+		why, _ = prompttext.Line(r.Lingering.Error(), maxMessage)
 	}
 	raw, _, err := fit(len(r.IDs), func(n int) any {
 		return Forgotten{Count: len(r.IDs), IDs: append([]string{}, r.IDs[:n]...), More: more, Lingering: why}
@@ -183,8 +187,8 @@ func AnswerForget(r itemstore.Removed, more bool) (json.RawMessage, error) {
 
 // AnswerRefusal says why a call was refused.
 func AnswerRefusal(code, message string) (json.RawMessage, error) {
-	message, _ = prompttext.Line(message, maxQuery)
-	code, _ = prompttext.Line(code, maxCursor)
+	message, _ = prompttext.Line(message, maxMessage)
+	code, _ = prompttext.Line(code, maxCode)
 	return encode(Refusal{Error: message, ReasonCode: code})
 }
 

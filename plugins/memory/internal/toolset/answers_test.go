@@ -146,7 +146,7 @@ func TestLarge(t *testing.T) {
 	if err := json.Unmarshal(raw, &found); err != nil || len(found.Items) < 1 || found.Omitted != 507-len(found.Items) {
 		t.Errorf("%d hits, %d omitted: %v", len(found.Items), found.Omitted, err)
 	}
-	raw, n, err := AnswerList(items[:50], strings.Repeat("x", maxCursor))
+	raw, n, err := AnswerList(items[:50], strings.Repeat("x", 200))
 	checkAnswer(t, raw, err)
 	if n < 1 {
 		t.Error("a page of nothing")
@@ -193,7 +193,7 @@ func TestConfirmation(t *testing.T) {
 	if slices.Contains(others, both) || len(slices.Compact(slices.Sorted(slices.Values(others)))) != len(others) {
 		t.Errorf("not distinct: %s and %q", both, others)
 	}
-	if len(both) > maxID {
+	if len(both) > 64 {
 		t.Errorf("%q is longer than the argument may be", both)
 	}
 }

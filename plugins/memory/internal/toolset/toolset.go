@@ -1,7 +1,7 @@
 // Package toolset is what a model sees of the memory plugin's five tools: their definitions ([Definitions]), their
 // arguments (the Parse functions) and their answers (the Answer functions).
 //
-// Arguments are checked against the JSON Schemas, and errors are written for the model. No answer is longer than
+// Errors are written for the model. No answer is longer than
 // [MaxAnswer] characters: it would have fewer items instead.
 //
 // The first call of memory_forget with a query forgets nothing: it answers with what matches and a confirmation, a
@@ -15,9 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
@@ -63,13 +61,10 @@ func Definitions(allowed func(tool string) bool) []phases.Tool {
 	return all
 }
 
-// Bounds of arguments, as in the schemas, in Unicode scalar values.
+// Bounds of arguments.
 const (
 	maxArguments = 64 << 10 // bytes
-	maxQuery     = 500
-	maxID        = 64
 	maxIDs       = 50
-	maxCursor    = 200
 
 	defaultHits, maxHits = 8, 20
 	defaultPage, maxPage = 20, 50
@@ -83,11 +78,11 @@ type SearchArguments struct {
 
 // ParseSearch reads the arguments of memory_search, with the default limit.
 func ParseSearch(data json.RawMessage) (SearchArguments, error) {
-	var a SearchArguments
-	err := decode(data, &a)
-	a.Query = strings.TrimSpace(a.Query)
-	limit := limited(&a.Limit, defaultHits, maxHits)
-	return checked(a, err, needed("query", a.Query, maxQuery), limit)
+	a, err := Parse[SearchArguments](data)
+	if a.Query = strings.TrimSpace(a.Query); a.Query == "" && err == nil {
+		err = errors.New("query is missing")
+	}
+	return a, cmp.Or(err, limited(&a.Limit, defaultHits, maxHits))
 }
 
 // ListArguments are the arguments of memory_list.
@@ -100,11 +95,8 @@ type ListArguments struct {
 
 // ParseList reads the arguments of memory_list, with the default limit.
 func ParseList(data json.RawMessage) (ListArguments, error) {
-	var a ListArguments
-	err := decode(data, &a)
-	limit := limited(&a.Limit, defaultPage, maxPage)
-	return checked(a, err, word("scope", a.Scope, itemstore.Scopes()), word("category", a.Category, turnpolicy.Categories()),
-		text("cursor", a.Cursor, maxCursor), limit)
+	a, err := Parse[ListArguments](data)
+	return a, cmp.Or(err, limited(&a.Limit, defaultPage, maxPage))
 }
 
 // GetArguments are the arguments of memory_get.
@@ -112,31 +104,12 @@ type GetArguments struct {
 	ID string `json:"id"`
 }
 
-// ParseGet reads the arguments of memory_get.
-func ParseGet(data json.RawMessage) (GetArguments, error) {
-	var a GetArguments
-	err := decode(data, &a)
-	return checked(a, err, needed("id", a.ID, maxID))
-}
-
 // RememberArguments are the arguments of memory_remember.
 type RememberArguments struct {
 	Text     string              `json:"text"`
-	Category turnpolicy.Category `json:"category"`
+	Category turnpolicy.Category `json:"category"` // empty is a fact
 	Scope    itemstore.Scope     `json:"scope"`
 	Replaces string              `json:"replaces"`
-}
-
-// ParseRemember reads the arguments of memory_remember. The default category is a fact; an omitted scope stays empty.
-func ParseRemember(data json.RawMessage) (RememberArguments, error) {
-	var a RememberArguments
-	err := decode(data, &a)
-	a.Text = strings.TrimSpace(a.Text)
-	if a.Category == "" {
-		a.Category = turnpolicy.Factual
-	}
-	return checked(a, err, needed("text", a.Text, itemstore.MaxText), word("category", a.Category, turnpolicy.Categories()),
-		word("scope", a.Scope, itemstore.Scopes()), text("replaces", a.Replaces, maxID))
 }
 
 // ForgetArguments are the arguments of memory_forget: IDs, or Query, or Everything.
@@ -150,10 +123,7 @@ type ForgetArguments struct {
 
 // ParseForget reads the arguments of memory_forget.
 func ParseForget(data json.RawMessage) (ForgetArguments, error) {
-	var a ForgetArguments
-	if err := decode(data, &a); err != nil {
-		return ForgetArguments{}, err
-	}
+	a, err := Parse[ForgetArguments](data)
 	a.Query = strings.TrimSpace(a.Query)
 	ways := 0
 	for _, given := range []bool{len(a.IDs) > 0, a.Query != "", a.Everything} {
@@ -161,8 +131,8 @@ func ParseForget(data json.RawMessage) (ForgetArguments, error) {
 			ways++
 		}
 	}
-	var err error
 	switch {
+	case err != nil:
 	case ways != 1:
 		err = errors.New("give either ids, or a query, or everything: true")
 	case len(a.IDs) > maxIDs:
@@ -172,52 +142,16 @@ func ParseForget(data json.RawMessage) (ForgetArguments, error) {
 	case a.Confirmation != "" && len(a.IDs) > 0:
 		err = errors.New("ids need no confirmation")
 	}
-	problems := []error{err, text("query", a.Query, maxQuery), word("scope", a.Scope, itemstore.Scopes()), text("confirmation", a.Confirmation, maxID)}
-	for _, id := range a.IDs {
-		problems = append(problems, needed("ids", id, maxID))
-	}
-	return checked(a, problems...)
+	return a, err
 }
 
-func decode(data json.RawMessage, into any) error {
+// Parse reads the arguments of a tool strictly. What they say is checked by the store.
+func Parse[A any](data json.RawMessage) (args A, err error) {
 	if len(data) > maxArguments {
-		return fmt.Errorf("the arguments have more than %d bytes", maxArguments)
+		return args, fmt.Errorf("the arguments have more than %d bytes", maxArguments)
 	}
-	return sdk.DecodeArguments(data, into)
-}
-
-// checked returns the arguments, or nothing and the first problem.
-func checked[T any](a T, problems ...error) (T, error) {
-	if err := cmp.Or(problems...); err != nil {
-		var none T
-		return none, err
-	}
-	return a, nil
-}
-
-func needed(name, value string, most int) error {
-	if value == "" {
-		return fmt.Errorf("%s is missing", name)
-	}
-	return text(name, value, most)
-}
-
-func text(name, value string, most int) error {
-	switch n := utf8.RuneCountInString(value); {
-	case n > most:
-		return fmt.Errorf("%s has %d characters; at most %d are taken", name, n, most)
-	case strings.ContainsRune(value, 0):
-		return fmt.Errorf("%s has a NUL in it", name)
-	}
-	return nil
-}
-
-// word reports a value that is neither empty nor in a list.
-func word[T ~string](name string, value T, list []T) error {
-	if value == "" || slices.Contains(list, value) {
-		return nil
-	}
-	return fmt.Errorf("%s is %.40q and should be one of %q", name, value, list)
+	err = sdk.DecodeArguments(data, &args)
+	return args, err
 }
 
 // limited fills in an omitted limit, and reports one out of bounds.
