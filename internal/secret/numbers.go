@@ -68,7 +68,7 @@ func weighted(digits string, weights ...int) int {
 	return sum
 }
 
-// remainder is a decimal number of any length modulo m, and -1 for what is no number.
+// remainder is a decimal number of any length modulo m, or -1 if it is not a number.
 func remainder(digits string, m int) int {
 	n := 0
 	for _, c := range digits {

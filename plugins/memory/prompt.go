@@ -77,7 +77,7 @@ type sectionContent struct {
 	askedToRemember bool // the user asked to store something and the model can
 	canSearch       bool // the model can search for more
 	canForget       bool
-	maxChars        int // of the section, tags and introduction included; 0 is no bound
+	maxChars        int // of the section, tags and introduction included; 0 means unbounded
 }
 
 // gather collects what was recalled, if the policy allows to show it.

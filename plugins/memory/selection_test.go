@@ -15,7 +15,7 @@ func selection() recall.Selection {
 	return recall.Selection{
 		Items: []recall.Recalled{
 			{ID: "01J8Z", Scope: "user", Category: "preference", Text: "I prefer <tabs>", Score: 1.25},
-			{ID: "01J90", Scope: "workspace", Category: "instruction", Text: "Answer in …", Cut: true, Pinned: true},
+			{ID: "01J90", Scope: "workspace", Category: "instruction", Text: "Answer in …", Pinned: true},
 		},
 		Omitted: 3,
 	}

@@ -23,7 +23,7 @@ func Candidates(k sqldb.Kind) (candidates, vocabulary string) {
 // The statements that change statistics, for the same tests.
 const (
 	FoldDeltas  = foldDeltas
-	DropNothing = dropNothing
+	DropNothing = dropUnusedTerms
 )
 
 // Limit bounds the pages of a SQLite database.

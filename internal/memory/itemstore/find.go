@@ -81,7 +81,7 @@ func (tx txn) find(ctx context.Context, v View, q recall.Query, now time.Time) (
 		return nil, err
 	}
 	places := v.shelves()
-	numbers, err := tx.look(ctx, places)
+	numbers, err := tx.numbersOf(ctx, places)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (s *Store) Forget(ctx context.Context, v View, ids []string) (Removed, erro
 		removed.IDs = append(removed.IDs, gone...)
 	}
 	if len(removed.IDs) > 0 {
-		removed.Lingering = s.tidy(ctx)
+		removed.Lingering = s.eraseFreed(ctx)
 	}
 	return removed, nil
 }
@@ -64,7 +64,7 @@ func (s *Store) forget(ctx context.Context, tx txn, v View, ids []string) ([]str
 }
 
 func (s *Store) erase(ctx context.Context, tx txn, rows []row) ([]string, error) {
-	index := &indexer{tx: tx, numbers: atlas{}}
+	index := &indexer{tx: tx, numbers: placeNumbers{}}
 	var gone []string
 	for n := range rows {
 		r := &rows[n]
@@ -97,14 +97,14 @@ func (s *Store) erase(ctx context.Context, tx txn, rows []row) ([]string, error)
 	return gone, tx.setMeta(ctx, metaUntidy, which)
 }
 
-// tidy removes forgotten bytes from the files of the database.
-func (s *Store) tidy(ctx context.Context) error {
+// eraseFreed removes forgotten bytes from the files of the database.
+func (s *Store) eraseFreed(ctx context.Context) error {
 	const doing = "tidying up"
 	meta, err := s.readMeta(ctx)
 	if err == nil {
-		clean := s.tidySQLite
+		clean := s.eraseFreedSQLite
 		if s.phrase.postgres {
-			clean = s.tidyPostgres
+			clean = s.eraseFreedPostgres
 		}
 		err = clean(ctx)
 	}
@@ -116,10 +116,10 @@ func (s *Store) tidy(ctx context.Context) error {
 	})
 }
 
-// tidySQLite rewrites the file and empties the log: SQLite overwrites what it deletes, but splitting index pages
+// eraseFreedSQLite rewrites the file and empties the log: SQLite overwrites what it deletes, but splitting index pages
 // leaves older copies. The full-text index is merged first: its pages are keyed by prefixes of terms, deleted ones
 // included.
-func (s *Store) tidySQLite(ctx context.Context) error {
+func (s *Store) eraseFreedSQLite(ctx context.Context) error {
 	for _, text := range []string{"INSERT INTO memory_index (memory_index) VALUES ('optimize')", "VACUUM"} {
 		err := s.patiently(ctx, func() error {
 			_, err := s.db.Writer().ExecContext(ctx, text)
@@ -140,8 +140,8 @@ func (s *Store) tidySQLite(ctx context.Context) error {
 	})
 }
 
-// tidyPostgres frees the rows, after folding the statistics' rows that hold forgotten words.
-func (s *Store) tidyPostgres(ctx context.Context) error {
+// eraseFreedPostgres frees the rows, after folding the statistics' rows that hold forgotten words.
+func (s *Store) eraseFreedPostgres(ctx context.Context) error {
 	if err := s.fold(ctx, true); err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func letters(r *rand.Rand) string {
 
 // TestForgottenBytes looks for what was forgotten in the files of SQLite: text,
 // evidence, slot and each word, also of versions. Without writing the file anew, or
-// without merging the index, it finds some: see Store.tidy.
+// without merging the index, it finds some: see Store.eraseFreed.
 func TestForgottenBytes(t *testing.T) {
 	storetest.SkipShort(t)
 	t.Parallel()

@@ -159,7 +159,7 @@ func (w *importing) edited(ctx context.Context, item Item, here *row) error {
 // fresh imports an item in effect whose id is new.
 func (w *importing) fresh(ctx context.Context, item Item) error {
 	scope := w.numbers[item.place()]
-	if w.known[said{scope, item.Hash}] != nil {
+	if w.known[scopedText{scope, item.Hash}] != nil {
 		w.counts.Known++
 		return nil
 	}

@@ -20,7 +20,7 @@ const (
 // its index to the disk before each change of another table.
 type indexer struct {
 	tx      txn
-	numbers atlas
+	numbers placeNumbers
 	entries []entry
 	// unfolded is how many transactions have added to PostgreSQL's statistics since the last fold.
 	unfolded int
@@ -37,7 +37,7 @@ type entry struct {
 func (x *indexer) note(ctx context.Context, r *row, remove bool) error {
 	places := r.place().shelves()
 	if len(x.numbers.of(places)) < len(places) {
-		numbers, err := x.tx.look(ctx, places)
+		numbers, err := x.tx.numbersOf(ctx, places)
 		if err != nil {
 			return err
 		}
@@ -187,8 +187,8 @@ func (x *indexer) writeCounts(ctx context.Context) error {
 	return x.tx.one(ctx, x.tx.phrase.count, []any{shelves, names, numbers}, []any{&x.unfolded})
 }
 
-// dropNothing deletes terms that no item has any more: forgetting must not leave words behind.
-const dropNothing = "DELETE FROM memory_counts WHERE shelf = $1 AND n = 0 AND name IN (SELECT value FROM json_each($2))"
+// dropUnusedTerms deletes terms that no item has: forgetting must leave no words.
+const dropUnusedTerms = "DELETE FROM memory_counts WHERE shelf = $1 AND n = 0 AND name IN (SELECT value FROM json_each($2))"
 
 func (x *indexer) addCounts(ctx context.Context, shelf int64, changes map[string]int64) error {
 	text, err := json.Marshal(changes)
@@ -202,5 +202,5 @@ func (x *indexer) addCounts(ctx context.Context, shelf int64, changes map[string
 	if len(changes) == 0 {
 		return nil
 	}
-	return x.tx.exec(ctx, dropNothing, shelf, listOf(x.tx.phrase, slices.Collect(maps.Keys(changes))))
+	return x.tx.exec(ctx, dropUnusedTerms, shelf, listOf(x.tx.phrase, slices.Collect(maps.Keys(changes))))
 }

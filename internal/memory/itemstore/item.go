@@ -104,7 +104,7 @@ const MaxBatch = 64
 type Batch struct {
 	WorkspaceID string
 	// Key makes a second run harmless: a batch whose key the workspace has seen in the last 30 days changes nothing,
-	// whatever its items. Empty is no key.
+	// whatever its items. Without a key it always runs.
 	Key   string
 	Items []New
 	// Restore lets forgotten items come back, because the user explicitly asked for it.

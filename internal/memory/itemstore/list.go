@@ -65,7 +65,7 @@ func (tx txn) fields(ctx context.Context, v View, f Filter) ([]field, error) {
 	if v.AllScopes {
 		places, column = []place{home(v.WorkspaceID)}, "home"
 	}
-	numbers, err := tx.look(ctx, places)
+	numbers, err := tx.numbersOf(ctx, places)
 	if err != nil {
 		return nil, err
 	}

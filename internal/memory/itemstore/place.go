@@ -82,20 +82,20 @@ func (v View) check() error {
 	)
 }
 
-// atlas maps places to their numbers.
-type atlas map[place]int64
+// placeNumbers maps places to their numbers.
+type placeNumbers map[place]int64
 
 func (p *phrases) readScopes() string {
 	return "SELECT no, workspace_id, scope, scope_id FROM memory_scopes WHERE " + p.in("workspace_id", "$1") + " AND " + p.in("scope", "$2") + " AND " + p.in("scope_id", "$3")
 }
 
-// look looks up the numbers of places. A place that was never used has none.
-func (tx txn) look(ctx context.Context, places []place) (atlas, error) {
+// numbersOf looks up the numbers of places. A place that was never used has none.
+func (tx txn) numbersOf(ctx context.Context, places []place) (placeNumbers, error) {
 	var workspaces, scopes, ids []string
 	for _, p := range places {
 		workspaces, scopes, ids = append(workspaces, p.workspace), append(scopes, string(p.scope)), append(ids, p.id)
 	}
-	numbers := make(atlas, len(places))
+	numbers := make(placeNumbers, len(places))
 	if len(places) == 0 {
 		return numbers, nil
 	}
@@ -113,8 +113,8 @@ func distinct(p *phrases, list []string) any {
 	return listOf(p, slices.Compact(list))
 }
 
-// settle assigns numbers to places and to the shelves of their items.
-func (tx txn) settle(ctx context.Context, places []place) (atlas, error) {
+// ensurePlaces assigns numbers to places and to the shelves of their items.
+func (tx txn) ensurePlaces(ctx context.Context, places []place) (placeNumbers, error) {
 	var all []place
 	for _, p := range places {
 		all = append(append(all, home(p.workspace)), p.shelves()...)
@@ -123,7 +123,7 @@ func (tx txn) settle(ctx context.Context, places []place) (atlas, error) {
 		return cmp.Or(cmp.Compare(a.workspace, b.workspace), cmp.Compare(a.scope, b.scope), cmp.Compare(a.id, b.id))
 	})
 	all = slices.Compact(all)
-	numbers, err := tx.look(ctx, all)
+	numbers, err := tx.numbersOf(ctx, all)
 	if err != nil || len(numbers.of(all)) == len(all) {
 		return numbers, err
 	}
@@ -137,14 +137,14 @@ func (tx txn) settle(ctx context.Context, places []place) (atlas, error) {
 			return nil, err
 		}
 	}
-	if numbers, err = tx.look(ctx, all); err == nil && len(numbers.of(all)) < len(all) {
+	if numbers, err = tx.numbersOf(ctx, all); err == nil && len(numbers.of(all)) < len(all) {
 		err = sqldb.Failf(sqldb.CodeInternal, "", "a new scope is missing")
 	}
 	return numbers, err
 }
 
 // of returns the known numbers of places.
-func (a atlas) of(places []place) []int64 {
+func (a placeNumbers) of(places []place) []int64 {
 	var list []int64
 	for _, p := range places {
 		if no := a[p]; no != 0 {

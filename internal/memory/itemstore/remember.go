@@ -40,14 +40,14 @@ type remembering struct {
 	batch *Batch
 	now   time.Time
 
-	numbers atlas
-	dead    []string      // tombstones that match items of the batch
-	known   map[said]*row // items in effect that have one of the batch's texts
-	index   *indexer      // nil if there is nothing to do
+	numbers placeNumbers
+	dead    []string            // tombstones that match items of the batch
+	known   map[scopedText]*row // items in effect that have one of the batch's texts
+	index   *indexer            // nil if there is nothing to do
 }
 
-// said is a text in a scope, which is unique.
-type said struct {
+// scopedText is a text in a scope, which is unique.
+type scopedText struct {
 	scope int64
 	hash  string
 }
@@ -90,7 +90,7 @@ func (w *remembering) begin(ctx context.Context, items []Item, ids []string, res
 		marks = append(marks, w.store.mark(i.place(), i.Hash))
 	}
 	var err error
-	if w.numbers, err = w.tx.settle(ctx, places); err != nil {
+	if w.numbers, err = w.tx.ensurePlaces(ctx, places); err != nil {
 		return nil, err
 	}
 	named, err := w.tx.rowsByID(ctx, ids)
@@ -110,9 +110,9 @@ func (w *remembering) begin(ctx context.Context, items []Item, ids []string, res
 	if err != nil {
 		return nil, err
 	}
-	w.known = make(map[said]*row, len(rows))
+	w.known = make(map[scopedText]*row, len(rows))
 	for n := range rows {
-		w.known[said{rows[n].scopeNo, rows[n].Hash}] = &rows[n]
+		w.known[scopedText{rows[n].scopeNo, rows[n].Hash}] = &rows[n]
 	}
 	if restore {
 		err = w.tx.exec(ctx, "DELETE FROM memory_tombstones WHERE "+w.tx.phrase.in("mark", "$1"), listOf(w.tx.phrase, marks))
@@ -145,7 +145,7 @@ func (w *remembering) remember(ctx context.Context, item Item, replaces string) 
 		return Outcome{Change: Forgotten, Item: item}, nil
 	}
 	scope := w.numbers[item.place()]
-	known := w.known[said{scope, item.Hash}]
+	known := w.known[scopedText{scope, item.Hash}]
 	older, err := w.older(ctx, scope, &item, replaces, known)
 	if err != nil {
 		return Outcome{}, err
@@ -231,7 +231,7 @@ func (w *remembering) supersede(ctx context.Context, older []*row, by string) ([
 		if err := w.index.supersede(ctx, r, by); err != nil {
 			return nil, err
 		}
-		delete(w.known, said{r.scopeNo, r.Hash})
+		delete(w.known, scopedText{r.scopeNo, r.Hash})
 		ids = append(ids, r.ID)
 	}
 	return ids, nil
@@ -252,7 +252,7 @@ func (w *remembering) insert(ctx context.Context, item Item) error {
 	if err := w.tx.one(ctx, insertRow, args, []any{&r.seq}); err != nil || r.SupersededBy != "" {
 		return err
 	}
-	w.known[said{r.scopeNo, r.Hash}] = r
+	w.known[scopedText{r.scopeNo, r.Hash}] = r
 	return w.index.note(ctx, r, false)
 }
 

@@ -140,9 +140,9 @@ func (s *Store) start(ctx context.Context) error {
 		}
 	}
 	if meta[metaUntidy] != "" && !s.opts.ReadOnly {
-		short, cancel := context.WithTimeout(ctx, 2*time.Second) // somebody waits for the store
+		short, cancel := context.WithTimeout(ctx, 2*time.Second) // the caller waits
 		defer cancel()
-		_ = s.tidy(short)
+		_ = s.eraseFreed(short)
 	}
 	return s.prepare(ctx)
 }
@@ -266,7 +266,7 @@ func (s *Store) rebuild(ctx context.Context, sqlTx *sql.Tx) error {
 	if err := tx.one(ctx, "SELECT count(*) FROM memory_items", nil, []any{&total}); err != nil {
 		return err
 	}
-	index := &indexer{tx: tx, numbers: atlas{}}
+	index := &indexer{tx: tx, numbers: placeNumbers{}}
 	var last int64
 	for done := 0; ; s.opts.Progress(done, total) {
 		rows, err := tx.rows(ctx, selectRows+"i.seq > $1 ORDER BY i.seq LIMIT $2", last, rebuildPart)

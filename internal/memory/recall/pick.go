@@ -28,7 +28,6 @@ type Recalled struct {
 	Date string `json:"date,omitempty"`
 	// Text is one line of valid UTF-8, shortened by [prompttext.Line]. It is not escaped.
 	Text   string  `json:"text"`
-	Cut    bool    `json:"cut,omitempty"` // the item's text is longer
 	Pinned bool    `json:"pinned,omitempty"`
 	Score  float64 `json:"score"`
 }
@@ -105,7 +104,7 @@ func (p *picker) put(r *Scored) {
 		date = r.UpdatedAt.UTC().Format(time.DateOnly)
 	}
 	p.selection.Items = append(p.selection.Items, Recalled{
-		ID: r.ID, Date: date, Scope: r.Scope, Category: r.Category, Text: text, Cut: cut, Pinned: r.Pinned, Score: r.Score,
+		ID: r.ID, Date: date, Scope: r.Scope, Category: r.Category, Text: text, Pinned: r.Pinned, Score: r.Score,
 	})
 }
 

@@ -75,7 +75,7 @@ func TestPickPassesOn(t *testing.T) {
 	t.Parallel()
 	s := good("a", strings.Repeat("abcd ", 100), 1.5)
 	s.Scope, s.Category, s.Pinned = "user", "preference", true
-	want := Selection{Items: []Recalled{{ID: "a", Scope: "user", Category: "preference", Text: strings.Repeat("abcd ", 55) + "abcd…", Cut: true, Pinned: true, Score: 1.5}}}
+	want := Selection{Items: []Recalled{{ID: "a", Scope: "user", Category: "preference", Text: strings.Repeat("abcd ", 55) + "abcd…", Pinned: true, Score: 1.5}}}
 	if diff := cmp.Diff(want, Pick([]Scored{s})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

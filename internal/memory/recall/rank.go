@@ -16,7 +16,7 @@
 //
 // A word of six letters or more that no item in view has may be misspelt: a letter too many, too few, wrong, or swapped
 // with its neighbour, after the first two. It stands for the term that most items have of those that are so near to it,
-// with a weight of 0.65, which alone is no evidence: see [Query.Prefixes].
+// with a weight of 0.65, which alone is not evidence: see [Query.Prefixes].
 //
 // What a store has everywhere weighs little. But the words of talk (please, why, could) are rare in items and say
 // nothing, and a store with three items has no statistics. So each word has an expected share of all texts, a

@@ -100,7 +100,7 @@ func (p *reading) findHits(before, total int) {
 	for i, s := range p.sentences {
 		atEdge := before+i < edge || before+i >= total-edge
 		for _, l := range p.rules {
-			heard := l.hear(s.in(p.text))
+			heard := l.clauses(s.in(p.text))
 			for r := range l.Rules {
 				rule := &l.Rules[r]
 				if it, ok := rule.find(heard); ok && !l.guarded(heard, rule.Intent) {

@@ -186,14 +186,14 @@ func (p *reading) stated(s span) (all []Fact) {
 
 // states returns the fact that a clause states.
 func (l *language) states(p *reading, clause span) (Fact, bool) {
-	heard := l.hear(clause.in(p.text))
+	heard := l.clauses(clause.in(p.text))
 	if l.guarded(heard, intentFact) {
 		return Fact{}, false
 	}
 	for i := range l.Facts {
 		if it, ok := l.Facts[i].find(heard); ok {
-			said := cmp.Or(it.after(clause.from), clause)
-			return Fact{Category: l.Facts[i].Category, Text: tidy(p.quote(said), MaxFactText), Rule: l.Facts[i].ID}, true
+			text := cmp.Or(it.after(clause.from), clause)
+			return Fact{Category: l.Facts[i].Category, Text: tidy(p.quote(text), MaxFactText), Rule: l.Facts[i].ID}, true
 		}
 	}
 	return Fact{}, false
@@ -222,7 +222,7 @@ func (r *Rules) Slot(fact string) Slot {
 	}
 	text := fold(tidy(fact, MaxFactText)).text
 	for _, l := range r.in(text) {
-		heard := l.hear(text)
+		heard := l.clauses(text)
 		for i := range l.Slots {
 			if _, ok := l.Slots[i].find(heard); ok {
 				return l.Slots[i].Slot

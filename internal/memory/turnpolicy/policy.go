@@ -24,7 +24,7 @@
 //     matches must have one.
 //   - lead: one courtesy, as in "hey" or "could you". Several may begin a sentence.
 //   - clause: what separates two clauses.
-//   - greeting: what may be before the statement of a fact in its sentence, and is no part of it.
+//   - greeting: what may be before the statement of a fact in its sentence, without being part of it.
 //   - ends: what is after the statement of a fact in its sentence; another one may follow.
 //   - foreign: what is in sentences about a text to work on, a story, a joke or somebody else's words. Messages with one state
 //     no facts.
@@ -33,7 +33,7 @@
 //     of these only; the intent "fact" stands for facts.
 //   - rules: the wishes. Each has an id, an intent (remember, forget, no_use, no_save), a confidence from 0 to 1 and
 //     a match. Of several rules that match a text, the one with the most confidence gives the policy its reason; below
-//     0.6 a rule is no wish, and only keeps facts of its sentence from being stored. With at "start" it must match at the beginning of the sentence or after a courtesy there, with
+//     0.6 the match is not a wish, and only keeps facts of its sentence from being stored. With at "start" it must match at the beginning of the sentence or after a courtesy there, with
 //     "clause" also at the beginning of a clause, and without at anywhere. Patterns in with must match as well, and
 //     patterns in unless must not. The group (?P<it>…) is what to remember;
 //     refers says that it is in the sentence before or in those after.

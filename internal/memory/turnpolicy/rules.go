@@ -240,9 +240,9 @@ func shortest(texts []string) int {
 	return len(slices.MinFunc(texts, func(a, b string) int { return len(a) - len(b) }))
 }
 
-// said is a sentence and where in it patterns are tried: at its beginning and after each courtesy there, and likewise
+// clauseStarts is a sentence and where in it patterns are tried: at its beginning and after each courtesy there, and likewise
 // at its clauses.
-type said struct {
+type clauseStarts struct {
 	text            string
 	starts, clauses []int
 }
@@ -250,8 +250,8 @@ type said struct {
 // maxStarts bounds the places of a sentence at which patterns are tried.
 const maxStarts = 32
 
-func (l *language) hear(text string) said {
-	s := said{text: text, starts: l.leads(text, nil, 0)}
+func (l *language) clauses(text string) clauseStarts {
+	s := clauseStarts{text: text, starts: l.leads(text, nil, 0)}
 	s.clauses = s.starts
 	if l.Clause.re == nil {
 		return s
@@ -283,7 +283,7 @@ func (p *pattern) possible(text string) bool {
 }
 
 // find matches a sentence. It returns the span of the group "it", which may be empty.
-func (p *pattern) find(s said) (it span, ok bool) {
+func (p *pattern) find(s clauseStarts) (it span, ok bool) {
 	if !p.possible(s.text) {
 		return span{}, false
 	}
@@ -311,7 +311,7 @@ func (p *pattern) find(s said) (it span, ok bool) {
 }
 
 // guarded reports whether a guard denies a sentence any wish of an intent, or with intentFact any fact.
-func (l *language) guarded(s said, intent Intent) bool {
+func (l *language) guarded(s clauseStarts, intent Intent) bool {
 	for i := range l.Guards {
 		p := &l.Guards[i]
 		if len(p.Intents) > 0 && !slices.Contains(p.Intents, intent) {

@@ -53,7 +53,7 @@ func TestRules(t *testing.T) {
 			for _, text := range p.Says {
 				folded := fold(text).text
 				matches := slices.ContainsFunc(sentencesOf(text), func(s string) bool {
-					_, ok := p.find(l.hear(s))
+					_, ok := p.find(l.clauses(s))
 					return ok
 				})
 				if p.Slot != "" {

@@ -37,7 +37,7 @@ func windows(text string) []window {
 	return []window{{text: head}, {text: text[tail:], fence: fenceAfter(text[:tail]), torn: text[tail-1] != '\n'}}
 }
 
-// fenceAfter returns the mark that ends the block of code in which a text ends; "" is no block.
+// fenceAfter returns the mark that ends the block of code in which a text ends; "" means none.
 func fenceAfter(text string) (open string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		open = fence(line, open)
@@ -45,7 +45,7 @@ func fenceAfter(text string) (open string) {
 	return open
 }
 
-// fence returns the mark that ends the block of code of the next line, given the mark of this line; "" is no block.
+// fence returns the mark that ends the block of code of the next line, given the mark of this line; "" means none.
 func fence(line, open string) string {
 	line = strings.TrimLeft(line, " \t")
 	switch {
