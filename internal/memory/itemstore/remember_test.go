@@ -120,44 +120,6 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestReplaces: an item names what it takes the place of, also in another scope.
-func TestReplaces(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s := open(t, dsn, fixed(newClock()))
-		first := remember(t, s, of(itemstore.ScopeThread, "t", fact("ships on Monday")), inSlot("day", "ships some day"))
-		n := inSlot("day", "ships on Friday")
-		n.Replaces = first[0].Item.ID
-		got := remember(t, s, n)[0]
-		want := []string{first[0].Item.ID, first[1].Item.ID}
-		if diff := cmp.Diff(want, got.Replaced); diff != "" || got.Change != itemstore.Replaced || got.Item.Supersedes != want[0] {
-			t.Errorf("%+v (-want +got):\n%s", got, diff)
-		}
-		for _, id := range want {
-			if old, err := s.Get(t.Context(), everything("w"), id); err != nil || old.SupersededBy != got.Item.ID {
-				t.Errorf("history: %+v, %v", old, err)
-			}
-		}
-		if hits, err := search(t.Context(), s, everything("w"), "ships on Monday some day", 0); err != nil || len(hits) != 1 || hits[0].ID != got.Item.ID {
-			t.Errorf("search: %+v, %v", hits, err)
-		}
-		again := fact("ships on Sunday")
-		for name, id := range map[string]string{"history": want[0], "nobody's": "01K00000000000000000000000", "no id": "Monday"} {
-			again.Replaces = id
-			_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact(name), again}})
-			wantCode(t, err, sqldb.CodeNotFound)
-		}
-		again.Replaces = got.Item.ID
-		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "another", Items: []itemstore.New{again}})
-		wantCode(t, err, sqldb.CodeNotFound)
-		if diff := cmp.Diff([]string{"ships on Friday"}, texts(list(t, s, everything("w")))); diff != "" {
-			t.Errorf("a batch that was refused (-want +got):\n%s", diff)
-		}
-		checkIndex(t, dsn)
-	})
-}
-
 // TestKeys: a batch whose key was seen does nothing, whatever is in it.
 func TestKeys(t *testing.T) {
 	t.Parallel()

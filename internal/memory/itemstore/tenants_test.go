@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,58 +180,4 @@ func TestOthersChangeNothing(t *testing.T) {
 		same("opening again")
 		checkIndex(t, dsn)
 	})
-}
-
-// TestNothingIsLeft: when all of a workspace is forgotten, the statistics have no row
-// of it, and the other workspace's are as they were.
-func TestNothingIsLeft(t *testing.T) {
-	storetest.SkipShort(t)
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s := open(t, dsn, itemstore.Options{})
-		r := rand.New(rand.NewPCG(51, 52))
-		remember(t, s, tenantItems()...)
-		write(t, s, neighbour(r, "v"))
-		for _, workspace := range []string{"v", "w"} {
-			if len(statistics(t, dsn)) == 0 {
-				t.Fatal("no statistics: this test shows nothing")
-			}
-			var ids []string
-			for _, i := range list(t, s, everything(workspace)) {
-				ids = append(ids, i.ID)
-			}
-			if removed, err := s.Forget(t.Context(), everything(workspace), ids); err != nil || removed.Lingering != nil {
-				t.Fatal(removed, err)
-			}
-			checkIndex(t, dsn)
-		}
-		if left := statistics(t, dsn); len(left) > 0 {
-			t.Errorf("left: %q", left)
-		}
-	})
-}
-
-// statistics are the rows of the statistics, as they are in the tables.
-func statistics(t *testing.T, dsn string) []string {
-	t.Helper()
-	text := "SELECT name FROM memory_counts"
-	if isPostgres(dsn) {
-		text += " UNION ALL SELECT name FROM memory_deltas"
-	}
-	tx, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	var rows []string
-	query(t, tx, text, func(scan func(...any) error) {
-		var name string
-		if err := scan(&name); err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, name)
-	})
-	slices.Sort(rows)
-	return rows
 }

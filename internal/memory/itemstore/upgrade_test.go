@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,4 +80,28 @@ func TestUpgrade(t *testing.T) {
 			t.Error("no statistics")
 		}
 	})
+}
+
+// statistics are the rows of the statistics, as they are in the tables.
+func statistics(t *testing.T, dsn string) []string {
+	t.Helper()
+	text := "SELECT name FROM memory_counts"
+	if isPostgres(dsn) {
+		text += " UNION ALL SELECT name FROM memory_deltas"
+	}
+	tx, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var rows []string
+	query(t, tx, text, func(scan func(...any) error) {
+		var name string
+		if err := scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, name)
+	})
+	slices.Sort(rows)
+	return rows
 }
