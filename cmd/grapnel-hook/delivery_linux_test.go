@@ -353,9 +353,9 @@ func TestWishHolds(t *testing.T) {
 	memory := firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "memory" })].config
 	const refused = `"isError":true`
 	for _, tt := range []struct{ policy, event, prompt, want, behind string }{
-		{"default_allow", "UserPromptSubmit", "Do not remember this. My passphrase is SWORDFISH.", refused, `\"added\"`},
-		{"read_only", "UserPromptSubmit", "Remember that my fish is SWORDFISH.", `\"added\"`, refused},
-		{"default_allow", "SubagentStart", "Do not remember this.", `\"added\"`, `\"known\"`},
+		{"normal", "UserPromptSubmit", "Do not remember this. My passphrase is SWORDFISH.", refused, `\"added\"`},
+		{"no_save", "UserPromptSubmit", "Remember that my fish is SWORDFISH.", `\"added\"`, refused},
+		{"normal", "SubagentStart", "Do not remember this.", `\"added\"`, `\"known\"`},
 	} {
 		d := newDelivery(t, bin, "memory", memory+"\n    config: {default_policy: "+tt.policy+"}")
 		for i, want := range []string{tt.want, tt.behind} {

@@ -16,7 +16,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	home := map[string]string{"HOME": "/repo/home"}
 	standard := settings{
-		DSN: "sqlite:/repo/home/.local/share/grapnel/plugins/memory/memory.db", DefaultPolicy: turnpolicy.DefaultAllow, Extraction: readerAuto,
+		DSN: "sqlite:/repo/home/.local/share/grapnel/plugins/memory/memory.db", DefaultPolicy: turnpolicy.Normal, Extraction: readerAuto,
 	}
 	with := func(change func(s *settings)) settings {
 		s := standard
@@ -40,9 +40,9 @@ func TestSettings(t *testing.T) {
 		{"below home", `{"dsn":"sqlite:~/m.db"}`, home, with(func(s *settings) { s.DSN = "sqlite:/repo/home/m.db" })},
 		{"server", `{"dsn":"postgres://h/m"}`, nil, with(func(s *settings) { s.DSN = "postgres://h/m" })},
 		{
-			"all", `{"default_policy":"read_only","extraction":"model","user_scope_everywhere":true}`, home,
+			"all", `{"default_policy":"no_save","extraction":"model","user_scope_everywhere":true}`, home,
 			with(func(s *settings) {
-				s.DefaultPolicy, s.Extraction, s.UserScopeEverywhere = turnpolicy.ReadOnly, readerModel, true
+				s.DefaultPolicy, s.Extraction, s.UserScopeEverywhere = turnpolicy.NoSave, readerModel, true
 			}),
 		},
 	}

@@ -28,7 +28,7 @@ plugins:
       host: [model.complete]
     env: {pass: [HOME, XDG_DATA_HOME]}
     config:
-      default_policy: default_allow
+      default_policy: normal
 `
 
 // Example plays a host that hands the hooks of a turn what the ones before have

@@ -233,10 +233,10 @@ const (
 type settings struct {
 	// DSN is "sqlite:PATH", the path absolute or below "~/", or the URL of a PostgreSQL database. Empty is a file in
 	// the plugin's data directory.
-	DSN                 string             `json:"dsn"`
-	DefaultPolicy       turnpolicy.Default `json:"default_policy"`        // for turns without a wish of the user
-	Extraction          reader             `json:"extraction"`            // of facts
-	UserScopeEverywhere bool               `json:"user_scope_everywhere"` // recalls a user's own memories in all workspaces
+	DSN                 string            `json:"dsn"`
+	DefaultPolicy       turnpolicy.Preset `json:"default_policy"`        // for turns without a wish of the user
+	Extraction          reader            `json:"extraction"`            // of facts
+	UserScopeEverywhere bool              `json:"user_scope_everywhere"` // recalls a user's own memories in all workspaces
 }
 
 // DSN returns where a plugin with this configuration keeps its memories, for programs that open the same database. It
@@ -247,7 +247,7 @@ func DSN(configuration json.RawMessage, getenv func(string) string) (string, err
 }
 
 func parseSettings(data json.RawMessage, getenv func(string) string) (settings, error) {
-	c := settings{DefaultPolicy: turnpolicy.DefaultAllow, Extraction: readerAuto}
+	c := settings{DefaultPolicy: turnpolicy.Normal, Extraction: readerAuto}
 	if err := sdk.DecodeConfig(data, &c); err != nil {
 		return settings{}, err
 	}

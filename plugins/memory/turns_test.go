@@ -172,7 +172,7 @@ func TestSubTask(t *testing.T) {
 	c := ada("2")
 	c.Actor = phases.Actor{Kind: "agent", ID: "planner"}
 	x := begin(t, p, c).whole("Remember that the task is done. Forget my dog.")
-	if got := x.policy(); got.ExplicitRemember || got.ReasonCode != "default.default_allow" {
+	if got := x.policy(); got.ExplicitRemember || got.ReasonCode != "default.normal" {
 		t.Errorf("policy %+v", got)
 	}
 	if got := memories(t, p); len(got) != 1 {

@@ -21,18 +21,18 @@ func TestOrder(t *testing.T) {
 		reason string
 	}{
 		{"chat", Input{Mode: phases.ModeChat, Override: json.RawMessage(`"normal"`)}, NoUse, reasonChatMode},
-		{"override", Input{Mode: phases.ModeAgent, Override: json.RawMessage(` "no_save" `), Default: StrictDeny}, NoSave, reasonOverride},
+		{"override", Input{Mode: phases.ModeAgent, Override: json.RawMessage(` "no_save" `), Default: NoUse}, NoSave, reasonOverride},
 		{"bad override", Input{Override: json.RawMessage(`"nothing"`)}, NoUse, reasonBadOverride},
 		{"open text", Input{Override: json.RawMessage(`"no_use`)}, NoUse, reasonBadOverride},
 		{"list", Input{Override: json.RawMessage(`["normal"]`)}, NoUse, reasonBadOverride},
 		{"mistyped", Input{Override: json.RawMessage(`{"forget":"allow"}`)}, NoUse, reasonBadOverride},
 		{"huge", Input{Override: json.RawMessage(`{"reason_code":"` + strings.Repeat("x", maxJSON) + `"}`)}, NoUse, reasonBadOverride},
 		{"nothing in it", Input{Override: json.RawMessage(`{"reason_code":"tenant"}`)}, NoUse, "tenant"},
-		{"null is no override", Input{Override: json.RawMessage(" null "), Text: noSave}, NoSave, "en.no_save.dont"},
-		{"wish", Input{Mode: phases.ModeTask, Text: noSave}, NoSave, "en.no_save.dont"},
-		{"nothing wished", Input{Text: "Fix the bug."}, Normal, "default.default_allow"},
-		{"read only", Input{Default: ReadOnly}, NoSave, "default.read_only"},
-		{"strict", Input{Default: StrictDeny}, NoUse, "default.strict_deny"},
+		{"null is no override", Input{Override: json.RawMessage(" null "), Text: noSave, Default: Normal}, NoSave, "en.no_save.dont"},
+		{"wish", Input{Mode: phases.ModeTask, Text: noSave, Default: Normal}, NoSave, "en.no_save.dont"},
+		{"nothing wished", Input{Text: "Fix the bug.", Default: Normal}, Normal, "default.normal"},
+		{"read only", Input{Default: NoSave}, NoSave, "default.no_save"},
+		{"strict", Input{Default: NoUse}, NoUse, "default.no_use"},
 		{"unknown default", Input{Default: "open"}, NoUse, "default.open"},
 	}
 	for _, tt := range tests {
@@ -51,23 +51,23 @@ func TestGranted(t *testing.T) {
 	tests := []struct {
 		name   string
 		wishes []Intent
-		preset Default
+		preset Preset
 		want   Preset
 		change func(*Policy)
 	}{
-		{"remember", []Intent{IntentRemember}, DefaultAllow, Normal, func(p *Policy) { p.ExplicitRemember = true }},
-		{"remember, read only", []Intent{IntentRemember}, ReadOnly, NoSave, func(p *Policy) { p.ExplicitRemember, p.RememberTool, p.Prompt = true, Allow, PromptFull }},
-		{"remember, strict", []Intent{IntentRemember}, StrictDeny, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
-		{"no save", []Intent{IntentNoSave}, DefaultAllow, NoSave, nil},
-		{"no save, read only", []Intent{IntentNoSave}, ReadOnly, NoSave, nil},
-		{"no save never allows", []Intent{IntentNoSave}, StrictDeny, NoUse, nil},
-		{"no use", []Intent{IntentNoUse}, DefaultAllow, NoUse, nil},
-		{"forget", []Intent{IntentForget}, StrictDeny, ExplicitForget, nil},
-		{"no save beats remember", []Intent{IntentNoSave, IntentRemember}, DefaultAllow, NoSave, nil},
-		{"no use and no save", []Intent{IntentNoUse, IntentNoSave}, DefaultAllow, NoUse, nil},
-		{"no use and remember", []Intent{IntentNoUse, IntentRemember}, DefaultAllow, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
-		{"forget and remember", []Intent{IntentForget, IntentRemember}, DefaultAllow, ExplicitForget, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
-		{"forget and no save", []Intent{IntentForget, IntentNoSave}, DefaultAllow, ExplicitForget, nil},
+		{"remember", []Intent{IntentRemember}, Normal, Normal, func(p *Policy) { p.ExplicitRemember = true }},
+		{"remember, read only", []Intent{IntentRemember}, NoSave, NoSave, func(p *Policy) { p.ExplicitRemember, p.RememberTool, p.Prompt = true, Allow, PromptFull }},
+		{"remember, strict", []Intent{IntentRemember}, NoUse, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
+		{"no save", []Intent{IntentNoSave}, Normal, NoSave, nil},
+		{"no save, read only", []Intent{IntentNoSave}, NoSave, NoSave, nil},
+		{"no save never allows", []Intent{IntentNoSave}, NoUse, NoUse, nil},
+		{"no use", []Intent{IntentNoUse}, Normal, NoUse, nil},
+		{"forget", []Intent{IntentForget}, NoUse, ExplicitForget, nil},
+		{"no save beats remember", []Intent{IntentNoSave, IntentRemember}, Normal, NoSave, nil},
+		{"no use and no save", []Intent{IntentNoUse, IntentNoSave}, Normal, NoUse, nil},
+		{"no use and remember", []Intent{IntentNoUse, IntentRemember}, Normal, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
+		{"forget and remember", []Intent{IntentForget, IntentRemember}, Normal, ExplicitForget, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
+		{"forget and no save", []Intent{IntentForget, IntentNoSave}, Normal, ExplicitForget, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -99,7 +99,7 @@ type Policy struct {
 	// ExplicitRemember says that the user asked to remember something.
 	ExplicitRemember bool `json:"explicit_remember"`
 	// ReasonCode is the id of the rule that decided, or chat_mode, override, override_invalid, or default.NAME with the
-	// name of the default.
+	// name of the preset.
 	ReasonCode string `json:"reason_code"`
 }
 
@@ -108,7 +108,7 @@ func (p Policy) because(reason string) Policy {
 	return p
 }
 
-// Reason codes that are not a rule's id. The last is followed by the name of the default: "default.read_only".
+// Reason codes that are not a rule's id. The last is followed by the name of the preset: "default.no_save".
 const (
 	reasonChatMode    = "chat_mode"
 	reasonOverride    = "override"
@@ -146,29 +146,8 @@ func (p Preset) Policy() Policy {
 	return policy
 }
 
-// Default is the policy of turns without a wish of the user.
-type Default string
-
-// The defaults. The empty one counts as DefaultAllow.
-const (
-	DefaultAllow Default = "default_allow"
-	ReadOnly     Default = "read_only"
-	StrictDeny   Default = "strict_deny"
-)
-
-// Defaults returns the defaults.
-func Defaults() []Default { return []Default{DefaultAllow, ReadOnly, StrictDeny} }
-
-// Preset returns what the default allows. Unknown values allow nothing.
-func (d Default) Preset() Preset {
-	switch d { //nolint:exhaustive // the others allow nothing
-	case "", DefaultAllow:
-		return Normal
-	case ReadOnly:
-		return NoSave
-	}
-	return NoUse
-}
+// Defaults returns the presets for turns without a wish of the user.
+func Defaults() []Preset { return []Preset{Normal, NoSave, NoUse} }
 
 // Input describes a turn.
 type Input struct {
@@ -176,8 +155,8 @@ type Input struct {
 	// Override is the host's metadata memory.policy_override, JSON: the name of a [Preset], or a [Policy] whose missing
 	// switches are disabled. Empty and null are no override.
 	Override json.RawMessage
-	Text     string  // what the user wrote, of any size
-	Default  Default // for turns without a wish
+	Text     string // what the user wrote, of any size
+	Default  Preset // for turns without a wish; unknown values allow nothing
 }
 
 // Decide returns the turn's policy. The order is: chat mode allows nothing; an override decides; then what the user
@@ -199,18 +178,18 @@ func (r *Rules) Decide(in Input) Policy {
 	return granted(in.Default, r.Wishes(in.Text))
 }
 
-// granted is the policy of a default and of wishes. Restrictions are stronger, but a wish to forget always gets what it
+// granted is the policy of a preset and of wishes. Restrictions are stronger, but a wish to forget always gets what it
 // needs, and a wish to remember yields only to one not to save.
-func granted(d Default, wishes []Wish) Policy {
+func granted(preset Preset, wishes []Wish) Policy {
 	wished := func(i Intent) bool { return slices.ContainsFunc(wishes, func(w Wish) bool { return w.Intent == i }) }
-	p := d.Preset().Policy()
+	p := preset.Policy()
 	switch {
 	case wished(IntentForget):
 		p = ExplicitForget.Policy()
 	case wished(IntentNoUse):
 		p = NoUse.Policy()
-	case wished(IntentNoSave) && d.Preset() == Normal:
-		p = NoSave.Policy() // the other defaults allow no more
+	case wished(IntentNoSave) && preset == Normal:
+		p = NoSave.Policy() // the other presets allow no more
 	}
 	if wished(IntentRemember) && !wished(IntentNoSave) {
 		p.ExplicitRemember, p.RememberTool = true, Allow
@@ -222,7 +201,7 @@ func granted(d Default, wishes []Wish) Policy {
 	if len(wishes) > 0 {
 		return p.because(wishes[0].Rule)
 	}
-	return p.because(reasonDefault + string(cmp.Or(d, DefaultAllow)))
+	return p.because(reasonDefault + string(preset))
 }
 
 // Parse reads a policy from its JSON. Omitted switches are disabled; unknown keys are errors, so that a mistyped name
