@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -196,7 +197,7 @@ func FuzzSection(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b, category string, omitted int) {
 		c := sectionContent{prompt: turnpolicy.PromptFull, omitted: max(0, omitted)}
 		for n, text := range []string{a, b} {
-			c.items = append(c.items, sectionItem{recall.Recalled{ID: fmt.Sprint(n), Scope: "user", Category: category, Text: text}, "h"})
+			c.items = append(c.items, sectionItem{recall.Recalled{ID: strconv.Itoa(n), Scope: "user", Category: category, Text: text}, "h"})
 		}
 		s := c.section()
 		lines := 2
