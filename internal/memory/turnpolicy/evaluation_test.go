@@ -4,28 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-)
-
-// The document that shows the table of the evaluation, and whether to write it
-// there. There is nothing to check where the document is not.
-var (
-	evaluationDoc = flag.String("turnpolicy.doc", "../../../docs/MEMORY.md", "document whose table of the evaluation is checked")
-	updateDoc     = flag.Bool("turnpolicy.update", false, "write the table into the document")
-)
-
-// The lines between which the document has the table.
-const (
-	tableBegin = "<!-- turnpolicy evaluation -->"
-	tableEnd   = "<!-- end of turnpolicy evaluation -->"
 )
 
 // utterance is one labelled text of the evaluation set.
@@ -189,8 +173,7 @@ func (r result) check(t *testing.T, part string) {
 	}
 }
 
-// TestEvaluation holds the rules to the evaluation set, and the document to the
-// table; -v prints it. Mistakes are only printed for the development part, so that
+// TestEvaluation holds the rules to the evaluation set; -v prints the table of docs/MEMORY.md. Mistakes are only printed for the development part, so that
 // nobody makes rules with the others in sight.
 func TestEvaluation(t *testing.T) {
 	t.Parallel()
@@ -204,42 +187,8 @@ func TestEvaluation(t *testing.T) {
 	for _, m := range results[0].mistakes {
 		t.Log(m)
 	}
-	text := table(results, parts)
-	t.Log("\n" + text)
+	t.Log("\n" + table(results, parts))
 	for i, r := range results {
 		r.check(t, parts[i].Part)
-	}
-	// Of its own, so that the figures count as tested where there is no document.
-	t.Run("document", func(t *testing.T) {
-		t.Parallel()
-		checkTable(t, text)
-	})
-}
-
-// checkTable compares the document's table, or writes it. It skips the test if there
-// is no document, and for no other reason.
-func checkTable(t *testing.T, want string) {
-	t.Helper()
-	data, err := os.ReadFile(*evaluationDoc)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("there is no %s to compare the table with", *evaluationDoc)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(data), tableBegin+"\n")
-	got, behind, closed := strings.Cut(rest, tableEnd)
-	if !found || !closed {
-		t.Fatalf("%s has no lines %q and %q", *evaluationDoc, tableBegin, tableEnd)
-	}
-	want = "\n" + want + "\n"
-	switch {
-	case got == want:
-	case *updateDoc:
-		if err := os.WriteFile(*evaluationDoc, []byte(before+tableBegin+"\n"+want+tableEnd+behind), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	default:
-		t.Errorf("%s has another table: run the test with -turnpolicy.update", *evaluationDoc)
 	}
 }
