@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
@@ -21,11 +20,10 @@ const retryAfter = 2 * time.Second
 // database opens a store on first use, and retries after a failure. It is safe for concurrent use. After retire, the
 // store is closed with its last call; a later call, from an earlier turn, opens and closes it again.
 type database struct {
-	open    func(ctx context.Context) (*itemstore.Store, error)
-	now     func() time.Time
-	opening chan struct{} // holds one value: its sender may open the store
+	open func(ctx context.Context) (*itemstore.Store, error)
+	now  func() time.Time
+	lock chan struct{} // holds a value while the fields below are used, and while the store is opened
 
-	mu      sync.Mutex
 	store   *itemstore.Store
 	users   int
 	retired bool
@@ -34,7 +32,7 @@ type database struct {
 }
 
 func newDatabase(open func(ctx context.Context) (*itemstore.Store, error), now func() time.Time) *database {
-	return &database{open: open, now: now, opening: make(chan struct{}, 1)}
+	return &database{open: open, now: now, lock: make(chan struct{}, 1)}
 }
 
 // use calls do with the open store. Errors come from the store, or say why it cannot be opened.
@@ -44,57 +42,36 @@ func (d *database) use(ctx context.Context, do func(s *itemstore.Store) error) e
 		return err
 	}
 	defer func() {
-		d.mu.Lock()
+		d.lock <- struct{}{}
 		d.users--
-		d.mu.Unlock()
 		_ = d.closeUnused() // its last user has its result
+		<-d.lock
 	}()
 	return do(s)
 }
 
 func (d *database) acquire(ctx context.Context) (*itemstore.Store, error) {
-	if s, err := d.take(); s != nil || err != nil {
-		return s, err
-	}
 	select {
-	case d.opening <- struct{}{}:
+	case d.lock <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-d.opening }()
-	if s, err := d.take(); s != nil || err != nil {
-		return s, err // another call was faster
+	defer func() { <-d.lock }()
+	if d.store == nil {
+		if d.failed != nil && d.now().Before(d.retryAt) {
+			return nil, d.failed
+		}
+		if d.store, d.failed = d.open(ctx); d.failed != nil {
+			d.store, d.retryAt = nil, d.now().Add(retryAfter)
+			return nil, d.failed
+		}
 	}
-	s, err := d.open(ctx)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err != nil {
-		d.failed, d.retryAt = err, d.now().Add(retryAfter)
-		return nil, err
-	}
-	d.store, d.failed = s, nil
 	d.users++
-	return s, nil
+	return d.store, nil
 }
 
-// take returns the store if it is open, or why it cannot be opened yet. If both are nil, the caller may open it.
-func (d *database) take() (*itemstore.Store, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case d.store != nil:
-		d.users++
-		return d.store, nil
-	case d.failed != nil && d.now().Before(d.retryAt):
-		return nil, d.failed
-	}
-	return nil, nil
-}
-
-// closeUnused closes a store that is retired and not in use.
+// closeUnused closes a store that is retired and not in use. Its caller holds the lock.
 func (d *database) closeUnused() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if !d.retired || d.users > 0 || d.store == nil {
 		return nil
 	}
@@ -103,11 +80,11 @@ func (d *database) closeUnused() error {
 	return s.Close()
 }
 
-// retire closes the store, now or after its last use.
+// retire closes the store, now or after its last use. It waits for a call that is opening it.
 func (d *database) retire() error {
-	d.mu.Lock()
+	d.lock <- struct{}{}
+	defer func() { <-d.lock }()
 	d.retired = true
-	d.mu.Unlock()
 	return d.closeUnused()
 }
 
