@@ -58,8 +58,9 @@ func parseSkill(raw, directory string) (header, string, *FileError) {
 		return header{}, "", p
 	}
 	var h header
-	fields, p := parseFields(yaml)
-	if p != nil && p.mendable {
+	fields, broken := parseFields(yaml)
+	p = broken
+	if broken != nil && broken.mendable {
 		if mended, again := parseFields(h.mended(yaml)); again == nil {
 			fields, p = mended, nil
 		}
@@ -67,10 +68,8 @@ func parseSkill(raw, directory string) (header, string, *FileError) {
 	if p != nil {
 		return header{}, "", p
 	}
-	if p = fields.header(&h, directory); p != nil && p.Code == CodeDescription {
-		if line, what := flaw(yaml); line > 0 {
-			p = lined(line, problemf(CodeFrontMatter, "%s", what))
-		}
+	if p = fields.header(&h, directory); p != nil && p.Code == CodeDescription && broken != nil {
+		p = broken // quotes did not bring what its author meant
 	}
 	return h, strings.Trim(body, "\n"), p
 }
@@ -105,6 +104,25 @@ func (h *header) mended(yaml string) string {
 		h.notef(i+2, CodeFrontMatter, "%s; the value was taken as a text: put it in quotes", whyQuotes(m[2], more))
 	}
 	return out.String()
+}
+
+// whyQuotes is why a value, with deeper lines below it, is not the text that its author meant.
+func whyQuotes(value, more string) string {
+	switch {
+	case strings.ContainsAny(value[:1], `"'`):
+		return "its quotation marks do not match"
+	case strings.ContainsAny(value[:1], "[{"):
+		return "it begins with a bracket, and is not a list or mapping"
+	case strings.ContainsAny(value[:1], "&*!%@`?#"):
+		return "it begins with a sign that YAML uses itself"
+	case strings.ContainsAny(value[:1], "|>"):
+		return "the lines of its text are not indented alike"
+	case strings.Contains(value, " #"):
+		return "YAML cuts it at the #"
+	case more != "" && !strings.Contains(value, ": "):
+		return "the lines below it are indented, and so a part of it"
+	}
+	return "a colon with a blank behind it stands in it"
 }
 
 // entry matches what stands before the value of a key or an element, and the value.
@@ -286,12 +304,8 @@ func parseFields(yaml string) (fields, *FileError) {
 	}
 	doc, line, err := parseYAML(yaml)
 	if err != nil {
-		mendable, what := errors.Is(err, errYAML), err.Error()
-		if at, flawed := flaw(yaml); at > 0 {
-			line, what = at, flawed
-		}
-		p := lined(line, problemf(CodeFrontMatter, "%s", what))
-		p.mendable = mendable
+		p := lined(line, problemf(CodeFrontMatter, "%s", err))
+		p.mendable = errors.Is(err, errYAML)
 		return fields{}, p
 	}
 	f := fields{values: map[string]any{}, lines: map[string]int{}}
@@ -355,6 +369,28 @@ var (
 	errMapping = errors.New("there are no keys with values between the lines ---; write name and description, each with a colon")
 )
 
+// yamlError is an errYAML with a hint.
+type yamlError struct{ hint string }
+
+func (e *yamlError) Error() string { return e.hint }
+func (e *yamlError) Unwrap() error { return errYAML }
+
+// hint says what to do about a message of the library, which may quote the file and is not shown.
+func hint(message string) string {
+	for _, h := range [][2]string{
+		{"mapping key", "its key is there twice; remove one of them"},
+		{"found character '\t'", "a tab stands before it; indent it with blanks"},
+		{"non-map value", "it is not KEY: VALUE; put a colon and a blank behind the key, and blanks before a text that goes on"},
+		{"mapping value", "a key stands in the value of another one; begin all keys of one mapping in the same column"},
+		{"value is not allowed", "its indentation matches no line above; begin all keys of one mapping in the same column"},
+	} {
+		if strings.HasPrefix(message, h[0]) {
+			return h[1]
+		}
+	}
+	return errYAML.Error()
+}
+
 // parseYAML reads one document; an error has its line of the file, or 0. A panic of the library becomes an error: a
 // repository brings the text.
 func parseYAML(text string) (doc ast.Node, line int, err error) {
@@ -369,12 +405,14 @@ func parseYAML(text string) (doc ast.Node, line int, err error) {
 	}
 	file, err := parser.Parse(tokens, 0)
 	if err != nil {
-		// Keep only the line of the library's error, whose text quotes the file. Line 1 is the opening "---".
-		var at interface{ GetToken() *token.Token }
-		if errors.As(err, &at) && at.GetToken() != nil {
-			line = at.GetToken().Position.Line + 1
+		var at interface {
+			GetToken() *token.Token
+			GetMessage() string
 		}
-		return nil, line, errYAML
+		if !errors.As(err, &at) || at.GetToken() == nil {
+			return nil, 0, errYAML
+		}
+		return nil, at.GetToken().Position.Line + 1, &yamlError{hint(at.GetMessage())} // line 1 is the opening "---"
 	}
 	if len(file.Docs) != 1 || pairs(file.Docs[0].Body) == nil {
 		return nil, 2, errMapping
