@@ -70,7 +70,7 @@ func (r *resolver) visitRules(f directory, scope Scope, path string) {
 }
 
 func (v *visitor) takeRules(depth int) {
-	names, err := v.directory.dir.Names()
+	names, err := fsview.Names(v.directory.dir)
 	if err != nil {
 		v.report(diagnostic(problemOf(err).code, v.directory.path, "the directory cannot be listed: %s", Cause(err)))
 		return

@@ -260,8 +260,8 @@ func isEmpty(parent fsview.Dir, name string) bool {
 		return false
 	}
 	defer func() { _ = dir.Close() }()
-	names, err := dir.Names()
-	return err == nil && len(names) == 0
+	list, err := dir.Entries(1)
+	return err == nil && len(list) == 0
 }
 
 // givenRoot is the root that the options name; without path there is none.

@@ -64,12 +64,12 @@ func (d fdDir) Open(name string) (File, error) {
 	return fdFile(fd), nil
 }
 
-func (d fdDir) Names() ([]string, error) {
+func (d fdDir) Entries(most int) ([]fs.DirEntry, error) {
 	fd, err := openat(int(d), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
-	return names(os.NewFile(uintptr(fd), "."))
+	return entries(os.NewFile(uintptr(fd), "."), most)
 }
 
 func (d fdDir) Info() (Info, error) { return fdFile(d).Info() }

@@ -71,12 +71,12 @@ func (d rootDir) Open(name string) (File, error) {
 	return rootFile{f}, nil
 }
 
-func (d rootDir) Names() ([]string, error) {
+func (d rootDir) Entries(most int) ([]fs.DirEntry, error) {
 	f, err := d.root.Open(".")
 	if err != nil {
 		return nil, err
 	}
-	return names(f)
+	return entries(f, most)
 }
 
 func (d rootDir) Info() (Info, error) { return stdInfo(d.root.Stat(".")) }

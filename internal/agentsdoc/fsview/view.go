@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // FS is a view of a file system. Errors are distinguished by fs.ErrNotExist, fs.ErrPermission and [ErrLink]; all
@@ -31,9 +32,9 @@ type Dir interface {
 	Lstat(name string) (Info, error)
 	// Open opens a file for reading. It must never block.
 	Open(name string) (File, error)
-	// Names are the names in it, sorted, without "." and ".."; of more than [MaxNames], any so many. It is for
-	// directories whose files have no fixed names.
-	Names() ([]string, error)
+	// Entries are the entries of it, sorted by name, without "." and ".."; of more than most, any so many, and all if
+	// most is below 0. It is for directories whose files have no fixed names.
+	Entries(most int) ([]fs.DirEntry, error)
 	// Info describes the directory itself.
 	Info() (Info, error)
 	// Close releases the directory. Called once.
@@ -112,15 +113,25 @@ func ReadText(dir Dir, name string, most int64) (string, error) {
 // MaxNames bounds a list of names.
 const MaxNames = 1 << 12
 
-// names lists a directory that is open for reading, and closes it.
-func names(f *os.File) ([]string, error) {
-	defer func() { _ = f.Close() }()
-	list, err := f.Readdirnames(MaxNames)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+// Names are the names in a directory, sorted; of more than [MaxNames], any so many.
+func Names(dir Dir) ([]string, error) {
+	list, err := dir.Entries(MaxNames)
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name()
 	}
-	slices.Sort(list)
-	return list, nil
+	return names, err
+}
+
+// entries lists a directory that is open for reading, and closes it.
+func entries(f *os.File, most int) ([]fs.DirEntry, error) {
+	defer func() { _ = f.Close() }()
+	list, err := f.ReadDir(most)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, err
 }
 
 // OS is the file system of the machine. On Linux it uses system calls relative to a directory's descriptor; elsewhere

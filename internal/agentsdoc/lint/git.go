@@ -152,35 +152,28 @@ func trackedFiles(ctx context.Context, view chain.FS, directory string, names []
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	for _, name := range []string{"objects", "refs"} {
-		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
-			return nil, err
-		}
-	}
 	format := "sha1"
 	if text, _ := readText(view, directory, "config", maxGitText); sha256Format.MatchString(text) {
 		format = "sha256"
 	}
-	for name, text := range map[string]string{
-		"HEAD":   "ref: refs/heads/main\n",
-		"config": "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectformat = " + format + "\n",
-	} {
-		if err := os.WriteFile(filepath.Join(temp, name), []byte(text), 0o600); err != nil {
-			return nil, err
-		}
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	index := filepath.Join(directory, "index")
+	if _, err := git(ctx, temp, index, "init", "--quiet", "--bare", "--template=", "--object-format="+format, temp); err != nil {
+		return nil, err
 	}
-	return listIndex(ctx, temp, filepath.Join(directory, "index"), names)
+	args := []string{"--git-dir=" + temp, "--work-tree=" + temp, "--literal-pathspecs", "ls-files", "-z", "--cached", "--"}
+	out, err := git(ctx, temp, index, append(args, names...)...)
+	return strings.Split(out, "\x00"), err
 }
 
 var sha256Format = regexp.MustCompile(`(?im)^\s*objectformat\s*=\s*sha256\s*$`)
 
-func listIndex(ctx context.Context, repository, index string, names []string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
-	defer cancel()
-	args := []string{"--git-dir=" + repository, "--work-tree=" + repository, "--literal-pathspecs", "ls-files", "-z", "--cached", "--"}
-	git := exec.CommandContext(ctx, "git", append(args, names...)...) //nolint:gosec // the names are behind --
-	git.Dir = repository
-	git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + repository, "GIT_INDEX_FILE=" + index, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "LC_ALL=C"}
+// git runs git in a directory, with another repository's index and without any configuration.
+func git(ctx context.Context, directory, index string, args ...string) (string, error) {
+	git := exec.CommandContext(ctx, "git", args...) //nolint:gosec // names from a tree are behind --
+	git.Dir = directory
+	git.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + directory, "GIT_INDEX_FILE=" + index, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "LC_ALL=C"}
 	var complaint bytes.Buffer
 	git.Stderr = &complaint
 	out, err := git.Output()
@@ -188,7 +181,6 @@ func listIndex(ctx context.Context, repository, index string, names []string) ([
 		if text, _, _ := strings.Cut(strings.TrimSpace(complaint.String()), "\n"); text != "" {
 			err = fmt.Errorf("git says: %s", text)
 		}
-		return nil, err
 	}
-	return strings.Split(string(out), "\x00"), nil
+	return string(out), err
 }

@@ -59,7 +59,7 @@ func Run(ctx context.Context, dir string, o Options) (Report, error) {
 	return run(ctx, chain.OS{}, dir, o)
 }
 
-// run is Run on a view. A view cannot list directories, so the machine's are listed.
+// run is Run on a view.
 func run(ctx context.Context, view chain.FS, dir string, o Options) (Report, error) {
 	first := chain.Resolve(view, dir, o.Chain)
 	if first.Root == "" {

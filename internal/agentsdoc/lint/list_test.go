@@ -2,12 +2,10 @@ package lint
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -16,57 +14,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 )
-
-// TestList compares a listing with the standard library's, for directories of one
-// entry and of more than fit into one answer of the system.
-func TestList(t *testing.T) {
-	t.Parallel()
-
-	for _, n := range []int{0, 1, 3000} {
-		base := build(t, files{"AGENTS.md": "x", "file": "x", "link": "-> directory", "directory/": "", "AGENTS.override.md/": ""})
-		want := []string{"AGENTS.override.md", "directory"}
-		for i := range n {
-			name := fmt.Sprintf("directory-%05d-%s", i, "with a long name, so that many do not fit")
-			if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			want = append(want, name)
-		}
-		slices.Sort(want)
-		f, err := openTop(base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		notable := newNotable(chain.Default())
-		got, err := f.list(&notable)
-		f.close()
-		slices.Sort(got.notable)
-		if diff := cmp.Diff(got, listing{want, []string{"AGENTS.md", "AGENTS.override.md"}}, cmp.AllowUnexported(listing{})); diff != "" || err != nil {
-			t.Errorf("%d directories: %v (-got +want):\n%s", n, err, diff)
-		}
-	}
-}
-
-// TestChild: only a directory is entered, whatever it was when it was listed.
-func TestChild(t *testing.T) {
-	t.Parallel()
-
-	base := build(t, files{"file": "x", "link": "-> directory", "directory/": ""})
-	f, err := openTop(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.close()
-	for name, want := range map[string]error{"file": errReplaced, "link": errReplaced, "nowhere": fs.ErrNotExist, "directory": nil} {
-		child, err := f.child(name)
-		if !errors.Is(err, want) {
-			t.Errorf("%s: error %v, want %v", name, err, want)
-		}
-		if err == nil {
-			child.close()
-		}
-	}
-}
 
 // TestReportDirectory: a directory that cannot be listed is a row, by its cause.
 func TestReportDirectory(t *testing.T) {

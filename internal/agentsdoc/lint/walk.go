@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/ignore"
 )
 
@@ -44,21 +45,22 @@ func newWalker(ctx context.Context, view chain.FS, root string, o *Options) *wal
 // walkTree visits the root and everything below. A root that cannot be listed still has a chain.
 func (w *walker) walkTree() {
 	w.ignored.Add(ownPatterns(w.view, w.root))
-	top, err := openTop(w.root)
+	top, err := w.view.OpenDir(w.root)
 	if err != nil {
 		w.reportDirectory(w.root, err)
-		w.report.Directories++
-		w.judge(w.root, listing{})
 		return
 	}
-	defer top.close()
+	defer func() { _ = top.Close() }()
 	w.visit(top, w.root)
 }
 
-func (w *walker) visit(f directory, path string) {
-	list, err := f.list(&w.notable)
+func (w *walker) visit(dir fsview.Dir, path string) {
+	list, err := w.notable.list(dir)
 	if err != nil {
 		w.reportDirectory(path, err)
+		if path != w.root {
+			return
+		}
 	}
 	if path != w.root && w.notable.isTree(list.notable) {
 		w.report.Nested++
@@ -74,7 +76,7 @@ func (w *walker) visit(f directory, path string) {
 		w.options.Seen()
 	}
 	if slices.Contains(list.notable, ignore.File) {
-		text, _ := readText(w.view, path, ignore.File, ignore.MaxBytes) // a link is an error, and git follows none either
+		text, _ := fsview.ReadText(dir, ignore.File, ignore.MaxBytes) // a link is an error, and git follows none either
 		w.ignored.Add(text)
 	}
 	w.judge(path, list)
@@ -82,12 +84,12 @@ func (w *walker) visit(f directory, path string) {
 		if w.ctx.Err() != nil {
 			return
 		}
-		w.descend(f, path, name)
+		w.descend(dir, path, name)
 	}
 }
 
 // descend visits a directory in another one unless it is skipped.
-func (w *walker) descend(parent directory, parentPath, name string) {
+func (w *walker) descend(parent fsview.Dir, parentPath, name string) {
 	switch {
 	case ignore.IsMetadata(name):
 		return
@@ -110,16 +112,16 @@ func (w *walker) descend(parent directory, parentPath, name string) {
 		w.reportDirectory(path, errTooDeep)
 		return
 	}
-	f, err := parent.child(name)
+	dir, err := parent.OpenDir(name)
 	if err != nil {
-		// It was a directory a moment ago: that it is gone is not a problem.
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errReplaced) {
+		// It was a directory a moment ago: that it is gone, or another thing, is not a problem.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fsview.ErrLink) && !errors.Is(err, syscall.ENOTDIR) {
 			w.reportDirectory(path, err)
 		}
 		return
 	}
-	defer f.close()
-	w.visit(f, path)
+	defer func() { _ = dir.Close() }()
+	w.visit(dir, path)
 }
 
 func (w *walker) reportDirectory(path string, err error) {
@@ -169,13 +171,10 @@ func (n *notable) judged(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return n.candidates[name] || isMiss(name) })
 }
 
-// errReplaced is for a directory that became something else after its parent was listed.
-var errReplaced = errors.New("is not a directory any more")
-
 // list returns what is of interest in a directory; with an error, what was seen before it.
-func (d directory) list(n *notable) (listing, error) {
+func (n *notable) list(dir fsview.Dir) (listing, error) {
 	var list listing
-	entries, err := d.read()
+	entries, err := dir.Entries(-1)
 	for _, e := range entries {
 		if e.IsDir() {
 			list.directories = append(list.directories, e.Name())
@@ -184,6 +183,5 @@ func (d directory) list(n *notable) (listing, error) {
 			list.notable = append(list.notable, e.Name())
 		}
 	}
-	slices.Sort(list.directories)
 	return list, err
 }

@@ -82,11 +82,10 @@ func (d *tracedDir) Open(name string) (fsview.File, error) {
 	return f, err
 }
 
-// Names implements fsview.Dir. All names of the directory are recorded at once.
-func (d *tracedDir) Names() ([]string, error) {
-	list, err := d.Dir.Names()
-	d.trace.seen.put(d.path, everyName, stampOfNames(list, err))
-	return list, err
+// Entries implements fsview.Dir. All names of the directory are recorded at once.
+func (d *tracedDir) Entries(most int) ([]fs.DirEntry, error) {
+	d.trace.seen.put(d.path, everyName, stampOfNames(fsview.Names(d.Dir)))
+	return d.Dir.Entries(most)
 }
 
 func (d *tracedDir) note(name string) {
@@ -219,7 +218,7 @@ func lookUp(view fsview.FS, directory string, names []string) (found []stamp, ok
 	}
 	for i, name := range names {
 		if name == everyName {
-			found[i] = stampOfNames(dir.Names())
+			found[i] = stampOfNames(fsview.Names(dir))
 			continue
 		}
 		found[i] = stampOf(dir.Lstat(name))
