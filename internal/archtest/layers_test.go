@@ -171,7 +171,7 @@ const layers = `
 	phases, github.com/tailscale/hujson < internal/commandhook;
 	phases, sdk, sdk/prompttext, internal/commandhook, internal/recent < plugins/commandhooks;
 	plugins/commandhooks < plugins/commandhooks/cmd/...;
-	github.com/goccy/go-yaml, phases, internal/suggest, internal/words < internal/skillset;
+	github.com/goccy/go-yaml, phases, internal/suggest, internal/words, internal/agentsdoc/fsview, internal/agentsdoc/pathglob < internal/skillset;
 	# Servers of the Model Context Protocol, and the plugin that brings their tools.
 	phases, sdk/prompttext, internal/toolschema, github.com/modelcontextprotocol/go-sdk < internal/mcpclient;
 	phases, manifest, sdk, sdk/prompttext, internal/mcpclient < plugins/mcp;

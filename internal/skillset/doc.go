@@ -10,7 +10,7 @@
 //     name, or none, is used under what can be made of it, with a diagnostic.
 //   - description, required: at most 1,024 characters; of a longer one these are used.
 //   - paths, an optional extension: globs of the files that the skill is about, as a list or one text with commas
-//     (see [Glob]). metadata.paths is accepted too, because validators of the open layout reject unknown keys.
+//     (see [pathglob.Glob]). metadata.paths is accepted too, because validators of the open layout reject unknown keys.
 //   - disable-model-invocation, optional: true hides the skill, since a model is what asks here.
 //
 // Relative directories of the options are looked for in the working directory and each directory above it up to the

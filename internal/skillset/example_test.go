@@ -37,13 +37,3 @@ func Example() {
 	// .agents/skills/release/SKILL.md true false
 	// 1. Update the changelog.
 }
-
-func ExampleParseGlob() {
-	glob, err := skillset.ParseGlob("src/**/*.{ts,tsx}")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(glob.Match("src/app/page.tsx"), glob.Match("src/style.css"))
-	// Output: true false
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/pathglob"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
@@ -24,6 +25,7 @@ const (
 	maxName        = 64
 	maxDescription = 1024
 	maxHeader      = 8 << 10 // bytes of the front matter, generously
+	maxGlobs       = 32
 
 	// The library recurses for nesting, and takes quadratic time for keys of a mapping and for blank lines.
 	maxKeys  = 256
@@ -33,7 +35,7 @@ const (
 
 type header struct {
 	slug, description string
-	globs             []Glob
+	globs             []pathglob.Glob
 	badGlobs          []int // the numbers of unreadable patterns, from 1
 	globLine          int
 	hidden            int // replaced characters of the description
@@ -190,7 +192,7 @@ func (f fields) header(h *header, directory string) *FileError {
 		h.notef(h.globLine, CodePaths, "paths is neither a text nor a list of texts, and does not count")
 	}
 	for i, pattern := range list {
-		glob, err := ParseGlob(pattern)
+		glob, err := pathglob.Parse(pattern)
 		if err != nil || i >= maxGlobs {
 			h.badGlobs = append(h.badGlobs, i+1)
 			continue
@@ -348,7 +350,7 @@ func (f fields) add(prefix string, pair *ast.MappingValueNode) {
 // globs is a list of patterns, or a text of them with commas.
 func (f fields) globs(key string) []string {
 	if text, ok := f.values[key].(string); ok {
-		return splitGlobs(text)
+		return pathglob.Split(text)
 	}
 	list, _ := f.values[key].([]string)
 	return list

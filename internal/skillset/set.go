@@ -13,15 +13,17 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/pathglob"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // Skill is one skill.
 type Skill struct {
-	Slug, Description string // the name; Description is one line
-	Globs             []Glob // the files that the skill is about; often none
-	Body              string // the normalised text after the front matter
-	Dir               string // the skill's directory, an absolute path
+	Slug, Description string          // the name; Description is one line
+	Globs             []pathglob.Glob // the files that the skill is about; often none
+	Body              string          // the normalised text after the front matter
+	Dir               string          // the skill's directory, an absolute path
 	// Label is the path of SKILL.md from the root of the source tree with slashes, or an absolute one. Print it with
 	// prompttext.Name.
 	Label string
@@ -31,7 +33,7 @@ type Skill struct {
 
 // Matches reports whether a glob matches a path as [Set.Rel] returns it.
 func (s *Skill) Matches(rel string) bool {
-	return slices.ContainsFunc(s.Globs, func(g Glob) bool { return g.Match(rel) })
+	return slices.ContainsFunc(s.Globs, func(g pathglob.Glob) bool { return g.Match(rel) })
 }
 
 // place is a directory below base, which bounds links and lies within the boundary, if there is one.
@@ -203,7 +205,7 @@ func problemf(code Code, format string, args ...any) *FileError {
 }
 
 func problemOf(err error) *FileError {
-	p := &FileError{Code: CodeReadError, Detail: cause(err)}
+	p := &FileError{Code: CodeReadError, Detail: fsview.Cause(err)}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		p.Detail, p.gone = "does not exist", true
@@ -213,15 +215,4 @@ func problemOf(err error) *FileError {
 		p.Code = CodeNotRegular
 	}
 	return p
-}
-
-// cause is the innermost text of an error, without the path.
-func cause(err error) string {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return errno.Error()
-	}
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		return pathErr.Err.Error()
-	}
-	return err.Error()
 }

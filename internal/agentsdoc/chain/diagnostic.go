@@ -80,7 +80,7 @@ type problem struct {
 }
 
 func problemOf(err error) *problem {
-	p := &problem{code: CodeReadError, detail: Cause(err)}
+	p := &problem{code: CodeReadError, detail: fsview.Cause(err)}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &problem{gone: true}
@@ -94,17 +94,6 @@ func problemOf(err error) *problem {
 		p.code = CodePathTooLong
 	}
 	return p
-}
-
-// Cause is the innermost text of an error, without the path, which has a field of its own in a diagnostic.
-func Cause(err error) string {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return errno.Error()
-	}
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		return pathErr.Err.Error()
-	}
-	return err.Error()
 }
 
 type (

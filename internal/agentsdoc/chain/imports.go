@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -276,7 +277,7 @@ func (im *importer) find(real, target string) (at place, path string, why refusa
 	case errors.Is(err, fs.ErrNotExist):
 		return at, path, refuseMissing
 	case err != nil:
-		return at, path, refusal("the path cannot be followed: " + Cause(err))
+		return at, path, refusal("the path cannot be followed: " + fsview.Cause(err))
 	case im.once[found] || slices.Contains(im.open, found):
 		return at, path, refuseCycle
 	}

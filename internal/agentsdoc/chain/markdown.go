@@ -3,6 +3,8 @@ package chain
 import (
 	"slices"
 	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/pathglob"
 )
 
 // fence follows the fenced and indented code of a Markdown text, line by line.
@@ -334,45 +336,19 @@ const (
 	maxGlob  = 4096
 )
 
-// splitGlobs splits at commas outside of braces, and expands these.
+// splitGlobs splits a text at commas outside of braces, and expands these. A pattern whose braces cannot be expanded stays as
+// it is.
 func splitGlobs(text string) (globs []string) {
-	depth, start := 0, 0
-	for i := 0; i <= len(text) && len(globs) < maxGlobs; i++ {
-		switch {
-		case i == len(text) || text[i] == ',' && depth == 0:
-			globs = append(globs, expandBraces(strings.Trim(strings.TrimSpace(text[start:i]), `"'`))...)
-			start = i + 1
-		case text[i] == '{':
-			depth++
-		case text[i] == '}':
-			depth--
-		}
-	}
-	return globs[:min(len(globs), maxGlobs)]
-}
-
-// expandBraces expands {a,b}. A pattern that would become too many stays as it is.
-func expandBraces(glob string) []string {
-	if glob == "" || len(glob) > maxGlob {
-		return nil
-	}
-	done, left := []string{}, []string{glob}
-	for len(left) > 0 {
-		p := left[len(left)-1]
-		left = left[:len(left)-1]
-		before, rest, ok := strings.Cut(p, "{")
-		inner, after, closed := strings.Cut(rest, "}")
-		if !ok || !closed || inner == "" {
-			done = append(done, p)
+	for _, glob := range pathglob.Split(text) {
+		glob = strings.Trim(glob, `"'`)
+		if glob == "" || len(glob) > maxGlob || len(globs) > maxGlobs {
 			continue
 		}
-		words := strings.Split(inner, ",")
-		if len(done)+len(left)+len(words) > maxGlobs {
-			return []string{glob}
+		list, err := pathglob.Expand(glob, maxGlobs)
+		if err != nil {
+			list = []string{glob}
 		}
-		for _, word := range slices.Backward(words) {
-			left = append(left, before+strings.TrimSpace(word)+after)
-		}
+		globs = append(globs, list...)
 	}
-	return done
+	return globs
 }

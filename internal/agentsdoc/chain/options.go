@@ -2,7 +2,6 @@ package chain
 
 import (
 	"cmp"
-	"path"
 	"path/filepath"
 	"strings"
 )
@@ -207,15 +206,8 @@ func IsFilePath(name string) bool {
 
 // IsGlob reports whether a pattern is valid in Exclude.
 func IsGlob(pattern string) bool {
-	if strings.Trim(pattern, "/") == "" {
-		return false
-	}
-	for part := range strings.SplitSeq(strings.Trim(pattern, "/"), "/") {
-		if _, err := path.Match(part, ""); err != nil || part == "" || part == "." || part == ".." {
-			return false
-		}
-	}
-	return true
+	_, err := excludeGlob(pattern)
+	return err == nil
 }
 
 // The enumerations of options. Their zero values mean that nothing was chosen.

@@ -1,12 +1,12 @@
 package chain
 
 import (
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/pathglob"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -326,40 +326,16 @@ func (r *resolver) markDuplicates() {
 // is given by its path below the root, with slashes. Invalid patterns exclude nothing.
 func Excluded(patterns []string, display string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		if !IsGlob(pattern) {
-			return false
-		}
-		parts, elems := strings.Split(strings.Trim(pattern, "/"), "/"), strings.Split(display, "/")
-		if strings.Contains(strings.TrimRight(pattern, "/"), "/") {
-			return matchesBeginning(parts, elems)
-		}
-		return slices.ContainsFunc(elems, func(elem string) bool { return matchesElem(parts[0], elem) })
+		glob, err := excludeGlob(pattern)
+		return err == nil && glob.Match(display)
 	})
 }
 
-// matchesBeginning matches element by element; ** stands for any number.
-func matchesBeginning(parts, elems []string) bool {
-	for len(parts) > 0 {
-		if parts[0] == "**" {
-			if parts = parts[1:]; len(parts) > 0 && parts[0] == "**" {
-				continue // one says as much as two
-			}
-			for i := range len(elems) + 1 {
-				if matchesBeginning(parts, elems[i:]) {
-					return true
-				}
-			}
-			return false
-		}
-		if len(elems) == 0 || !matchesElem(parts[0], elems[0]) {
-			return false
-		}
-		parts, elems = parts[1:], elems[1:]
+// excludeGlob matches what a pattern excludes and all that is in it.
+func excludeGlob(pattern string) (pathglob.Glob, error) {
+	glob := strings.Trim(pattern, "/")
+	if !strings.Contains(strings.TrimRight(pattern, "/"), "/") {
+		glob = "**/" + glob
 	}
-	return true
-}
-
-func matchesElem(pattern, elem string) bool {
-	ok, err := path.Match(pattern, elem)
-	return err == nil && ok
+	return pathglob.Parse(glob + "/**")
 }

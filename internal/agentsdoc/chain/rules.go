@@ -72,7 +72,7 @@ func (r *resolver) visitRules(f directory, scope Scope, path string) {
 func (v *visitor) takeRules(depth int) {
 	names, err := fsview.Names(v.directory.dir)
 	if err != nil {
-		v.report(diagnostic(problemOf(err).code, v.directory.path, "the directory cannot be listed: %s", Cause(err)))
+		v.report(diagnostic(problemOf(err).code, v.directory.path, "the directory cannot be listed: %s", fsview.Cause(err)))
 		return
 	}
 	for _, name := range names {

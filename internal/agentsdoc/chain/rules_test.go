@@ -49,7 +49,7 @@ func TestExclude(t *testing.T) {
 			t.Errorf("%q excludes %q: %t, want %t", tt.pattern, tt.path, got, tt.want)
 		}
 	}
-	for _, bad := range []string{"", "/", "a//b", "[a", "a/../b", "./a", ".."} {
+	for _, bad := range []string{"", "/", "a//b", "[a", "a/../b", ".."} {
 		if IsGlob(bad) {
 			t.Errorf("%q counts as a pattern", bad)
 		}

@@ -293,7 +293,7 @@ func (r *resolver) givenRoot() (givenRoot, bool) {
 		}
 	}
 	if err != nil {
-		r.refuse(true, "the root cannot be opened: "+Cause(err))
+		r.refuse(true, "the root cannot be opened: "+fsview.Cause(err))
 		return g, false
 	}
 	return g, true

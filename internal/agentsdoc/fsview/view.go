@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // FS is a view of a file system. Errors are distinguished by fs.ErrNotExist, fs.ErrPermission and [ErrLink]; all
@@ -108,6 +109,17 @@ func ReadText(dir Dir, name string, most int64) (string, error) {
 		return "", err
 	}
 	return string(data), nil
+}
+
+// Cause is the innermost text of an error, without the path.
+func Cause(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno.Error()
+	}
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
 }
 
 // MaxNames bounds a list of names.

@@ -117,7 +117,7 @@ func (w *walker) reportTracked() {
 	}
 	tracked, err := trackedFiles(w.ctx, w.view, directory, names)
 	if err != nil {
-		w.findings.add(chain.CodeReadError, filepath.Join(directory, "index"), "git's index cannot be read, so tracked personal files may be missed: "+chain.Cause(err))
+		w.findings.add(chain.CodeReadError, filepath.Join(directory, "index"), "git's index cannot be read, so tracked personal files may be missed: "+fsview.Cause(err))
 		return
 	}
 	for i, path := range w.locals {

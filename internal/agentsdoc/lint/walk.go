@@ -132,7 +132,7 @@ func (w *walker) reportDirectory(path string, err error) {
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, errTooDeep):
 		code = chain.CodePathTooLong
 	}
-	w.findings.add(code, path, "the directory cannot be listed, so nothing below it is looked at: "+chain.Cause(err))
+	w.findings.add(code, path, "the directory cannot be listed, so nothing below it is looked at: "+fsview.Cause(err))
 }
 
 type listing struct {

@@ -1,4 +1,5 @@
-package skillset
+// Package pathglob matches paths with patterns in which "**" stands for any directories and braces for alternatives.
+package pathglob
 
 import (
 	"errors"
@@ -7,11 +8,10 @@ import (
 	"strings"
 )
 
-// Bounds of a glob.
+// Bounds of a [Glob].
 const (
-	maxGlob         = 256
+	maxGlob         = 256 // bytes
 	maxAlternatives = 16
-	maxGlobs        = 32
 )
 
 // Glob is a pattern for whole paths with slashes, relative to the root of the source tree:
@@ -26,13 +26,13 @@ type Glob struct {
 	alternatives [][]string
 }
 
-// ParseGlob reads a pattern. Matching takes time in proportion to the product of the lengths of pattern and path.
-func ParseGlob(pattern string) (Glob, error) {
+// Parse reads a pattern. Matching takes time in proportion to the product of the lengths of pattern and path.
+func Parse(pattern string) (Glob, error) {
 	g := Glob{pattern: pattern}
 	if pattern == "" || len(pattern) > maxGlob {
 		return Glob{}, errors.New("an empty pattern, or one of more than 256 bytes")
 	}
-	list, err := expand(pattern)
+	list, err := Expand(pattern, maxAlternatives)
 	if err != nil {
 		return Glob{}, err
 	}
@@ -94,11 +94,12 @@ func matchElements(pattern, elements []string) bool {
 
 func matchElement(pattern, element string) bool {
 	ok, err := path.Match(pattern, element)
-	return err == nil && ok // ParseGlob has seen the pattern
+	return err == nil && ok // Parse has seen the pattern
 }
 
-// expand replaces the first outer braces by each of their alternatives until no braces are left.
-func expand(pattern string) ([]string, error) {
+// Expand returns the patterns that one with braces stands for. Braces that do not close, or stand for more patterns than
+// most, are an error.
+func Expand(pattern string, most int) ([]string, error) {
 	done, todo := []string{}, []string{pattern}
 	for len(todo) > 0 {
 		p := todo[0]
@@ -108,8 +109,8 @@ func expand(pattern string) ([]string, error) {
 			done = append(done, p)
 			continue
 		}
-		if end < 0 || len(done)+len(todo)+len(commas)+1 > maxAlternatives {
-			return nil, errors.New("braces that do not close, or stand for more than 16 patterns")
+		if end < 0 || len(done)+len(todo)+len(commas)+1 > most {
+			return nil, errors.New("braces that do not close, or stand for too many patterns")
 		}
 		from, next := open+1, make([]string, 0, len(commas)+1)
 		for _, to := range append(commas, end) {
@@ -145,8 +146,8 @@ func braces(p string) (open int, commas []int, end int) {
 	return open, commas, -1
 }
 
-// splitGlobs splits a text of patterns at the commas outside braces.
-func splitGlobs(text string) []string {
+// Split splits a text of patterns at the commas outside braces.
+func Split(text string) []string {
 	var out []string
 	depth, from := 0, 0
 	add := func(s string) {
