@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -190,11 +189,7 @@ func TestBombs(t *testing.T) {
 	for name, yaml := range bombs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			start := time.Now()
-			_, _, _ = parseSkill("---\n"+yaml+"\nname: a\ndescription: b\n---\n", "a")
-			if took := time.Since(start); took > 20*time.Second { // what is not linear takes hours
-				t.Errorf("took %v", took)
-			}
+			_, _, _ = parseSkill("---\n"+yaml+"\nname: a\ndescription: b\n---\n", "a") // what is not linear takes hours
 		})
 	}
 	if h, _, p := parseSkill("---\n"+aliases.String()+"name: a\ndescription: b\n---\n", "a"); p != nil || len(h.notes) != 9 {

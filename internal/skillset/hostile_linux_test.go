@@ -48,11 +48,11 @@ func TestNothingBlocks(t *testing.T) {
 					t.Skipf("cannot make one here: %v", err)
 				}
 			}
-			s := within5s(t, func() *Set { return Resolve(OS{}, base, project("s", "u")) })
+			s := returns(t, func() *Set { return Resolve(OS{}, base, project("s", "u")) })
 			if diff := cmp.Diff(codes(s), []Code{CodeNotRegular, CodeNotRegular}); diff != "" || len(s.Skills) != 1 {
 				t.Errorf("%q (-got +want)\n%s", told(s, base), diff)
 			}
-			err := within5s(t, func() error { _, err := ReadFile(OS{}, s.Find("fine"), "refs/x"); return err })
+			err := returns(t, func() error { _, err := ReadFile(OS{}, s.Find("fine"), "refs/x"); return err })
 			if failed, ok := errors.AsType[*FileError](err); !ok || failed.Code != CodeNotRegular {
 				t.Errorf("ReadFile: %v", err)
 			}
@@ -105,7 +105,7 @@ func TestFileBecomesFifo(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	s := within5s(t, func() *Set { return Resolve(view, base, project("s")) })
+	s := returns(t, func() *Set { return Resolve(view, base, project("s")) })
 	if diff := cmp.Diff(codes(s), []Code{CodeNotRegular}); diff != "" || len(s.Skills) != 0 {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
@@ -141,7 +141,7 @@ func TestSwapBehindTheLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	caught := within5s(t, func() int {
+	caught := returns(t, func() int {
 		caught := 0
 		for i := 0; caught < 3 && i < 200_000; i++ {
 			f, err := root.Open("x")

@@ -221,40 +221,6 @@ func TestRel(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{
-		"s/a/SKILL.md": skillText("a", "", ""), "s/a-b/SKILL.md": skillText("a-b", "", ""), "s/b/SKILL.md": skillText("b", "", ""),
-	})
-	s := Resolve(OS{}, base, project("s"))
-	for _, slug := range []string{"a", "a-b", "b"} {
-		if found := s.Find(slug); found == nil || found.Slug != slug {
-			t.Errorf("Find(%q) = %+v", slug, found)
-		}
-	}
-	for _, slug := range []string{"", "a-", "c", "A"} {
-		if found := s.Find(slug); found != nil {
-			t.Errorf("Find(%q) = %+v", slug, found)
-		}
-	}
-}
-
-func TestSameBytesTwice(t *testing.T) {
-	t.Parallel()
-	tree := files{".git/": ""}
-	for i := range 30 {
-		tree[fmt.Sprintf("app/.agents/skills/s%02d/SKILL.md", i*7%30)] = skillText(fmt.Sprintf("s%02d", i*7%30), "paths: a/**\n", "x")
-		tree[fmt.Sprintf(".agents/skills/s%02d/SKILL.md", i)] = "damaged"
-	}
-	base := build(t, tree)
-	first := report(Resolve(OS{}, filepath.Join(base, "app"), project()), base)
-	for range 3 {
-		if diff := cmp.Diff(report(Resolve(OS{}, filepath.Join(base, "app"), project()), base), first); diff != "" {
-			t.Errorf("(-again +first)\n%s", diff)
-		}
-	}
-}
-
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {

@@ -2,7 +2,6 @@ package agentsdoc
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -111,48 +110,5 @@ func TestHostNeverCuts(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestHostNeverCutsHostileText(t *testing.T) {
-	t.Parallel()
-	pieces := []string{
-		"\n", "\n", "word ", " [truncated: kept 5 of 10 characters]\n", "\t[truncated: kept 5,123 of 10,456 characters] \n",
-		"[truncated: kept 5 of 10 characters]\n", "<AGENTS_MD>", "</agents_md >", "<!-- grapnel:dynamic -->", `<\AGENTS_MD>`, "[source:", "\u200b",
-		"日本語", "é", "e\u0301", "\r\n", "\r", "\ufeff", "\x00", "\xff", "\u202e", strings.Repeat("x", 300), `[omitted: 3 files, budget exhausted]`,
-	}
-	rng := rand.New(rand.NewPCG(21, 22))
-	for range agentsdoctest.Rounds(40) {
-		dir := deepTree(t, 1+rng.IntN(6), func(int) string {
-			var out strings.Builder
-			for range 1 + rng.IntN(200) {
-				out.WriteString(pieces[rng.IntN(len(pieces))])
-			}
-			return out.String() + "end"
-		})
-		for _, config := range presets {
-			p := configured(t, config)
-			for _, room := range []int{1500, 2000, 4000, 1500 + rng.IntN(15_000)} {
-				if s, ok := ask(t, p, inDir(dir), phases.AnswerBudget{MaxChars: room}).(*phases.PromptSection); ok {
-					checkHost(t, s, room)
-				}
-			}
-		}
-	}
-}
-
-func TestEveryRoomIsKept(t *testing.T) {
-	t.Parallel()
-	dir := deepTree(t, 4, func(int) string { return " [truncated: kept 1 of 2 characters]\n" + lines(30) })
-	p := configured(t, presets["default"])
-	sections := 0
-	for room := 1; room < 3600; room += 7 {
-		if s, ok := ask(t, p, inDir(dir), phases.AnswerBudget{MaxChars: room}).(*phases.PromptSection); ok {
-			sections++
-			checkHost(t, s, room)
-		}
-	}
-	if sections < 200 {
-		t.Errorf("only %d sections", sections)
 	}
 }

@@ -1,14 +1,8 @@
 package agentsdoc_test
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +20,7 @@ import (
 const mark = "AGENTSDOC_TEST"
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // process is an engine with the plugin as a process of its own.
 type process struct {
@@ -147,110 +141,4 @@ func TestKilled(t *testing.T) {
 	if got := section(done); !strings.Contains(got, "\ntwo\n") || len(done.Reminders) != 0 {
 		t.Errorf("the reminders are %+v, the text is\n%s", done.Reminders, got)
 	}
-}
-
-// fileCalls are lines of strace about files that belong to the tree.
-func fileCalls(log []byte, tree string) []string {
-	var found []string
-	lines := bufio.NewScanner(bytes.NewReader(log))
-	for lines.Scan() {
-		if opened := regexp.MustCompile(`\b(open|openat|openat2|read|stat|lstat|newfstatat|statx|readlink|readlinkat)\(`); opened.MatchString(lines.Text()) &&
-			(strings.Contains(lines.Text(), tree) || strings.Contains(lines.Text(), "AGENTS")) {
-			found = append(found, lines.Text())
-		}
-	}
-	return found
-}
-
-// TestStrace: in a steady turn the real process opens nothing.
-func TestStrace(t *testing.T) {
-	t.Parallel()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("strace is not installed: ", err)
-	}
-	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "one", "r/a/x": ""})
-	eng := startProcess(t, "{global: false}")
-	h := session(t, eng.Engine, "s", base+"/r/a")
-	h.compile()
-	h.compile()
-	log := filepath.Join(t.TempDir(), "log")
-	stop := attach(t, strace, log, eng.pids(t))
-	for range 5 {
-		if done := h.compile(); state(done, "agentsdoc.prompt") != phases.StateCached || state(done, "agentsdoc.changed") != phases.StateCached {
-			t.Errorf("states are %s and %s", state(done, "agentsdoc.prompt"), state(done, "agentsdoc.changed"))
-		}
-	}
-	steady := fileCalls(read(t, log), base)
-	// A turn that is not steady shows that the trace works.
-	write(t, base+"/r/b/AGENTS.md", "deep")
-	h.touch(base + "/r/b/AGENTS.md")
-	stop()
-	if len(steady) != 0 {
-		t.Errorf("steady turns made %d calls:\n%s", len(steady), strings.Join(steady, "\n"))
-	}
-	if len(fileCalls(read(t, log), base)) == 0 {
-		t.Errorf("the trace shows nothing at all:\n%s", read(t, log))
-	}
-}
-
-// attach traces processes until the returned function is called. It skips the
-// test where that is not allowed.
-func attach(t *testing.T, strace, log string, pids []int) (stop func()) {
-	t.Helper()
-	args := []string{"-f", "-qq", "-y", "-e", "trace=file,desc", "-o", log}
-	for _, pid := range pids {
-		args = append(args, "-p", strconv.Itoa(pid))
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, strace, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		cancel()
-		t.Skip("strace does not start: ", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	if !traced(t, pids, ended) {
-		cancel()
-		t.Skip("strace may not attach: ", said.String())
-	}
-	return func() {
-		cancel()
-		<-ended //nolint:errcheck // only its end matters
-	}
-}
-
-// traced waits until the processes are traced; false if the tracer ended.
-func traced(t *testing.T, pids []int, ended <-chan error) bool {
-	t.Helper()
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	end := time.After(patience)
-	for {
-		select {
-		case <-ended: //nolint:errcheck // only its end matters
-			return false
-		case <-end:
-			t.Fatal("strace neither attaches nor ends")
-		case <-again.C:
-		}
-		if !slices.ContainsFunc(pids, func(pid int) bool {
-			return strings.Contains(string(read(t, fmt.Sprintf("/proc/%d/status", pid))), "TracerPid:\t0\n")
-		}) {
-			return true
-		}
-	}
-}
-
-// read is a file's content.
-func read(tb testing.TB, path string) []byte {
-	tb.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return data
 }

@@ -3,11 +3,8 @@ package agentsdoc
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -165,29 +162,4 @@ func TestCutIsReported(t *testing.T) {
 			t.Errorf("cut is %+v", got.Cut)
 		}
 	})
-}
-
-func TestTurnsOfASessionAtOnce(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{"AGENTS.md": "0"})
-	p := configured(t, "")
-	where := inDir(base)
-	where.SessionID = "s"
-	texts := make([]string, 16)
-	var wg sync.WaitGroup
-	for i := range texts {
-		wg.Go(func() {
-			_ = os.WriteFile(filepath.Join(base, "AGENTS.md"), []byte(strconv.Itoa(i)), 0o644)
-			if s, ok := ask(t, p, where, phases.AnswerBudget{}).(*phases.PromptSection); ok {
-				texts[i] = s.Content
-			}
-		})
-	}
-	wg.Wait()
-	// A file that is being replaced may be found empty, but all turns agree.
-	for _, text := range texts[1:] {
-		if text != texts[0] {
-			t.Fatalf("two turns of a session got %q and %q", text, texts[0])
-		}
-	}
 }

@@ -257,22 +257,3 @@ func BenchmarkSteadyTurn(b *testing.B) {
 		}
 	})
 }
-
-// BenchmarkEditVisible is the time from an edit until the engine asks again.
-func BenchmarkEditVisible(b *testing.B) {
-	base := build(b, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
-	eng, told := steadyEngine(b, powers{})
-	where := inSession("s", base)
-	begun(b, eng, where)
-	for n := 0; b.Loop(); n++ {
-		b.StopTimer()
-		asked(b, eng, where)
-		asked(b, eng, where)
-		for len(told) > 0 {
-			<-told
-		}
-		b.StartTimer()
-		write(b, base+"/AGENTS.md", fmt.Sprint("text ", n))
-		forgot(b, told)
-	}
-}

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	sdkmcp "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grapnelhq/grapnel/builtin"
@@ -222,71 +219,6 @@ func TestHostile(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestOddServer: a server that logs on its output, and it and a plugin that describe tools in ways that providers refuse, are
-// used as far as they can be, and what was skipped, removed or withheld is named.
-func TestOddServer(t *testing.T) {
-	t.Parallel()
-	python, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output() // not a shim, which needs a PATH
-	if err != nil {
-		t.Skip("the server is a Python program, and there is no python3")
-	}
-	script, err := filepath.Abs("testdata/odd_server.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const flags = `, jsonlog, banner, brace, jsonlist, num, calllog, noschema, nullschema, emptyschema, strschema, ref, badref, remoteref, lookahead, anyof, uniname, dotname,
-		longname, nodesc, draft7, draft4, outschema, nullprops, boolprop, storm, nullcursor, progress, rich`
-	eng := engine(t, "command: ["+strings.TrimSpace(string(python))+", "+script+flags+"], hide_above: 99", "", `  - name: house
-    builtin: scripted
-    grants: {contribute: [tool_bundle], tools: ['*']}
-    config: {hooks: [{id: offer, phase: turn.pre_tool_materialization, respond: [{kind: tool_bundle, bundle_id: b, tools: [
-      {name: own_string, input_schema: {type: string}}, {name: own_any, input_schema: {anyOf: [{required: [a]}]}}, {name: own_none}]}]}]}
-`, runtime.Options{})
-	var begun *loop.Turn
-	var p *loop.Prompt
-	next := 0
-	poll(t, func() bool {
-		next++
-		begun, p = turn(t, eng, strconv.Itoa(next))
-		return len(p.Tools) > 2
-	})
-	schemas := map[string]string{}
-	for _, tool := range p.Tools {
-		schemas[strings.TrimPrefix(tool.Name, "srv__")] = string(tool.InputSchema)
-	}
-	const q, none = `{"properties":{"q":{"type":"string"}},"type":"object"}`, `{"properties":{},"type":"object"}`
-	want := map[string]string{
-		"own_any": none, "own_none": none, "search": q, "noschema": none, "nullschema": none, "emptyschema": none, "nullprops": none, "nodesc": q, "admin_users_list": q,
-		"badref": `{"properties":{"n":{}},"type":"object"}`, "remoteref": `{"properties":{"n":{}},"type":"object"}`, "boolprop": `{"properties":{"q":{}},"type":"object"}`,
-		"ref":       `{"$defs":{"node":{"properties":{"kids":{"items":{"$ref":"#/$defs/node"},"type":"array"}},"type":"object"}},"properties":{"n":{"$ref":"#/$defs/node"}},"type":"object"}`,
-		"lookahead": `{"properties":{"p":{"pattern":"^(?!root)[a-z]+$","type":"string"}},"type":"object"}`, "outschema": q,
-		"anyof":  `{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"type":"object"}`,
-		"draft7": `{"definitions":{"a":{"type":"string"}},"properties":{"q":{"type":"string"}},"type":"object"}`,
-		"draft4": `{"properties":{"q":{"exclusiveMinimum":0,"type":"integer"}},"type":"object"}`,
-	}
-	if diff := cmp.Diff(want, schemas); diff != "" {
-		t.Errorf("the tools (-want +got):\n%s", diff)
-	}
-	for code, want := range map[string]string{
-		"mcp_stdout_noise": "it writes to its standard output what is not a message", "mcp_tool_name": "1 tool is withheld for the name",
-		"mcp_tool_name_taken": "aaaa", "mcp_tool_invalid": "server srv: 1 tool is withheld, since providers refuse the input schema, the name is there twice or the entry cannot be read: strschema (its type is string, and providers accept only object)",
-		"contribution_not_allowed": `plugin house: tool "own_string" is withheld, since providers refuse its input schema: its type is string`,
-		"tool_schema_reduced":      `tool "own_any": providers refuse parts of its input schema, which were removed: anyOf`,
-		"mcp_tool_schema_reduced":  "badref (properties/n/$ref), remoteref (properties/n/$ref), anyof (anyOf)",
-	} {
-		if got := diagnostic(t, p, code); !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q in it", code, got, want)
-		}
-	}
-	r := call(t, begun, "srv__anyof", `{"a":"x"}`)
-	if r.IsError || r.Text != "intro\n[resource file:///a.txt]\nEMBEDDED\n[an image (image/png, 3 bytes) is not shown]" {
-		t.Errorf("%+v", r)
-	}
-	if r := call(t, begun, "srv__strschema", `{}`); !r.IsError {
-		t.Errorf("a withheld tool answered: %+v", r)
 	}
 }
 

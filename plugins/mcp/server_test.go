@@ -133,4 +133,4 @@ func raw(s *mcp.Server, name, schema string) {
 	})
 }
 
-const patience = 30 * time.Second
+const patience = time.Minute

@@ -168,27 +168,3 @@ func TestSchema(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseConfig(f *testing.F) {
-	f.Add([]byte(`{"directories":["~/x"],"include":["a*"],"max_chars":900}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := parseConfig(data)
-		if err != nil {
-			if _, ok := errors.AsType[*phases.ConfigError](err); !ok {
-				t.Fatalf("%T: %v", err, err)
-			}
-			return
-		}
-		out, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := parseConfig(out); err != nil {
-			t.Fatalf("%s is refused: %v", out, err)
-		}
-		o, err := c.options(environment(map[string]string{"HOME": "/h"}))
-		if err != nil || slices.ContainsFunc(o.Directories, func(f string) bool { return strings.HasPrefix(f, "~/") }) {
-			t.Fatalf("%v, %q", err, o.Directories)
-		}
-	})
-}

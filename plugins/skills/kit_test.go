@@ -49,20 +49,3 @@ func TestKit(t *testing.T) {
 		})
 	}
 }
-
-// TestKitOnTheRealEnvironment runs what New returns, with the clock of the
-// machine, on files that are new.
-func TestKitOnTheRealEnvironment(t *testing.T) {
-	t.Parallel()
-	answer := plugintest.Run(t, New(), plugintest.Case{Hook: "section", Context: inDir(project(t, map[string]string{"one": ""})), Input: calling()})
-	if len(answer.Contributions) != 1 {
-		t.Errorf("%d contributions", len(answer.Contributions))
-	}
-}
-
-func TestValid(t *testing.T) {
-	t.Parallel()
-	if err := New().Validate(); err != nil {
-		t.Error(err)
-	}
-}

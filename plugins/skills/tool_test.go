@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -93,29 +91,5 @@ func TestManyUnknown(t *testing.T) {
 	text, _ := readSkill(t, configured(t, ""), inDir(project(t, list)), `{"slug":"nothing-like-it"}`)
 	if strings.Count(text, ",") != maxNamed-1 || !strings.HasSuffix(text, " and 6 more") {
 		t.Errorf("got %q", text)
-	}
-}
-
-// TestInputSchema checks the schema that models see against the decoder.
-func TestInputSchema(t *testing.T) {
-	t.Parallel()
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(toolDefinition().InputSchema, &schema); err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, where := configured(t, ""), inDir(three(t))
-	for _, in := range []string{`{"slug":"any"}`, `{"slug":"any","file":"SKILL.md"}`, `{}`, `{"slug":1}`, `{"slug":"any","x":1}`, `[]`} {
-		var value any
-		if err := json.Unmarshal([]byte(in), &value); err != nil {
-			t.Fatal(err)
-		}
-		_, isError := readSkill(t, p, where, in)
-		if err := resolved.Validate(value); (err != nil) != isError {
-			t.Errorf("%s: the schema says %v, the tool refuses: %v", in, err, isError)
-		}
 	}
 }

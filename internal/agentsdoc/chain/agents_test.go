@@ -42,23 +42,6 @@ func TestPagesAreNotNearMisses(t *testing.T) {
 	}
 }
 
-func TestUntrustedIsSkipped(t *testing.T) {
-	t.Parallel()
-	for _, name := range []Preset{PresetCodex, PresetClaude, PresetGemini} {
-		base := build(t, files{
-			"r/.git/": "", "r/AGENTS.md": "key", "r/CLAUDE.md": "key", "r/CLAUDE.local.md": "key", "r/GEMINI.md": "key @x.md", "r/x.md": "key",
-			"r/.claude/rules/x.md": "key", "g/AGENTS.md": "mine", "g/CLAUDE.md": "mine", "g/GEMINI.md": "mine",
-		})
-		o := preset(t, name)
-		o.GlobalDir, o.Trust = filepath.Join(base, "g"), TrustNone
-		r := Render(Resolve(OS{}, filepath.Join(base, "r"), o), Budget{plenty, plenty})
-		text := r.Message()
-		if strings.Contains(text, "key") || strings.Contains(text, base+"/r/") || !strings.Contains(text, "mine") {
-			t.Errorf("%s: message is\n%s", name, text)
-		}
-	}
-}
-
 // TestHostileImports tries to have what lies outside read, listed or waited for.
 func TestHostileImports(t *testing.T) {
 	t.Parallel()

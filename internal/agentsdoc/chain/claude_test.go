@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -319,11 +318,7 @@ func TestHostileMarkdown(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"*a ", "a* ", "_a *a a_ ", "[](", "[", "![x](y", "<!-- ", "<a ", "` ", "`` ` ", "- ", "> ", "**", "\\*", "<a:b"} {
 		text := strings.Repeat(piece, (1<<20)/len(piece)) + "@a.md"
-		begun := time.Now()
-		proseMentions(text)
-		if took := time.Since(begun); took > time.Minute { // what is not linear takes hours
-			t.Errorf("%q: %v", piece, took)
-		}
+		proseMentions(text) // what is not linear takes hours
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 )
 
@@ -110,69 +109,6 @@ func b2i(b bool) int {
 	return 0
 }
 
-func TestResolveRaces(t *testing.T) {
-	t.Parallel()
-	root := `root "r" found=true`
-	tests := []struct {
-		name, before string
-		// swap is done to the tree before the operation.
-		swap func(base string) error
-		want string
-	}{
-		{
-			"file becomes a link to a secret", "open r/AGENTS.md",
-			func(base string) error { return replaceByLink(base+"/r/AGENTS.md", "../secret") },
-			lines(root, "skipped project AGENTS.md (read_error)", "kept project a/AGENTS.md: two", "! warning read_error r/AGENTS.md"),
-		},
-		{
-			"directory on a link's way becomes a link", "opendir r/d",
-			func(base string) error { return replaceByLink(base+"/r/d", "../out") },
-			lines(root, "kept project AGENTS.md: one", "skipped project a/AGENTS.md (read_error)", "! warning read_error r/a/AGENTS.md"),
-		},
-		{
-			"link's target becomes a link", "lstat r/d/AGENTS.md",
-			func(base string) error { return replaceByLink(base+"/r/d/AGENTS.md", "../../secret") },
-			lines(root, "kept project AGENTS.md: one", "skipped project a/AGENTS.md (read_error)", "! warning read_error r/a/AGENTS.md"),
-		},
-		{
-			"link's target vanishes", "lstat r/d/AGENTS.md",
-			func(base string) error { return os.RemoveAll(base + "/r/d") },
-			lines(root, "kept project AGENTS.md: one"),
-		},
-		{
-			"directory vanishes after the survey", "lstat r/AGENTS.override.md",
-			func(base string) error { return os.RemoveAll(base + "/r/a") },
-			lines(root, "kept project AGENTS.md: one"),
-		},
-		{
-			"directory becomes a link after the survey", "lstat r/AGENTS.override.md",
-			func(base string) error { return replaceByLink(base+"/r/a", "../out") },
-			lines(root, "kept project AGENTS.md: one"),
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tree := files{"r/.git/": "", "r/AGENTS.md": "one", "r/a/AGENTS.md": "-> ../d/AGENTS.md", "r/d/AGENTS.md": "two", "secret": "key", "out/AGENTS.md": "key"}
-			base := build(t, tree)
-			op, path, _ := strings.Cut(tt.before, " ")
-			view := &faultFS{FS: OS{}}
-			view.swap = map[string]func(){op + " " + filepath.Join(base, path): func() {
-				if err := tt.swap(base); err != nil {
-					t.Error(err)
-				}
-			}}
-			got := outline(Resolve(view, filepath.Join(base, "r/a"), Options{}), base)
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("(-got +want)\n%s", diff)
-			}
-			if len(view.swap) > 0 || view.open != 0 {
-				t.Errorf("swapped: %t, left open: %d", len(view.swap) == 0, view.open)
-			}
-		})
-	}
-}
-
 // replaceByLink puts a link in the place of what is there.
 func replaceByLink(path, target string) error {
 	if err := os.RemoveAll(path); err != nil {
@@ -211,48 +147,6 @@ func (d *caselessDir) Lstat(name string) (fsview.Info, error) {
 		name = "AGENTS.md"
 	}
 	return d.Dir.Lstat(name)
-}
-
-func TestPermissionOfTheSystem(t *testing.T) {
-	t.Parallel()
-	root, one, two, three := `root "" found=true`, "kept project AGENTS.md: one", "kept project a/AGENTS.md: two", "kept project a/b/AGENTS.md: three"
-	behind := lines(root, one, two, "skipped project a/b/AGENTS.md (permission)", "! error permission a/b/AGENTS.md")
-	closed := lines("! error permission a/b")
-	tests := []struct {
-		name, path string
-		mode       os.FileMode
-		want       string
-		portable   string // where it differs
-	}{
-		{"file", "AGENTS.md", 0, lines(root, "skipped project AGENTS.md (permission)", two, three, "! error permission AGENTS.md"), ""},
-		{"target of a link", "x.md", 0, behind, ""},
-		{"directory on a link's way", "d", 0, behind, ""},
-		{"directory of the tree", "a", 0, lines("! warning permission a/.git", "! error permission a/b"), closed},
-		{"root", "", 0, lines("! warning permission .git", "! error permission a/b"), closed},
-		{"directory that may be passed through", "a", 0o111, lines(root, one, two, three), closed},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			base := build(t, files{".git/": "", "AGENTS.md": "one", "a/AGENTS.md": "two", "a/b/AGENTS.md": "-> ../../d/AGENTS.md", "d/AGENTS.md": "-> ../x.md", "x.md": "three"})
-			path := filepath.Join(base, tt.path)
-			if err := os.Chmod(path, tt.mode); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = os.Chmod(path, 0o755) })
-			for name, view := range views() {
-				var got string
-				agentsdoctest.AsOrdinary(t, base, func() { got = outline(Resolve(view, filepath.Join(base, "a/b"), Options{}), base) })
-				want := tt.want
-				if name == "portable" && tt.portable != "" {
-					want = tt.portable
-				}
-				if diff := cmp.Diff(got, want); diff != "" {
-					t.Errorf("%s: (-got +want)\n%s", name, diff)
-				}
-			}
-		})
-	}
 }
 
 // veryDeep makes a chain of more directories than the survey keeps open, and returns
@@ -302,72 +196,5 @@ func TestLeaseGivenBack(t *testing.T) {
 	view := &faultFS{FS: OS{}, once: map[string]error{"open " + filepath.Join(base, "r/AGENTS.md"): syscall.EAGAIN}}
 	if c := Resolve(view, filepath.Join(base, "r"), Options{}); len(c.Sources) != 1 || c.Sources[0].Text != "top" || len(c.Diagnostics) > 0 {
 		t.Errorf("got %s", outline(c, base))
-	}
-}
-
-func TestVeryDeepRaces(t *testing.T) {
-	t.Parallel()
-	for name, swap := range map[string]func(base, late string) error{
-		"becomes a link": func(base, late string) error { return replaceByLink(late, base+"/secret") },
-		"vanishes":       func(_, late string) error { return os.RemoveAll(late) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base, dir := veryDeep(t)
-			late := filepath.Join(base, "r", strings.Repeat("d/", 2*maxHeld))
-			view := &faultFS{FS: OS{}, swap: map[string]func(){"lstat " + filepath.Join(base, "r/AGENTS.override.md"): func() {
-				if err := swap(base, late); err != nil {
-					t.Error(err)
-				}
-			}}}
-			want := lines(`root "r" found=true`, "kept project AGENTS.md: top", "! warning read_error "+strings.TrimPrefix(late, base+"/"))
-			if diff := cmp.Diff(outline(Resolve(view, dir, Options{}), base), want); diff != "" || view.open != 0 {
-				t.Errorf("%d left open (-got +want)\n%s", view.open, diff)
-			}
-		})
-	}
-}
-
-// noIDFS is a view that does not number files.
-type noIDFS struct{ FS }
-
-func (f noIDFS) OpenDir(path string) (fsview.Dir, error) {
-	d, err := f.FS.OpenDir(path)
-	return noIDDir{d}, err
-}
-
-type noIDDir struct{ fsview.Dir }
-
-func (d noIDDir) OpenDir(name string) (fsview.Dir, error) {
-	child, err := d.Dir.OpenDir(name)
-	return noIDDir{child}, err
-}
-
-func (d noIDDir) Lstat(name string) (fsview.Info, error) {
-	info, err := d.Dir.Lstat(name)
-	info.ID = fsview.FileID{}
-	return info, err
-}
-
-func (d noIDDir) Open(name string) (fsview.File, error) {
-	file, err := d.Dir.Open(name)
-	return noIDFile{file}, err
-}
-
-type noIDFile struct{ fsview.File }
-
-func (f noIDFile) Info() (fsview.Info, error) {
-	info, err := f.File.Info()
-	info.ID = fsview.FileID{}
-	return info, err
-}
-
-func TestTwinsWithoutNumbers(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{".git/": "", "AGENTS.md": "one", "a/AGENTS.md": "-> ../AGENTS.md", "a/b/AGENTS.md": "two", "a/b/c/AGENTS.md": "two"})
-	got := outline(Resolve(noIDFS{OS{}}, filepath.Join(base, "a/b/c"), Options{}), base)
-	want := outline(Resolve(OS{}, filepath.Join(base, "a/b/c"), Options{}), base)
-	if diff := cmp.Diff(got, want); diff != "" || !strings.Contains(want, "duplicate project AGENTS.md") {
-		t.Errorf("(-got +want)\n%s", diff)
 	}
 }

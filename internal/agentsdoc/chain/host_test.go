@@ -58,21 +58,3 @@ func TestRenderForHost(t *testing.T) {
 		t.Errorf("only %d texts needed room for the host: the test sees too little", changed)
 	}
 }
-
-func TestRenderForHostTakesNothingElse(t *testing.T) {
-	if testing.Short() {
-		t.Skip("volume without concurrency: it runs without -short")
-	}
-	t.Parallel()
-	c := chainOf(source(ScopeProject, "AGENTS.md", numbered(3000)), source(ScopeProject, "a/AGENTS.md", numbered(2000)))
-	for chars := range 6000 {
-		b := Budget{plenty, chars}
-		if got, want := RenderForHost(c, b), Render(c, b); got.Text != want.Text {
-			t.Fatalf("%d characters of room: a text without anything of the host's is another\n%s", chars, got.Text)
-		}
-	}
-	b := Budget{Bytes: 2000, Chars: plenty}
-	if got := RenderForHost(c, b); got.Text == "" || len(got.Text) > b.Bytes {
-		t.Errorf("%d bytes of %d, where characters are no limit", len(got.Text), b.Bytes)
-	}
-}

@@ -145,18 +145,6 @@ func TestTwinsByWhatTheyImport(t *testing.T) {
 	}})
 }
 
-func TestKeptOfImports(t *testing.T) {
-	t.Parallel()
-	inserts := []insert{{at: 10, size: 100, line: 8}, {at: 120, size: 2, line: 9}}
-	// own:  0-10 text, 10-18 line, 18-28 text, 28-37 line, …
-	tests := []struct{ n, want int }{{0, 0}, {10, 10}, {11, 10}, {109, 10}, {110, 18}, {120, 28}, {121, 28}, {122, 37}, {130, 45}}
-	for _, tt := range tests {
-		if got := ownBytes(inserts, tt.n); got != tt.want {
-			t.Errorf("%d bytes stand for %d of the file, want %d", tt.n, got, tt.want)
-		}
-	}
-}
-
 func TestKeptNeverExceedsTheFile(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "one\r\n@./a.md\r\n" + numbered(600), "a.md": numbered(2000)})

@@ -138,17 +138,3 @@ func TestNames(t *testing.T) {
 		t.Error("overrides are told by another sign")
 	}
 }
-
-func TestWordSchemas(t *testing.T) {
-	t.Parallel()
-	schemas := WordSchemas()
-	set := reflect.TypeFor[Options]()
-	for f := range set.Fields() {
-		if f.Type.Kind() != reflect.String || f.Type == reflect.TypeFor[string]() {
-			continue
-		}
-		if s := schemas[f.Type]; s == nil || len(s.Enum) < 2 {
-			t.Errorf("%s has no words", f.Name)
-		}
-	}
-}

@@ -43,29 +43,6 @@ func checkOpened(t *testing.T, view *faultFS, outside ...string) {
 	}
 }
 
-func TestNothingOutsideIsOpened(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{
-		"AGENTS.md": "above", "secret": "key", "g/AGENTS.md": "all", "r/.git": "gitdir: ../store/worktrees/r",
-		"store/worktrees/r/commondir": "../..", "r/AGENTS.md": "-> ../secret", "r/a/AGENTS.md": "../../secret/AGENTS.md",
-		"r/a/b/AGENTS.md": "-> ../../../store/worktrees/r/commondir", "r/a/b/c/AGENTS.md": "-> ../../../x.md", "r/x.md": "fine",
-	})
-	view := &faultFS{FS: OS{}}
-	c := Resolve(view, filepath.Join(base, "r/a/b/c"), Options{GlobalDir: filepath.Join(base, "g")})
-	for _, path := range view.opened {
-		if !Within(filepath.Join(base, "r"), path) && !Within(filepath.Join(base, "g"), path) {
-			t.Errorf("opened %s", path)
-		}
-	}
-	checkOpened(t, view, filepath.Join(base, "store"), filepath.Join(base, "secret"), filepath.Join(base, "AGENTS.md"))
-	if len(view.opened) < 4 {
-		t.Errorf("only %v were opened: the test sees nothing", view.opened)
-	}
-	if text := Render(c, Budget{1 << 20, 1 << 20}).Text; strings.Contains(text, "key") || !strings.Contains(text, "fine") {
-		t.Errorf("text is\n%s", text)
-	}
-}
-
 func TestNothingOutsideIsOpenedInAnyTree(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(51, 52))

@@ -1,16 +1,12 @@
 package chain
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/rogpeppe/go-internal/txtar"
 )
 
 func TestExclude(t *testing.T) {
@@ -54,19 +50,6 @@ func TestExclude(t *testing.T) {
 			t.Errorf("%q counts as a pattern", bad)
 		}
 	}
-}
-
-func FuzzExclude(f *testing.F) {
-	f.Add("**/a/**/b*", "x/a/y/bc")
-	f.Fuzz(func(t *testing.T, pattern, path string) {
-		if len(pattern) > 60 || len(path) > 200 || !IsGlob(pattern) {
-			return
-		}
-		// What excludes a directory excludes all below it.
-		if Excluded([]string{pattern}, path) && !Excluded([]string{pattern}, path+"/below") {
-			t.Errorf("%q excludes %q and not what is below", pattern, path)
-		}
-	})
 }
 
 func TestTrust(t *testing.T) {
@@ -218,44 +201,5 @@ func TestOneRuleOfAPresetByItself(t *testing.T) {
 				t.Errorf("(-got +want)\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestReportSchema(t *testing.T) {
-	t.Parallel()
-	s, err := ReportSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := s.Resolve(&jsonschema.ResolveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := []string{"root", "root_found", "dir", "preset", "options", "sources", "text", "message", "diagnostics"}
-	if diff := cmp.Diff(s.Required, keys); diff != "" {
-		t.Errorf("keys (-got +want)\n%s", diff)
-	}
-	for _, name := range []string{"whole", "codex", "codelia"} {
-		archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want/report.json" })
-		var value map[string]any
-		if err := json.Unmarshal(archive.Files[i].Data, &value); err != nil {
-			t.Fatal(err)
-		}
-		if err := resolved.Validate(value); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		value["preset"] = "other"
-		if resolved.Validate(value) == nil {
-			t.Errorf("%s: a preset that is none is accepted", name)
-		}
-	}
-	empty := NewReport(Resolve(OS{}, filepath.Join(t.TempDir(), "gone"), Options{Root: os.TempDir()}), Rendering{})
-	data, err := json.Marshal(empty)
-	if err != nil || strings.Contains(string(data), "null") {
-		t.Errorf("lists of nothing are not lists: %s, %v", data, err)
 	}
 }

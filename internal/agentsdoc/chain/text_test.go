@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -94,19 +93,6 @@ func checkForm(t *testing.T, form form, raw string) {
 	}
 	if used := form.sourceBytes(raw, len(text)); text != "" && used != len(raw) {
 		t.Fatalf("%+v: all of %q counts as %d bytes", form, raw, used)
-	}
-}
-
-func TestFormsRandom(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(9, 10))
-	pieces := []string{"\r", "\n", "a", "bc", "é", "日", "\uFEFF", "\x00", "\xff", "\xe6\x97", "\xf0\x9f\x91", "\x80", "\u202e", "\u2066", "\U000e0041"}
-	for range 3000 {
-		var raw strings.Builder
-		for range rng.IntN(12) {
-			raw.WriteString(pieces[rng.IntN(len(pieces))])
-		}
-		checkForms(t, raw.String())
 	}
 }
 

@@ -66,24 +66,6 @@ func TestEncodeCannotForget(t *testing.T) {
 	}
 }
 
-func TestCloneSharesNothing(t *testing.T) {
-	t.Parallel()
-	s := State{Markers: []string{"m"}, Initial: []Version{{Path: "i"}}, Covered: []string{"c"}, Delivered: []Version{{Path: "d"}}, Queue: []string{"q"}}
-	want, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := s.Clone()
-	c.Markers[0], c.Initial[0].Path, c.Covered[0], c.Delivered[0].Path, c.Queue[0] = "", "", "", "", ""
-	got, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(got), string(want)); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-}
-
 // TestDeliveredIsBounded delivers more than a state remembers.
 func TestDeliveredIsBounded(t *testing.T) {
 	t.Parallel()

@@ -298,61 +298,6 @@ Say <b> & go.
 	}
 }
 
-func TestRead(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, read string
-		want       bool
-		touch      string
-	}{
-		{"an instruction file", "a/AGENTS.md", true, ""},
-		{"another file", "a/main.go", false, lines("new body a/AGENTS.md")},
-		{"a missing one", "a/b/AGENTS.md", false, lines("new body a/AGENTS.md")},
-		{"one that is not looked at", "node_modules/AGENTS.md", false, lines("new body a/AGENTS.md")},
-		{"one outside", "/AGENTS.md", false, lines("new body a/AGENTS.md")},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			base := build(t, files{".git/": "", "a/AGENTS.md": "a\n", "a/main.go": "", "node_modules/AGENTS.md": "n\n"})
-			s := begin(base, "", chain.Default())
-			if got := s.Read(chain.OS{}, chain.Default(), tt.read); got != tt.want {
-				t.Errorf("read = %t, want %t", got, tt.want)
-			}
-			if diff := cmp.Diff(outline(s.Touch(chain.OS{}, chain.Default(), []string{"a"}), base), tt.touch); diff != "" {
-				t.Errorf("touch (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestReadTakesOutOfTheQueue(t *testing.T) {
-	t.Parallel()
-	tree, path := deep(10)
-	base := build(t, tree)
-	s := begin(base, "", chain.Default())
-	s.Touch(chain.OS{}, chain.Default(), []string{path})
-	if len(s.Queue) != 2 || !s.Read(chain.OS{}, chain.Default(), s.Queue[0]) || len(s.Queue) != 1 {
-		t.Errorf("the queue is %q", s.Queue)
-	}
-}
-
-// TestReadOfATwin says that a text is not delivered as that of another file when
-// the model was given it.
-func TestReadOfATwin(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{".git/": "", "a/AGENTS.md": "same\n", "a/b/AGENTS.md": "same\n"})
-	for _, read := range []string{"a/AGENTS.md", "a/b/AGENTS.md"} {
-		s := begin(base, "", chain.Default())
-		if !s.Read(chain.OS{}, chain.Default(), read) {
-			t.Errorf("%s does not count", read)
-		}
-		if got := outline(s.Touch(chain.OS{}, chain.Default(), []string{"a/b"}), base); strings.Contains(got, "body") {
-			t.Errorf("after %s was read:\n%s", read, got)
-		}
-	}
-}
-
 // TestImportsAreVersions says that a file counts as another one when what it
 // imports is.
 func TestImportsAreVersions(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // TestRun pins what is reported, by the rules of the default preset.
@@ -305,16 +304,6 @@ func TestCancelled(t *testing.T) {
 	r, err := Run(ctx, base, o)
 	if err == nil || r.Directories != 1 {
 		t.Errorf("error %v after %d directories, want the context's after 1", err, r.Directories)
-	}
-}
-
-// TestCount counts by severity.
-func TestCount(t *testing.T) {
-	t.Parallel()
-
-	r := Report{Problems: []chain.Diagnostic{{Severity: phases.SeverityError}, {Severity: phases.SeverityInfo}, {Severity: phases.SeverityError}}}
-	if e, w := r.Count(phases.SeverityError), r.Count(phases.SeverityWarning); e != 2 || w != 0 {
-		t.Errorf("%d errors, %d warnings", e, w)
 	}
 }
 

@@ -6,36 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 )
-
-// TestReportDirectory: a directory that cannot be listed is a row, by its cause.
-func TestReportDirectory(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		err  error
-		code chain.Code
-	}{
-		{syscall.EACCES, chain.CodePermission},
-		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrPermission}, chain.CodePermission},
-		{syscall.EMFILE, chain.CodeReadError},
-		{syscall.ENAMETOOLONG, chain.CodePathTooLong},
-	} {
-		w := newWalker(t.Context(), chain.OS{}, t.TempDir(), &Options{})
-		w.reportDirectory("/x", tt.err)
-		r := w.findings.report(Report{})
-		if len(r.Problems) != 1 || r.Problems[0].Code != tt.code || r.Problems[0].Path != "/x" {
-			t.Errorf("%v: %v, want %s", tt.err, r.Problems, tt.code)
-		}
-	}
-}
 
 // TestUnreadable: directories and files that may not be read are errors, and the rest
 // is looked at.

@@ -186,16 +186,3 @@ func TestBadLayers(t *testing.T) {
 		})
 	}
 }
-
-func TestSettingsShareNothing(t *testing.T) {
-	t.Parallel()
-	c := Config{Names: []string{"A"}}
-	s, err := New(c, vars{}.get, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Options.Names[0] = "changed"
-	if c.Names[0] != "A" {
-		t.Error("the settings share a list with the configuration")
-	}
-}

@@ -30,16 +30,6 @@ func codes(list []phases.Diagnostic) []string {
 	return out
 }
 
-func TestPreamble(t *testing.T) {
-	t.Parallel()
-	if n := strings.Count(Preamble, ". ") + 1; n != 2 || !strings.HasSuffix(Preamble, ".") {
-		t.Errorf("the preamble has %d sentences", n)
-	}
-	if diff := cmp.Diff(Frame(), phases.Frame{Open: Preamble + "\n\n<AGENTS_MD>", Close: "</AGENTS_MD>"}); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-}
-
 func TestRender(t *testing.T) {
 	t.Parallel()
 	ten := strings.Repeat("123456789\n", 20)

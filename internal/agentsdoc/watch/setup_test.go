@@ -22,7 +22,7 @@ func write(tb testing.TB, path, text string) {
 }
 
 // patience is how long a test waits for what must come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // heard waits for one call of a watcher.
 func heard(tb testing.TB, calls <-chan []string) []string {

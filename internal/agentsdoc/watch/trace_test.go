@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -104,16 +103,6 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-func TestSeenWithoutRoot(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{"a/b/AGENTS.md": "x"})
-	seen := traced(t, base+"/a/b")
-	write(t, base+"/.git/HEAD", "")
-	if !seen.Changed(fsview.OS{}) {
-		t.Error("a marker above a directory without a root is not seen")
-	}
-}
-
 func TestSeenOfWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"r/.git/HEAD": ""})
@@ -146,19 +135,5 @@ func TestBelow(t *testing.T) {
 	got.Add(Seen{"/w": {"AGENTS.md": {absent: true}, "new": {}}})
 	if diff := cmp.Diff(got["/w"], map[string]stamp{"AGENTS.md": {}, "new": {}}, cmp.AllowUnexported(stamp{})); diff != "" {
 		t.Errorf("what was seen first does not stay (-got +want)\n%s", diff)
-	}
-}
-
-func TestTraceChangesNothing(t *testing.T) {
-	t.Parallel()
-	_, dir := tree(t)
-	report := func(view fsview.FS) string {
-		found := chain.Resolve(view, dir, chain.Options{})
-		data, err := json.Marshal(chain.NewReport(found, chain.Render(found, chain.Budget{Bytes: 1000, Chars: 1000})))
-		must(t, err)
-		return string(data)
-	}
-	if diff := cmp.Diff(report(NewTrace(fsview.OS{})), report(fsview.OS{})); diff != "" {
-		t.Errorf("(-traced +bare)\n%s", diff)
 	}
 }
