@@ -5,15 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 )
 
 // fixture is a tree with options, and what comes out of it, as an archive.
@@ -39,7 +36,6 @@ type fixture struct {
 	dir           string
 	tree          files
 	fifos         []string
-	modes         map[string]os.FileMode
 	budget        Budget
 	budgetIsTotal bool
 }
@@ -47,7 +43,7 @@ type fixture struct {
 // readFixture understands an archive.
 func readFixture(t *testing.T, archive *txtar.Archive) *fixture {
 	t.Helper()
-	f := &fixture{preset: PresetDefault, tree: files{}, modes: map[string]os.FileMode{}, budget: Budget{plenty, plenty}, budgetIsTotal: true}
+	f := &fixture{preset: PresetDefault, tree: files{}, budget: Budget{plenty, plenty}, budgetIsTotal: true}
 	for _, file := range archive.Files {
 		name, ok := strings.CutPrefix(file.Name, "tree/")
 		if !ok {
@@ -91,9 +87,6 @@ func (f *fixture) set(key, value string) (err error) {
 		f.tree[path], err = filler(n), convErr
 	case "fifo":
 		f.fifos = append(f.fifos, path)
-	case "mode":
-		n, convErr := strconv.ParseUint(rest, 8, 32)
-		f.modes[path], err = os.FileMode(n), convErr
 	}
 	return err
 }
@@ -116,13 +109,6 @@ func (f *fixture) build(t *testing.T) string {
 			t.Skipf("no fifos here: %v", err)
 		}
 	}
-	for path, mode := range f.modes {
-		path = filepath.Join(base, path)
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.Chmod(path, 0o755) })
-	}
 	return base
 }
 
@@ -139,13 +125,7 @@ func (f *fixture) run(t *testing.T) map[string]string {
 	if err := dec.Decode(&o); err != nil {
 		t.Fatal(err)
 	}
-	var c Chain
-	resolve := func() { c = Resolve(OS{}, filepath.Join(base, f.dir), o) }
-	if len(f.modes) > 0 {
-		agentsdoctest.AsOrdinary(t, base, resolve)
-	} else {
-		resolve()
-	}
+	c := Resolve(OS{}, filepath.Join(base, f.dir), o)
 	if f.budgetIsTotal {
 		f.budget.Bytes = o.Budget.Total
 	}

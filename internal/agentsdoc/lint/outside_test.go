@@ -2,11 +2,14 @@ package lint
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/phases"
@@ -16,7 +19,8 @@ import (
 type counting struct {
 	chain.FS
 
-	files map[string]int
+	files  map[string]int
+	closed []string // files and directories that may not be read
 }
 
 func (c counting) OpenDir(path string) (chain.Dir, error) {
@@ -43,8 +47,30 @@ func (d countingDir) OpenDir(name string) (chain.Dir, error) {
 }
 
 func (d countingDir) Open(name string) (fsview.File, error) {
-	d.c.files[filepath.Join(d.path, name)]++
+	path := filepath.Join(d.path, name)
+	if d.c.files[path]++; slices.Contains(d.c.closed, path) {
+		return nil, fs.ErrPermission
+	}
 	return d.Dir.Open(name)
+}
+
+func (d countingDir) Entries(most int) ([]fs.DirEntry, error) {
+	if slices.Contains(d.c.closed, d.path) {
+		return nil, fs.ErrPermission
+	}
+	return d.Dir.Entries(most)
+}
+
+// TestUnreadable: directories and files that may not be read are errors, and the rest is looked at.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+
+	base := build(t, files{".git/": "", "AGENTS.md": "R\n", "a/AGENTS.md": "A\n", "b/AGENTS.md": "B\n"})
+	view := counting{chain.OS{}, map[string]int{}, []string{filepath.Join(base, "a"), filepath.Join(base, "b", "AGENTS.md")}}
+	r, err := run(t.Context(), view, base, noGlobals(nil))
+	if diff := cmp.Diff(outline(&r, base), []string{"2 files, 2 directories, 0 over", "error permission a", "error permission b/AGENTS.md"}); diff != "" || err != nil {
+		t.Errorf("%v, report (-got +want):\n%s", err, diff)
+	}
 }
 
 // TestNothingOutside: no file is opened but in the tree and git's own directory.
@@ -56,7 +82,7 @@ func TestNothingOutside(t *testing.T) {
 		"repo/.git/":       "", "repo/AGENTS.md": "-> ../secret/AGENTS.md", "repo/a/AGENTS.md": "A\n", "repo/a/AGENTS.local.md": "-> /etc/hostname",
 		"repo/out": "-> BASE/secret", "repo/b/.gitignore": "-> BASE/secret/AGENTS.md", "repo/b/c/AGENTS.md": "../../../secret/AGENTS.md",
 	})
-	view := counting{chain.OS{}, map[string]int{}}
+	view := counting{chain.OS{}, map[string]int{}, nil}
 	r, err := run(t.Context(), view, filepath.Join(base, "repo"), noGlobals(nil))
 	if err != nil {
 		t.Fatal(err)
