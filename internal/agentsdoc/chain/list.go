@@ -26,6 +26,8 @@ type style struct {
 
 func styleOf(l Layout) style {
 	switch l {
+	case LayoutJoined:
+		return style{between: partSeparator}
 	case LayoutContents: // sFr and wu in Claude Code 2.1.332
 		return style{"Contents of PATHSCOPE:\n\n", "", partSeparator, trimSpace}
 	case LayoutContext: // concatenateInstructions in packages/core/src/utils/memoryDiscovery.ts of Gemini CLI
@@ -238,19 +240,8 @@ func blank(layout Layout, text string) bool {
 // not.
 func trailingSpace(c rune) bool { return c == 0xFEFF || c != 0x85 && unicode.IsSpace(c) }
 
-func (l *list) title(s *Source) string {
-	if l.joined {
-		return ""
-	}
-	return s.write(l.style.title)
-}
-
-func (l *list) end(s *Source) string {
-	if l.joined {
-		return ""
-	}
-	return s.write(l.style.end)
-}
+func (l *list) title(s *Source) string { return s.write(l.style.title) }
+func (l *list) end(s *Source) string   { return s.write(l.style.end) }
 
 func (l *list) name(s *Source) {
 	path := s.Path
@@ -276,8 +267,6 @@ func (l *list) between(wide bool) string {
 		return ""
 	case l.joined && l.wide && !wide:
 		return projectSeparator
-	case l.joined:
-		return partSeparator
 	default:
 		return l.style.between
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // for the schema
 	"encoding/json"
 	"path/filepath"
@@ -19,13 +20,9 @@ func Parse(data json.RawMessage) (Config, error) {
 	if len(data) == 0 {
 		return c, nil
 	}
-	if err := sdk.DecodeConfig(data, &c); err != nil {
-		return Config{}, err
-	}
-	// The decoder accepts keys in another case, and the schema does not.
-	err := configschema.Check(schemaJSON, data)
+	err := sdk.DecodeConfig(data, &c)
 	if err == nil {
-		err = c.checkTexts()
+		err = c.check(data)
 	}
 	if err != nil {
 		return Config{}, err
@@ -36,61 +33,52 @@ func Parse(data json.RawMessage) (Config, error) {
 // Check finds the first mistake that is not one of types, as a [*phases.ConfigError].
 func (c *Config) Check() error {
 	data, err := json.Marshal(c)
-	if err == nil {
-		err = configschema.Check(schemaJSON, data)
-	}
-	if err == nil {
-		err = c.checkTexts()
-	}
-	return err
-}
-
-// checkTexts checks what the schema does not say of texts.
-func (c *Config) checkTexts() error {
-	if err := c.checkLists(); err != nil {
+	if err != nil {
 		return err
 	}
-	return c.checkPlaces()
+	return c.check(data)
 }
 
-func (c *Config) checkLists() error {
-	for _, list := range []struct {
-		pointer string
+// check checks a configuration, as JSON, by the schema, and what the schema does not say of texts.
+func (c *Config) check(data json.RawMessage) error {
+	if err := configschema.Check(schemaJSON, data); err != nil {
+		return err
+	}
+	const name, place = "a plain file name or path", "an absolute path"
+	codelia := c.codelia().Root
+	for _, texts := range []struct {
+		pointer string // of a list, if it ends in /
 		items   []string
 		ok      func(string) bool
 		want    string
 	}{
-		{"/names/", c.Names, chain.IsFilePath, "a plain file name or path"},
-		{"/fallback_names/", c.FallbackNames, chain.IsFilePath, "a plain file name or path"},
-		{"/local_names/", c.LocalNames, chain.IsFilePath, "a plain file name or path"},
+		{"/names/", c.Names, chain.IsFilePath, name},
+		{"/fallback_names/", c.FallbackNames, chain.IsFilePath, name},
+		{"/local_names/", c.LocalNames, chain.IsFilePath, name},
 		{"/markers/", c.Markers, chain.IsFileName, "a plain file name"},
 		{"/exclude/", c.Exclude, chain.IsGlob, "a pattern of a path in the tree"},
-		{"/allow/", c.Allow, isPlace, "an absolute path"},
-		{"/codelia/root/markers/", c.codelia().Root.Markers, chain.IsFileName, "a plain file name"},
+		{"/allow/", c.Allow, isPlace, place},
+		{"/root", []string{c.Root}, isPlaceOrEmpty, place},
+		{"/managed", []string{c.Managed}, isPlaceOrEmpty, place},
+		{"/global", []string{c.Global.Path}, isPlaceOrEmpty, place},
+		{"/codelia/root/markers/", codelia.Markers, chain.IsFileName, "a plain file name"},
+		{"/codelia/root/projectRootOverride", []string{*cmp.Or(codelia.ProjectRootOverride, new(""))}, isPlaceOrEmpty, place},
 	} {
-		for i, item := range list.items {
-			if !list.ok(item) {
-				return sdk.ConfigErrorf(list.pointer+strconv.Itoa(i), "%q is not %s", item, list.want)
+		for i, item := range texts.items {
+			if texts.ok(item) {
+				continue
 			}
+			pointer := texts.pointer
+			if strings.HasSuffix(pointer, "/") {
+				pointer += strconv.Itoa(i)
+			}
+			return sdk.ConfigErrorf(pointer, "%q is not %s", item, texts.want)
 		}
 	}
 	return nil
 }
 
-func (c *Config) checkPlaces() error {
-	override := ""
-	if path := c.codelia().Root.ProjectRootOverride; path != nil {
-		override = *path
-	}
-	for _, p := range []struct{ pointer, path string }{
-		{"/root", c.Root}, {"/managed", c.Managed}, {"/global", c.Global.Path}, {"/codelia/root/projectRootOverride", override},
-	} {
-		if p.path != "" && !isPlace(p.path) {
-			return sdk.ConfigErrorf(p.pointer, "%q is not an absolute path", p.path)
-		}
-	}
-	return nil
-}
+func isPlaceOrEmpty(path string) bool { return path == "" || isPlace(path) }
 
 // isPlace reports whether a path means the same wherever it is read.
 func isPlace(path string) bool { return filepath.IsAbs(path) || strings.HasPrefix(path, "~/") }

@@ -62,11 +62,7 @@ func New(config Config, getenv func(string) string, flags Config) (Settings, err
 	s.add(&config)
 	if preset == chain.PresetCodelia {
 		s.addCodelia(config.codelia())
-		root := CodeliaRoot{Markers: commaList(getenv(envCodeliaMarkers))}
-		if path := getenv(envCodeliaRoot); path != "" {
-			root.ProjectRootOverride = &path
-		}
-		s.addCodelia(Codelia{Root: root})
+		s.addCodelia(Codelia{Root: CodeliaRoot{Markers: commaList(getenv(envCodeliaMarkers)), ProjectRootOverride: new(getenv(envCodeliaRoot))}})
 	}
 	s.add(&env)
 	s.add(&flags)
@@ -174,13 +170,10 @@ func (s *Settings) addResolver(r Resolver) {
 
 func (s *Settings) addCodelia(c Codelia) {
 	s.add(&Config{
-		Enabled: c.Enabled, Markers: c.Root.Markers,
+		Enabled: c.Enabled, Markers: c.Root.Markers, Root: *cmp.Or(c.Root.ProjectRootOverride, new("")),
 		Budget:   Budget{Total: c.Initial.MaxBytes, Files: c.Initial.MaxFiles},
 		Resolver: Resolver{Enabled: c.Resolver.Enabled, MaxFiles: c.Resolver.MaxFilesPerResolve},
 	})
-	if root := c.Root.ProjectRootOverride; root != nil {
-		set(&s.Options.Root, s.place(*root))
-	}
 }
 
 func set[T comparable](to *T, value T) { *to = cmp.Or(value, *to) }
