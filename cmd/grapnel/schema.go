@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/reminder"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/conformance"
 	"github.com/grapnelhq/grapnel/internal/explain"
@@ -121,13 +121,13 @@ func schemas() []namedSchema {
 		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
 		{"plan", "the result of plan --json", generated[plan.Document]},
 		{"explain", "the result of explain --json", generated[explain.Result]},
-		{"agents-chain", "the result of agents chain --json", pluginSchema(chain.ReportSchema)},
-		{"agents-touch", "the result of agents touch --json", pluginSchema(lazy.TouchedSchema)},
-		{"agents-resume", "the result of agents resume --json", pluginSchema(lazy.ResumedSchema)},
+		{"agents-chain", "the result of agents chain --json", generated[chain.Report]},
+		{"agents-touch", "the result of agents touch --json", generated[lazy.Touched]},
+		{"agents-resume", "the result of agents resume --json", generated[lazy.Resumed]},
 		{"agents-lint", "the result of agents lint --json", generated[lint.Report]},
 		{"skills-lint", "the result of skills lint --json", generated[skillset.LintReport]},
 		{"agents-explain", "the result of agents explain --json", generated[fileExplanation]},
-		{"agents-state", "the file of agents chain --state, which touch and resume read", pluginSchema(lazy.StateSchema)},
+		{"agents-state", "the file of agents chain --state, which touch and resume read", generated[lazy.State]},
 		{"plugin-list", "the result of plugin list --json", generated[pluginList]},
 		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
 		{"plugin-new", "the result of plugin new --json", generated[newPlugin]},
@@ -190,10 +190,19 @@ func generated[T any]() (any, error) {
 
 func specialSchemas() (api.Schemas, error) {
 	own := api.Schemas{}
-	maps.Copy(own, chain.WordSchemas())
-	chain.AddWords(own, chain.ScopeManaged, chain.ScopeGlobal, chain.ScopeProject, chain.ScopeLocal, chain.ScopeNested)
-	chain.AddWords(own, chain.StateKept, chain.StateTruncated, chain.StateOmitted, chain.StateSkipped, chain.StateDuplicate)
-	chain.AddWords(own, phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo)
+	api.AddWords(own, chain.Presets()...)
+	api.AddWords(own, chain.OverrideFallsThrough, chain.OverrideShadows)
+	api.AddWords(own, chain.TrustAll, chain.TrustListed, chain.TrustNone)
+	api.AddWords(own, chain.UntrustedNames, chain.UntrustedSkip, chain.UntrustedText)
+	api.AddWords(own, chain.LayoutDelimited, chain.LayoutJoined, chain.LayoutTitled, chain.LayoutContents, chain.LayoutContext, chain.LayoutUntrimmed)
+	api.AddWords(own, chain.ImportOff, chain.ImportLines, chain.ImportInline, chain.ImportListed)
+	api.AddWords(own, chain.PlaceSystem, chain.PlaceUserMessage, chain.PlaceSystemMessage)
+	api.AddWords(own, chain.DeliverBody, chain.DeliverReminder, chain.DeliverOff)
+	api.AddWords(own, chain.ChangedByHash, chain.ChangedByTimeOrHash, chain.ChangedNeverResolved)
+	api.AddWords(own, chain.ScopeManaged, chain.ScopeGlobal, chain.ScopeProject, chain.ScopeLocal, chain.ScopeNested)
+	api.AddWords(own, chain.StateKept, chain.StateTruncated, chain.StateOmitted, chain.StateSkipped, chain.StateDuplicate)
+	api.AddWords(own, reminder.New, reminder.Updated, reminder.Removed)
+	api.AddWords(own, lazy.WhatDir, lazy.WhatRoot, lazy.WhatMarkers, lazy.WhatUpdated, lazy.WhatAdded, lazy.WhatRemoved)
 	api.AddWords(own, pinUnpinned, pinSame, pinChanged)
 	api.AddWords(own, explain.OfSection, explain.OfSubscription, explain.OfPlugin, explain.OfTool, explain.OfSentence)
 	api.AddWords(own, docWritten, docRemoved, docKept, docSaved, docCreated, docConflict, docMissing, docSkipped, docRefused, docUnchanged)
@@ -236,17 +245,4 @@ func phaseSchema(row phases.Row) (*jsonschema.Schema, error) {
 	s := api.Object(map[string]*jsonschema.Schema{"input": input, "context": c})
 	s.Schema, s.Title, s.Description = api.Draft, string(row.Phase), row.When
 	return s, nil
-}
-
-// pluginSchema is a schema that a plugin makes of its own type, in the form of ours.
-func pluginSchema(own func() (*jsonschema.Schema, error)) func() (any, error) {
-	return func() (any, error) {
-		s, err := own()
-		if err != nil {
-			return nil, err
-		}
-		api.Denull(s)
-		s.Schema = api.Draft
-		return s, nil
-	}
 }

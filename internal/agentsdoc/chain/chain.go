@@ -51,12 +51,8 @@ package chain
 
 import (
 	"cmp"
-	"reflect"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // Scope ranks where a source comes from.
@@ -186,7 +182,7 @@ type Chain struct {
 	Diagnostics []Diagnostic `json:"diagnostics"`
 }
 
-// Report is a chain and its rendering as the command line prints them; [ReportSchema] is the schema of its JSON.
+// Report is a chain and its rendering as the command line prints them.
 type Report struct {
 	Root      string   `json:"root"`
 	RootFound bool     `json:"root_found"`
@@ -208,38 +204,4 @@ func NewReport(c Chain, r Rendering) Report {
 		Sources: append([]Source{}, r.Sources...), Text: r.Text, Message: r.Message(),
 		Diagnostics: append(append([]Diagnostic{}, c.Diagnostics...), r.Diagnostics...),
 	}
-}
-
-// ReportSchema is the JSON Schema of [Report].
-func ReportSchema() (*jsonschema.Schema, error) {
-	words := WordSchemas()
-	AddWords(words, ScopeManaged, ScopeGlobal, ScopeProject, ScopeLocal, ScopeNested)
-	AddWords(words, StateKept, StateTruncated, StateOmitted, StateSkipped, StateDuplicate)
-	AddWords(words, phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo)
-	return jsonschema.For[Report](&jsonschema.ForOptions{TypeSchemas: words})
-}
-
-// WordSchemas are the schemas of this package's enumerations, for the inference of schemas of types that hold them.
-// The map is the caller's.
-func WordSchemas() map[reflect.Type]*jsonschema.Schema {
-	m := map[reflect.Type]*jsonschema.Schema{}
-	AddWords(m, Presets()...)
-	AddWords(m, OverrideFallsThrough, OverrideShadows)
-	AddWords(m, TrustAll, TrustListed, TrustNone)
-	AddWords(m, UntrustedNames, UntrustedSkip, UntrustedText)
-	AddWords(m, LayoutDelimited, LayoutJoined, LayoutTitled, LayoutContents, LayoutContext, LayoutUntrimmed)
-	AddWords(m, ImportOff, ImportLines, ImportInline, ImportListed)
-	AddWords(m, PlaceSystem, PlaceUserMessage, PlaceSystemMessage)
-	AddWords(m, DeliverBody, DeliverReminder, DeliverOff)
-	AddWords(m, ChangedByHash, ChangedByTimeOrHash, ChangedNeverResolved)
-	return m
-}
-
-// AddWords adds the schema of a type whose values are the words.
-func AddWords[T ~string](m map[reflect.Type]*jsonschema.Schema, words ...T) {
-	s := &jsonschema.Schema{Type: "string"}
-	for _, word := range words {
-		s.Enum = append(s.Enum, string(word))
-	}
-	m[reflect.TypeFor[T]()] = s
 }

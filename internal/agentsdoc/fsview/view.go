@@ -80,30 +80,20 @@ func (i Info) Same(other Info) bool {
 // IsLink reports whether the file is a symbolic link.
 func (i Info) IsLink() bool { return i.Mode.Type() == fs.ModeSymlink }
 
-// Open opens a regular file in a directory, without ever blocking.
-func Open(dir Dir, name string) (File, error) {
+// ReadText reads up to most bytes of a regular file in a directory, without ever blocking; nothing after an error.
+func ReadText(dir Dir, name string, most int64) (string, error) {
 	f, err := dir.Open(name)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
+	defer func() { _ = f.Close() }()
 	info, err := f.Info()
 	if err == nil && !info.Mode.IsRegular() {
 		err = errors.New("is not a regular file")
 	}
 	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// ReadText reads up to most bytes of a regular file in a directory; nothing after an error.
-func ReadText(dir Dir, name string, most int64) (string, error) {
-	f, err := Open(dir, name)
-	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return "", err

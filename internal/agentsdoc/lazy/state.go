@@ -30,11 +30,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/reminder"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // Schema is the version of [State] that this package writes and reads.
@@ -223,28 +219,4 @@ func (s *State) coverInitial() {
 			s.cover(filepath.Dir(v.Path))
 		}
 	}
-}
-
-// StateSchema is the JSON Schema of an encoded [State].
-func StateSchema() (*jsonschema.Schema, error) {
-	s, err := schemaOf[State]()
-	if err != nil {
-		return nil, err
-	}
-	s.Properties["schema"].Const = jsonschema.Ptr[any](Schema)
-	return s, nil
-}
-
-// TouchedSchema is the JSON Schema of [Touched].
-func TouchedSchema() (*jsonschema.Schema, error) { return schemaOf[Touched]() }
-
-// ResumedSchema is the JSON Schema of [Resumed].
-func ResumedSchema() (*jsonschema.Schema, error) { return schemaOf[Resumed]() }
-
-func schemaOf[T any]() (*jsonschema.Schema, error) {
-	words := chain.WordSchemas()
-	chain.AddWords(words, phases.SeverityError, phases.SeverityWarning, phases.SeverityInfo)
-	chain.AddWords(words, reminder.New, reminder.Updated, reminder.Removed)
-	chain.AddWords(words, WhatDir, WhatRoot, WhatMarkers, WhatUpdated, WhatAdded, WhatRemoved)
-	return jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: words})
 }

@@ -43,14 +43,25 @@ func TestSchemaIsFresh(t *testing.T) {
 	}
 }
 
+func addWords[T ~string](m map[reflect.Type]*jsonschema.Schema, words ...T) {
+	s := &jsonschema.Schema{Type: "string"}
+	for _, word := range words {
+		s.Enum = append(s.Enum, string(word))
+	}
+	m[reflect.TypeFor[T]()] = s
+}
+
 // generateSchema makes the schema from the types.
 func generateSchema() (*jsonschema.Schema, error) {
-	special := chain.WordSchemas()
-	chain.AddWords(special, SourceFiles, SourceTree, SourceBoth)
-	chain.AddWords(special, SubtasksInherit, SubtasksManagedOnly, SubtasksNone)
-	special[reflect.TypeFor[Global]()] = &jsonschema.Schema{
-		OneOf: []*jsonschema.Schema{{Type: "boolean"}, {Type: "string", MinLength: new(1)}},
+	special := map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Global](): {OneOf: []*jsonschema.Schema{{Type: "boolean"}, {Type: "string", MinLength: new(1)}}},
 	}
+	addWords(special, chain.Presets()...)
+	addWords(special, chain.TrustAll, chain.TrustListed, chain.TrustNone)
+	addWords(special, chain.UntrustedNames, chain.UntrustedSkip, chain.UntrustedText)
+	addWords(special, chain.DeliverBody, chain.DeliverReminder, chain.DeliverOff)
+	addWords(special, SourceFiles, SourceTree, SourceBoth)
+	addWords(special, SubtasksInherit, SubtasksManagedOnly, SubtasksNone)
 	s, err := jsonschema.For[Config](&jsonschema.ForOptions{TypeSchemas: special})
 	if err != nil {
 		return nil, err

@@ -174,18 +174,6 @@ func (s Seen) look(view fsview.FS, path string) {
 	}
 }
 
-// Add records all that other has.
-func (s Seen) Add(other Seen) {
-	for directory, names := range other {
-		for name, found := range names {
-			s.put(directory, name, found)
-		}
-	}
-}
-
-// Directories are the directories in which names were looked up, sorted.
-func (s Seen) Directories() []string { return slices.Sorted(maps.Keys(s)) }
-
 // Changed looks everything up again and reports whether anything differs. It opens directories, but no files.
 func (s Seen) Changed(view fsview.FS) bool {
 	for directory, before := range s {
