@@ -70,20 +70,6 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{
-		".agents/skills/one/SKILL.md": skillText("one", "", ""),
-		".agents/skills/two/SKILL.md": "damaged, and nobody looks",
-	})
-	o := project()
-	o.Keep = func(slug string) bool { return slug == "one" }
-	s := Resolve(OS{}, base, o)
-	if diff := cmp.Diff(slugs(s), []string{"one"}); diff != "" || len(s.Diagnostics) > 0 {
-		t.Errorf("diagnostics %q (-got +want)\n%s", told(s, base), diff)
-	}
-}
-
 // TestFallsBack: a damaged skill owns nothing, so that one of a later directory may
 // have its slug; that the first is damaged is told.
 func TestFallsBack(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
@@ -39,59 +38,6 @@ func TestConfigMistakes(t *testing.T) {
 			got, ok := errors.AsType[*phases.ConfigError](err)
 			if !ok || got.Pointer != tt.pointer || !strings.Contains(got.Message, tt.message) {
 				t.Errorf("got %+v, want %s: %s", err, tt.pointer, tt.message)
-			}
-		})
-	}
-}
-
-func TestConfigAccepted(t *testing.T) {
-	t.Parallel()
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(New().ConfigSchema, &schema); err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := []string{"prompt", "changed", "start", "resume", "compacted", "end", "touching", "touched"}
-	tests := []struct {
-		name, in string
-		hooks    []string
-	}{
-		{"nothing", `{}`, all},
-		{"off", `{"enabled":false}`, nil},
-		{"nothing nested", `{"resolver":{"delivery":"off"}}`, all[:6]},
-		{"codex", `{"preset":"codex"}`, all[:6]},
-		{"codex with nested", `{"preset":"codex","resolver":{"enabled":true}}`, all},
-		{"codelia", `{"preset":"codelia"}`, all},
-		{"codelia's own", `{"preset":"codelia","codelia":{"enabled":true,"root":{"projectRootOverride":"/r","markers":[".git"],"stopAtFsRoot":true},
-			"initial":{"maxFiles":1,"maxBytes":2},"resolver":{"enabled":false,"maxFilesPerResolve":3}}}`, all[:6]},
-		{"everything", `{"source":"files","preset":"default","enabled":true,"names":["A"],"fallback_names":[],"local_names":[],"markers":["m"],"root":"~/r",
-			"allow":["/a"],"trust":"listed","untrusted":"text","global":"/g/F.md","managed":"/m","budget":{"file":1,"total":0,"files":2,"floor":3},
-			"resolver":{"enabled":true,"delivery":"reminder","max_files":1,"max_file":2,"max_event":3},"imports":true,"child_hint":true,
-			"subtasks":"none","watch":false,"exclude":["x/**"]}`, all},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var value any
-			if err := json.Unmarshal([]byte(tt.in), &value); err != nil {
-				t.Fatal(err)
-			}
-			if err := resolved.Validate(value); err != nil {
-				t.Errorf("the schema: %v", err)
-			}
-			d, err := withoutHome().Configure(t.Context(), &phases.Configuration{Config: json.RawMessage(tt.in)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, h := range d.Hooks {
-				got = append(got, h.Name)
-			}
-			if diff := cmp.Diff(got, tt.hooks); diff != "" {
-				t.Errorf("hooks (-got +want)\n%s", diff)
 			}
 		})
 	}

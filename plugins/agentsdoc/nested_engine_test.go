@@ -110,27 +110,6 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestTwoSessions know nothing of each other.
-func TestTwoSessions(t *testing.T) {
-	t.Parallel()
-	base := nestedTree(t)
-	eng := inside(t, "{global: false}", runtime.Options{})
-	a, b := session(t, eng, "a", base), session(t, eng, "b", base)
-	before := section(a.compile())
-	write(t, base+"/AGENTS.md", "top, edited")
-	if got := section(b.compile()); got == before {
-		t.Error("the second session has the text of the first")
-	}
-	if got := section(a.compile()); got != before {
-		t.Error("the first session has another text")
-	}
-	for _, h := range []*host{a, b} {
-		if n := len(reminders(h.touch("api/x.go"))); n != 1 {
-			t.Errorf("session %s: %d reminders", h.where.SessionID, n)
-		}
-	}
-}
-
 // TestWithoutSession: a turn is what remembers then.
 func TestWithoutSession(t *testing.T) {
 	t.Parallel()

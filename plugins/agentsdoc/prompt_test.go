@@ -99,28 +99,6 @@ func TestNothingToSay(t *testing.T) {
 	}
 }
 
-func TestDiagnosticsNameThePath(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{"r/.git/HEAD": "", "r/AGENTS.md": "bad \xff byte", "r/a\u202e[b/AGENTS.md": "x"})
-	p := configured(t, "")
-	got := askSection(t, p, inDir(base, "r/a\u202e[b"), phases.AnswerBudget{})
-	want := []phases.Diagnostic{{
-		Code: "invalid_utf8", Severity: phases.SeverityWarning, Message: filepath.Join(base, "r/AGENTS.md") + ": ", SafeForUser: true,
-	}}
-	for i := range got.Diagnostics {
-		path, _, _ := strings.Cut(got.Diagnostics[i].Message, ": ")
-		got.Diagnostics[i].Message = path + ": "
-	}
-	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-	ref := phases.SourceRef{Kind: "file", ID: base + `/r/a\u{202e}\u{5b}b/AGENTS.md`, Label: `a\u{202e}\u{5b}b/AGENTS.md`}
-	ref.Hash = got.SourceRefs[1].Hash
-	if diff := cmp.Diff(got.SourceRefs[1], ref); diff != "" {
-		t.Errorf("a path that reorders itself (-got +want)\n%s", diff)
-	}
-}
-
 func TestCutIsReported(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{

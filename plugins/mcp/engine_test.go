@@ -255,32 +255,6 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestMany: the tools of a large server are hidden until the model asks for them.
-func TestMany(t *testing.T) {
-	t.Parallel()
-	eng := engine(t, stdio(t, "plain")+", hide_above: 3, tools: [e*, fail, die, l*]", "", "", runtime.Options{})
-	of, p := turn(t, eng, "1")
-	if got := names(p); !slices.Equal(got, []string{"request_tools"}) {
-		t.Fatalf("tools %q", got)
-	}
-	if r := call(t, of, "srv__echo", `{"text":"hi"}`); r.Refused == nil && !strings.Contains(r.Text, "is hidden") {
-		t.Errorf("a hidden tool: %+v", r)
-	}
-	if r := call(t, of, "request_tools", `{"domains":["srv"]}`); r.IsError {
-		t.Fatalf("request_tools: %+v", r)
-	}
-	p, err := of.Prompt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := names(p); !slices.Equal(got, []string{"srv__die", "srv__echo", "srv__environment", "srv__fail", "srv__long"}) {
-		t.Errorf("tools %q", got)
-	}
-	if r := call(t, of, "srv__echo", `{"text":"hi"}`); r.Text != "hi" {
-		t.Errorf("echo: %+v", r)
-	}
-}
-
 // TestListChanged: a server that says that its tools have changed is asked again.
 func TestListChanged(t *testing.T) {
 	t.Parallel()

@@ -103,16 +103,6 @@ func TestGlobsChange(t *testing.T) {
 	}
 }
 
-// TestPreCall: what a call is about counts before it has run.
-func TestPreCall(t *testing.T) {
-	t.Parallel()
-	p, where := configured(t, ""), inDir(three(t))
-	ask(t, p, phases.Dispatch{Hook: "touching", Context: where, Input: &phases.ToolPreCallInput{TouchedPaths: []string{"x.go"}}})
-	if diff := cmp.Diff(ids(sections(t, p, where, 0)), []string{"list", "body/go-style"}); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-}
-
 // TestWhoRemembers: each thread, session and epoch has a memory of its own, and a
 // context that names none has no memory.
 func TestWhoRemembers(t *testing.T) {

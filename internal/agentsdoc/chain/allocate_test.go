@@ -172,24 +172,6 @@ func TestAllocation(t *testing.T) {
 	}
 }
 
-func TestCharactersBind(t *testing.T) {
-	t.Parallel()
-	text := strings.Repeat("äöüß\n", 200) // 9 bytes, 5 characters a line
-	s := source(ScopeProject, "AGENTS.md", text)
-	whole := Render(chainOf(s), Budget{plenty, plenty})
-	if whole.Sources[0].State != StateKept || whole.Cut() || whole.Chars != whole.FullChars {
-		t.Fatalf("not whole: %+v", whole.Sources[0])
-	}
-	r := Render(chainOf(s), Budget{plenty, whole.Chars})
-	if r.Text != whole.Text {
-		t.Error("it fits to the character, and is not whole")
-	}
-	r = Render(chainOf(s), Budget{plenty, whole.Chars - 1})
-	if r.Chars > whole.Chars-1 || r.Chars < whole.Chars-10 || !r.Cut() || r.FullChars != whole.Chars {
-		t.Errorf("%d of %d characters, told to be %d", r.Chars, whole.Chars, r.FullChars)
-	}
-}
-
 func TestLimitOfOneFile(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -216,26 +198,6 @@ func TestLimitOfOneFile(t *testing.T) {
 				t.Errorf("read back as %+v", list[0])
 			}
 		})
-	}
-}
-
-func TestLimitOfFiles(t *testing.T) {
-	t.Parallel()
-	c := chainOf(source(ScopeManaged, "m", "m"), source(ScopeGlobal, "~", "g"), source(ScopeProject, "AGENTS.md", "1"),
-		source(ScopeProject, "a/AGENTS.md", "2"), Source{Path: "/repo/b/AGENTS.md", State: StateSkipped, Reason: ReasonBlank},
-		source(ScopeProject, "c/AGENTS.md", "3"))
-	c.Options.Budget.Files = 3
-	r := Render(c, Budget{plenty, plenty})
-	want := []string{"kept 1/1 2 ", "kept 1/1 2 ", "omitted 0/1 0 omitted_count", "omitted 0/1 0 omitted_count", "skipped 0/0 0 blank", "kept 1/1 2 "}
-	if diff := cmp.Diff(got(r), want); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-	_, omitted := parse(t, r.Text, false)
-	if len(omitted) != 2 {
-		t.Errorf("omission lines %q", omitted)
-	}
-	if len(r.Diagnostics) != 2 || r.Diagnostics[0].Code != CodeOmittedCount {
-		t.Errorf("diagnostics %+v", r.Diagnostics)
 	}
 }
 

@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -9,82 +8,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 )
 
 // The expectations below are written from the documents that describe the tools,
 // apart from the code that they check.
-
-// expectJoined is what codex makes of directories, root first, and a global directory.
-func expectJoined(t *testing.T, global string, directories []string, budget int) string {
-	t.Helper()
-	var user string
-	for _, name := range []string{"AGENTS.override.md", "AGENTS.md"} {
-		data, err := os.ReadFile(filepath.Join(global, name))
-		if user = strings.TrimSpace(lossy(data)); err == nil && user != "" {
-			break
-		}
-	}
-	var parts []string
-	for _, directory := range directories {
-		for _, name := range []string{"AGENTS.override.md", "AGENTS.md"} {
-			info, err := os.Lstat(filepath.Join(directory, name))
-			if err != nil || !info.Mode().IsRegular() {
-				continue
-			}
-			data, err := os.ReadFile(filepath.Join(directory, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			data = data[:min(len(data), budget)]
-			if text := lossy(data); strings.TrimSpace(text) != "" {
-				parts = append(parts, text)
-				budget -= len(data)
-			}
-			break
-		}
-	}
-	project := strings.Join(parts, "\n\n")
-	if user != "" && project != "" {
-		return user + "\n\n--- project-doc ---\n\n" + project
-	}
-	return user + project
-}
-
-// expectTitled is what codelia makes of directories, root first.
-func expectTitled(t *testing.T, directories []string, budget, files int) string {
-	t.Helper()
-	var parts []string
-	for _, directory := range directories {
-		path := filepath.Join(directory, "AGENTS.md")
-		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := lossy(data)
-		trimmed := strings.TrimRight(text, "\t\n\v\f\r \u00a0\u2003\ufeff")
-		if trimmed == "" {
-			continue
-		}
-		if len(parts) == files || len(text) > budget {
-			break
-		}
-		budget -= len(text)
-		parts = append(parts, "Instructions from: "+path+"\n"+trimmed)
-	}
-	return strings.Join(parts, "\n\n")
-}
-
-// lossy decodes as the tools do. The standard library replaces byte by byte, and
-// whole runs; neither is that, so the pieces of the tests are chosen such that a
-// run is one piece.
-func lossy(data []byte) string { return string(bytes.ToValidUTF8(data, []byte("\uFFFD"))) }
 
 // randomBytes are contents of which each invalid run is one piece.
 func randomBytes(rng *rand.Rand) string {
@@ -140,54 +68,6 @@ func preset(t *testing.T, name Preset) Options {
 		t.Fatal(err)
 	}
 	return o
-}
-
-func TestJoinedAsTheToolDoes(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(31, 32))
-	seen := 0
-	for range agentsdoctest.Rounds(300) {
-		base, directories := randomDirectories(t, rng, ".git")
-		o := preset(t, PresetCodex)
-		o.GlobalDir, o.Budget.Total = filepath.Join(base, "g"), rng.IntN(80)
-		c := Resolve(OS{}, directories[len(directories)-1], o)
-		r := Render(c, Budget{Bytes: o.Budget.Total, Chars: plenty})
-		want := expectJoined(t, o.GlobalDir, directories, o.Budget.Total)
-		if diff := cmp.Diff(r.Text, want); diff != "" {
-			t.Fatalf("budget %d: (-got +want)\n%s\n%s", o.Budget.Total, diff, outline(c, base))
-		}
-		if strings.Contains(want, "project-doc") && r.Cut() {
-			seen++
-		}
-		checkList(t, c, r, o.Budget.Total)
-	}
-	if seen < agentsdoctest.Rounds(30) {
-		t.Errorf("only %d texts had both parts and a cut", seen)
-	}
-}
-
-func TestTitledAsTheToolDoes(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(33, 34))
-	seen := 0
-	for range agentsdoctest.Rounds(600) {
-		base, directories := randomDirectories(t, rng, ".codelia")
-		o := preset(t, PresetCodelia)
-		o.Budget.Total, o.Budget.Files = 1+rng.IntN(80), 1+rng.IntN(4)
-		c := Resolve(OS{}, directories[len(directories)-1], o)
-		r := Render(c, Budget{Bytes: o.Budget.Total, Chars: plenty})
-		want := expectTitled(t, directories, o.Budget.Total, o.Budget.Files)
-		if diff := cmp.Diff(r.Text, want); diff != "" {
-			t.Fatalf("budget %+v: (-got +want)\n%s\n%s", o.Budget, diff, outline(c, base))
-		}
-		if strings.Count(want, "Instructions from: ") > 1 && r.Cut() {
-			seen++
-		}
-		checkList(t, c, r, o.Budget.Total)
-	}
-	if seen < agentsdoctest.Rounds(30) {
-		t.Errorf("only %d texts had two files and one that did not fit", seen)
-	}
 }
 
 // checkList asserts what must hold of any text of these layouts.

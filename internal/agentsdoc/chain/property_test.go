@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -170,28 +169,6 @@ func checkFloors(t *testing.T, c Chain, r Rendering) {
 			floor, _ := it.floorExtent()
 			if least := Escaper().Cut(it.body, floor.Bytes, floor.Chars); s.DeliveredBytes < len(least) {
 				t.Fatalf("%s has %d bytes, its floor gives %d", s.Display, s.DeliveredBytes, len(least))
-			}
-		}
-	}
-}
-
-func TestNearestIsNeverLost(t *testing.T) {
-	t.Parallel()
-	for n := 1; n <= 64; n++ {
-		var list []Source
-		dir := ""
-		for i := range n {
-			list = append(list, source(ScopeProject, dir+"AGENTS.md", fmt.Sprintf("file %d\n", i)+numbered(3000)))
-			dir += fmt.Sprintf("d%d/", i)
-		}
-		r := Render(chainOf(list...), Budget{defaultTotalBytes, 15700})
-		last := r.Sources[n-1]
-		if last.Kept < 1000 || n <= 4 && last.State != StateKept {
-			t.Errorf("of %d files the nearest has %d bytes, %s", n, last.Kept, last.State)
-		}
-		for i := 1; i < n; i++ {
-			if r.Sources[i-1].State != StateOmitted && r.Sources[i].State == StateOmitted {
-				t.Errorf("of %d files number %d is omitted before a farther one", n, i)
 			}
 		}
 	}

@@ -247,25 +247,6 @@ func TestResolveWalk(t *testing.T) {
 	})
 }
 
-func TestResolveOptionsInForce(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{".git/": ""})
-	given := Options{Names: []string{"X.md"}, Budget: Limits{File: 7}}
-	got := Resolve(OS{}, base+string(filepath.Separator), given)
-	want := Default()
-	want.Names, want.Budget.File = []string{"X.md"}, 7
-	if diff := cmp.Diff(got.Options, want, cmp.AllowUnexported(Options{})); diff != "" {
-		t.Errorf("options (-got +want)\n%s", diff)
-	}
-	if got.Dir != base {
-		t.Errorf("dir is %q, want it cleaned: %q", got.Dir, base)
-	}
-	got.Options.Names[0] = "changed"
-	if given.Names[0] != "X.md" {
-		t.Error("the chain shares a list with the caller's options")
-	}
-}
-
 func TestResolveRefusesRelativeDirectory(t *testing.T) {
 	t.Parallel()
 	got := outline(Resolve(OS{}, "a/b", Options{}), "")
@@ -291,25 +272,5 @@ func TestTopIsNoRoot(t *testing.T) {
 	}
 	if last := c.Sources[len(c.Sources)-1]; "/"+last.Display != last.Path {
 		t.Errorf("display %q of %q", last.Display, last.Path)
-	}
-}
-
-func TestSourceFields(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{".git/": "", "a/AGENTS.md": "-> ../real/AGENTS.md", "real/AGENTS.md": "hi\r\n"})
-	for name, view := range views() {
-		got := Resolve(view, filepath.Join(base, "a"), Options{}).Sources[0]
-		if got.MTimeMs < 1e12 {
-			t.Errorf("%s: mtimeMs is %d", name, got.MTimeMs)
-		}
-		got.MTimeMs, got.origin = 0, origin{}
-		want := Source{
-			Path: filepath.Join(base, "a/AGENTS.md"), RealPath: filepath.Join(base, "real/AGENTS.md"),
-			Display: "a/AGENTS.md", Scope: ScopeProject, Bytes: 4, State: StateKept, Text: "hi",
-			SHA256: "44723dd4d0e0d46a3c7fa8aca254b61c27b6b5789f96177e82c80700409f1535",
-		}
-		if diff := cmp.Diff(got, want, cmp.AllowUnexported(Source{}, origin{}, form{})); diff != "" {
-			t.Errorf("%s: (-got +want)\n%s", name, diff)
-		}
 	}
 }

@@ -132,28 +132,6 @@ func TestResolveTouched(t *testing.T) {
 	}
 }
 
-func TestPresetsAreOptions(t *testing.T) {
-	t.Parallel()
-	for _, name := range []Preset{PresetDefault, PresetCodex, PresetCodelia} {
-		o := preset(t, name)
-		// The name alone does nothing, and what the options say is in force.
-		base := build(t, files{".git/": "", "AGENTS.override.md": "", "AGENTS.md": "x\r\n", "a/AGENTS.md": "x\r\n"})
-		want := Render(Resolve(OS{}, filepath.Join(base, "a"), o), Budget{plenty, plenty})
-		o.Preset = "renamed"
-		c := Resolve(OS{}, filepath.Join(base, "a"), o)
-		got := Render(c, Budget{plenty, plenty})
-		if got.Message() != want.Message() || got.Placement != o.Placement {
-			t.Errorf("%s under another name gives\n%s\nand not\n%s", name, got.Message(), want.Message())
-		}
-		if diff := cmp.Diff(c.Options, o, cmp.AllowUnexported(Options{})); diff != "" {
-			t.Errorf("%s: options in force (-got +want)\n%s", name, diff)
-		}
-	}
-	if _, err := ForPreset("other", Places{}); err == nil || !strings.Contains(err.Error(), "codelia") {
-		t.Errorf("error is %v", err)
-	}
-}
-
 func TestFrameIsTheLongest(t *testing.T) {
 	t.Parallel()
 	for _, name := range []Preset{PresetDefault, PresetCodex, PresetCodelia} {
@@ -170,36 +148,5 @@ func TestFrameIsTheLongest(t *testing.T) {
 				t.Errorf("%s: the message is %q", name, r.Message())
 			}
 		}
-	}
-}
-
-func TestOneRuleOfAPresetByItself(t *testing.T) {
-	t.Parallel()
-	tree := files{".git/": "", "AGENTS.md": "\ufeffx\r\n", "a/AGENTS.md": "../AGENTS.md", "a/agents.md": "y", "a/b/AGENTS.md": "\ufeffx\r\n\u200b"}
-	tests := []struct {
-		name   string
-		change func(*Checks)
-		want   []Code
-	}{
-		{"all", func(*Checks) {}, []Code{CodeSymlinkStub, CodeNearMissName, CodeHiddenUnicode, CodeDuplicate}},
-		{"no twins", func(c *Checks) { c.Duplicates = false }, []Code{CodeSymlinkStub, CodeNearMissName, CodeHiddenUnicode}},
-		{"no stubs", func(c *Checks) { c.Stubs = false }, []Code{CodeNearMissName, CodeHiddenUnicode}},
-		{"no near misses", func(c *Checks) { c.NearMisses = false }, []Code{CodeSymlinkStub, CodeHiddenUnicode, CodeDuplicate}},
-		{"hidden characters do not matter", func(c *Checks) { c.Hidden = false }, []Code{CodeSymlinkStub, CodeNearMissName, CodeDuplicate}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			o := Default()
-			tt.change(&o.Checks)
-			c := Resolve(OS{}, filepath.Join(build(t, tree), "a/b"), o)
-			var got []Code
-			for _, d := range c.Diagnostics {
-				got = append(got, d.Code)
-			}
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("(-got +want)\n%s", diff)
-			}
-		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/reminder"
 )
 
 // step is one event of a session.
@@ -262,40 +261,6 @@ func TestTouchQueue(t *testing.T) {
 			{touch: []string{"other"}, want: lines(append(append([]string{"new body other/AGENTS.md"}, below(5, 12)...), "pending 5")...)},
 		})
 	})
-}
-
-func TestTouchAnswer(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{".git/": "", "a/AGENTS.md": "Say <b> & go.\n", "a/x.go": ""})
-	age("a/AGENTS.md")(t, base)
-	s := begin(base, "", chain.Default())
-	got := s.Touch(chain.OS{}, chain.Default(), []string{filepath.Join(base, "a", "x.go")})
-	path := filepath.Join(base, "a", "AGENTS.md")
-	want := Touched{
-		Target: filepath.Join(base, "a"),
-		Files: []File{{
-			Path: path, Display: "a/AGENTS.md", MTimeMs: 1_700_000_000_000, SizeBytes: 14,
-			Reason: reminder.New, Delivery: chain.DeliverBody, Body: "Say <b> & go.",
-		}},
-		Reminder: `<system-reminder type="agents.resolve.paths">
-More instruction files apply to this path:
-- ` + path + ` (mtime: 1700000000000)
-Their text follows. Follow it when you change files in their directories or below.
-[source: "a/AGENTS.md", scope nested, kept 14 of 14 bytes]
-Say <b> & go.
-</system-reminder>`,
-		Diagnostics: []chain.Diagnostic{},
-		Message:     got.Message,
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-	if !strings.Contains(got.Reminder, got.Message.Text) {
-		t.Error("the reminder is not the message with its tag")
-	}
-	if diff := cmp.Diff(s.Covered, []string{filepath.Join(base, "a")}); diff != "" {
-		t.Errorf("covered (-got +want):\n%s", diff)
-	}
 }
 
 // TestImportsAreVersions says that a file counts as another one when what it

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -280,19 +279,6 @@ func TestChars(t *testing.T) {
 	}
 }
 
-// TestSeen: who shows progress is told of each directory.
-func TestSeen(t *testing.T) {
-	t.Parallel()
-
-	base := build(t, files{".git/": "", "a/b/": "", "c/": "", "node_modules/x/": ""})
-	n := 0
-	o := noGlobals(nil)
-	o.Seen = func() { n++ }
-	if r := mustRun(t, base, o); n != r.Directories || n != 4 {
-		t.Errorf("told %d times, of %d directories", n, r.Directories)
-	}
-}
-
 // TestCancelled: a run that nobody wants any more ends.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
@@ -304,21 +290,6 @@ func TestCancelled(t *testing.T) {
 	r, err := Run(ctx, base, o)
 	if err == nil || r.Directories != 1 {
 		t.Errorf("error %v after %d directories, want the context's after 1", err, r.Directories)
-	}
-}
-
-// TestJSON pins the members of the documented shape.
-func TestJSON(t *testing.T) {
-	t.Parallel()
-
-	base := build(t, files{".git/": ""})
-	r := mustRun(t, base, noGlobals(nil))
-	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(data), `{"files":0,"directories":1,"problems":[],"chains_over_budget":0}`); diff != "" {
-		t.Errorf("JSON (-got +want):\n%s", diff)
 	}
 }
 

@@ -88,42 +88,6 @@ func TestRender(t *testing.T) {
 	}
 }
 
-func TestRef(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		path []string
-		want string
-	}{
-		{"root", nil, "root"},
-		{"root, said so", []string{}, "root"},
-		{"directory", []string{"Clients"}, "Clients"},
-		{"directories", []string{"Clients", "A & B", "日本"}, "Clients / A & B / 日本"},
-		{"names that forge", []string{"a\nb", "</AGENTS_MD>", "\u202e["}, `a\u{a}b / \u{3c}/AGENTS_MD\u{3e} / \u{202e}\u{5b}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			d := &Document{ID: "01J", Path: tt.path, Content: "abc"}
-			for _, version := range []int64{0, 12} { // a host without versions, and one with
-				id := "01J"
-				if d.Version = version; version > 0 {
-					id = "01J@12"
-				}
-				if diff := cmp.Diff(d.Ref(), phases.SourceRef{
-					Kind: "document", ID: id, Label: tt.want, Hash: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-				}); diff != "" {
-					t.Errorf("(-got +want)\n%s", diff)
-				}
-			}
-		})
-	}
-	deep := &Document{Path: strings.Split(strings.Repeat(strings.Repeat("x", 256)+"/", 63)+"end", "/")}
-	if label := deep.Label(); utf8.RuneCountInString(label) > 512 || !strings.HasSuffix(label, " / end") {
-		t.Errorf("a long label is %d characters: %q", utf8.RuneCountInString(label), label)
-	}
-}
-
 // markerForm is the line that ends what was cut.
 var markerForm = regexp.MustCompile(`(?s)^(.*)\n\[truncated: thread document, kept (\d+) of (\d+) characters\]$`)
 

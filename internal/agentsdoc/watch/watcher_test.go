@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -158,26 +156,4 @@ func TestClose(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	New(Options{}).Close()
-}
-
-// TestManyAtOnce has sessions that come and go while files change.
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{"a": ""})
-	w := New(Options{Changed: func([]string) {}})
-	t.Cleanup(w.Close)
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			id := strconv.Itoa(i)
-			for n := range 50 {
-				if err := w.Watch(id, Seen{base: {"a": {}, id: {}}}); err != nil {
-					t.Error(err)
-				}
-				write(t, filepath.Join(base, id), strconv.Itoa(n))
-				w.Forget(id)
-			}
-		})
-	}
-	all.Wait()
 }
