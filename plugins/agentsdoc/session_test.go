@@ -69,52 +69,6 @@ func TestSessionKeepsItsBytes(t *testing.T) {
 	}
 }
 
-// TestNewEpochs: what makes a session look afresh.
-func TestNewEpochs(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		do   func(t *testing.T, p *sdk.Plugin, host *fakeHost, where *phases.Context)
-		same bool
-	}{
-		{name: "nothing", do: func(*testing.T, *sdk.Plugin, *fakeHost, *phases.Context) {}, same: true},
-		{name: "compaction", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
-			dispatch(t, p, "compacted", *where, &phases.PostCompactionInput{}, phases.AnswerBudget{})
-		}},
-		{name: "begun anew", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
-			dispatch(t, p, "start", *where, &phases.SessionStartInput{Source: "clear"}, phases.AnswerBudget{})
-		}},
-		{name: "the host counts on", do: func(_ *testing.T, _ *sdk.Plugin, _ *fakeHost, where *phases.Context) { where.Epoch++ }},
-		{name: "a late turn of an epoch before", do: func(_ *testing.T, _ *sdk.Plugin, _ *fakeHost, where *phases.Context) { where.Epoch-- }, same: true},
-		{name: "reload", do: func(t *testing.T, p *sdk.Plugin, host *fakeHost, _ *phases.Context) {
-			configure(t, p, `{"global":false}`, host)
-		}},
-		{name: "ended and gone on with", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
-			dispatch(t, p, "end", *where, &phases.SessionEndInput{}, phases.AnswerBudget{})
-		}},
-		{name: "resumed", do: func(t *testing.T, p *sdk.Plugin, _ *fakeHost, where *phases.Context) {
-			dispatch(t, p, "resume", *where, &phases.SessionResumeInput{}, phases.AnswerBudget{})
-		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
-			host := &fakeHost{}
-			p := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
-			configure(t, p, `{"global":false}`, host)
-			where := inSession("s", base)
-			where.Epoch = 3
-			want := askSection(t, p, where, phases.AnswerBudget{}).Content
-			write(t, base+"/AGENTS.md", "two")
-			tt.do(t, p, host, &where)
-			if same := askSection(t, p, where, phases.AnswerBudget{}).Content == want; same != tt.same {
-				t.Errorf("same text: %t, want %t", same, tt.same)
-			}
-		})
-	}
-}
-
 // TestAnotherProcess: a plugin that is started anew has the text of what there is now, and says what it could not use of
 // what the host has kept.
 func TestAnotherProcess(t *testing.T) {

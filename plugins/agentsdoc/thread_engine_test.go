@@ -187,50 +187,6 @@ func texts(tb testing.TB, eng *runtime.Engine, where phases.Context) delivered {
 	return out
 }
 
-// TestDocumentsNotGranted: each grant that is missing is named, at once or in the
-// turn that fails.
-func TestDocumentsNotGranted(t *testing.T) {
-	t.Parallel()
-	text := "x"
-	services := holding(&text)
-	tests := []struct {
-		name, grants string
-		services     map[string]runtime.Service
-		says         string
-		late         bool
-	}{
-		{"service", strings.Replace(treeGrants, "documents, ", "", 1), services, "host: [documents]", false},
-		{"a host without it", treeGrants, nil, "host: [documents]", false},
-		{"domain", strings.Replace(treeGrants, "domains: [thread_agents_doc]", "domains: []", 1), services, `domain "thread_agents_doc"`, true},
-		{"section", strings.Replace(treeGrants, "sections: [agents_md]", "sections: []", 1), services, `section "agents_md"`, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			cfg, err := config.Loader{}.Parse([]byte(declared("", tt.grants, "{source: tree}", "")), "grapnel.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			o := runtime.Options{Services: tt.services, InProcess: map[string]runtime.Plugin{"agentsdoc": agentsdoc.New()}}
-			eng, err := runtime.New(t.Context(), cfg, o)
-			if err == nil {
-				t.Cleanup(func() {
-					if err := eng.Close(context.WithoutCancel(t.Context())); err != nil {
-						t.Error(err)
-					}
-				})
-				if !tt.late {
-					t.Fatal("the mistake is accepted")
-				}
-				_, err = compileIn(t, eng, phases.Context{WorkspaceID: "w", ThreadID: "t"})
-			}
-			if err == nil || !strings.Contains(err.Error(), tt.says) || !tt.late && !strings.Contains(err.Error(), "grapnel.yaml:") {
-				t.Errorf("error is %v, want something of %q", err, tt.says)
-			}
-		})
-	}
-}
-
 // TestReloadWithoutGrant: a mistake in a new configuration leaves the turns as they
 // were.
 func TestReloadWithoutGrant(t *testing.T) {

@@ -166,38 +166,6 @@ func TestThreadSection(t *testing.T) {
 	}
 }
 
-func TestThreadNothingToSay(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, answer string
-		room         int
-		codes        []string // of a noop; nil is no contribution
-	}{
-		{"no document", `{"effective":null,"diagnostics":[]}`, 0, nil},
-		{"blank document", documentJSON(t, " \n"), 0, nil},
-		{"unknown thread", `{"effective":null,"diagnostics":[{"code":"thread_unknown","severity":"info","message":"m"}]}`, 0, []string{"thread_unknown"}},
-		{"no room", documentJSON(t, "x"), 40, []string{"omitted_budget"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			c := askTree(t, withTree(t, `{"source":"tree"}`, answers(tt.answer)), inThread("t"), phases.AnswerBudget{MaxChars: tt.room})
-			if tt.codes == nil {
-				if c != nil {
-					t.Errorf("got %T with %v, want nothing", c, codes(c))
-				}
-				return
-			}
-			if _, ok := c.(*phases.Noop); !ok {
-				t.Fatalf("got %T, want a noop", c)
-			}
-			if diff := cmp.Diff(codes(c), tt.codes); diff != "" {
-				t.Errorf("codes (-got +want)\n%s", diff)
-			}
-		})
-	}
-}
-
 // TestThreadDiagnostics: what the service remarks comes before what is remarked of
 // the text.
 func TestThreadDiagnostics(t *testing.T) {

@@ -79,6 +79,9 @@ type problem struct {
 	gone   bool
 }
 
+// CodeOf is the code of an error of a view.
+func CodeOf(err error) Code { return problemOf(err).code }
+
 func problemOf(err error) *problem {
 	p := &problem{code: CodeReadError, detail: fsview.Cause(err)}
 	switch {
@@ -88,8 +91,10 @@ func problemOf(err error) *problem {
 		p.code = CodePermission
 	case errors.Is(err, syscall.EAGAIN):
 		p.code, p.detail = CodeBusy, "another program holds a lease on it"
-	case errors.Is(err, errLeaves):
+	case errors.Is(err, ErrLeaves):
 		p.code = CodeSymlinkEscape
+	case errors.Is(err, errGit):
+		p.code = CodeGitMetadata
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		p.code = CodePathTooLong
 	}

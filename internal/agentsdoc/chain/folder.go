@@ -40,7 +40,7 @@ func OpenRoot(view fsview.FS, root string, o *Options) (fsview.Dir, error) {
 	case o.Boundary == "":
 		return view.OpenDir(root)
 	case !Within(o.Boundary, root):
-		return nil, errLeaves
+		return nil, ErrLeaves
 	default:
 		return openReal(view, root, nil)
 	}

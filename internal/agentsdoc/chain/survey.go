@@ -92,7 +92,7 @@ func (s *survey) walk() error {
 	case len(path) > maxPath:
 		return syscall.ENAMETOOLONG
 	case !Within(top, path):
-		return errLeaves
+		return ErrLeaves
 	}
 	dir, err := openReal(s.r.view, top, nil)
 	if err != nil {
@@ -116,22 +116,17 @@ func (s *survey) walk() error {
 
 // These end the walk of a touched path at a link, and keep the chain above it.
 var (
-	errLeaves = errors.New("it leads out of the root")
-	errGit    = errors.New("the link leads into git's own files")
+	// ErrLeaves is also for a boundary that is left.
+	ErrLeaves = errors.New("the directory leads out of the tree")
+	errGit    = errors.New("the directory leads into git's own files")
 )
 
 // end turns the error that ended the walk into a diagnostic, or returns it if it ends the chain.
 func (s *survey) end(path string, err error) error {
-	switch {
-	case !s.r.touched:
-		return err
-	case errors.Is(err, errLeaves):
-		s.r.report(diagnostic(CodeSymlinkEscape, path, "the directory leads out of the tree; nothing below it is looked at"))
-	case errors.Is(err, errGit):
-		s.r.report(diagnostic(CodeGitMetadata, path, "the directory leads into git's own files; nothing below it is looked at"))
-	default:
+	if !s.r.touched || !errors.Is(err, ErrLeaves) && !errors.Is(err, errGit) {
 		return err
 	}
+	s.r.report(diagnostic(CodeOf(err), path, "%v; nothing below it is looked at", err))
 	return nil
 }
 
@@ -168,7 +163,7 @@ func (s *survey) step(path, name string) error {
 func (s *survey) openLink(f *directory) (fsview.Dir, error) {
 	inTree := s.r.touched && s.rootAt >= 0
 	if s.r.chain.Options.Boundary != "" && !inTree {
-		return nil, errLeaves
+		return nil, ErrLeaves
 	}
 	real, err := s.r.view.RealPath(f.real)
 	if err != nil {
@@ -181,7 +176,7 @@ func (s *survey) openLink(f *directory) (fsview.Dir, error) {
 	root := s.directories[s.rootAt].real
 	switch {
 	case !Within(root, real):
-		return nil, errLeaves
+		return nil, ErrLeaves
 	case hasGitName(real[len(root):]):
 		return nil, errGit
 	}

@@ -139,44 +139,6 @@ func codelia(o *chain.Options) {
 	}
 }
 
-// TestTouchAfterResume says that what was reported of is not delivered again, and
-// what was only counted is.
-func TestTouchAfterResume(t *testing.T) {
-	t.Parallel()
-	tree, path := deep(5)
-	base := build(t, tree)
-	s := begin(base, "", chain.Default())
-	s.Resume(chain.Resolve(chain.OS{}, filepath.Join(base, path), chain.Default()))
-	got := s.Touch(chain.OS{}, chain.Default(), []string{"."})
-	if diff := cmp.Diff(outline(got, base), lines(below(0, 2)...)); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-	put(t, base, path+"/AGENTS.md", "x\n")
-	got = s.Touch(chain.OS{}, chain.Default(), []string{"."})
-	if diff := cmp.Diff(outline(got, base), lines("updated body "+path+"/AGENTS.md")); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-}
-
-// TestResumeElsewhere says that what waits in a root does not wait in another.
-func TestResumeElsewhere(t *testing.T) {
-	t.Parallel()
-	tree, path := deep(12)
-	tree["d00/.git/"] = ""
-	base := build(t, tree)
-	s := begin(base, "", chain.Default())
-	s.Touch(chain.OS{}, chain.Default(), []string{path})
-	if len(s.Queue) != 4 {
-		t.Fatalf("the queue is %q", s.Queue)
-	}
-	s.Resume(chain.Resolve(chain.OS{}, filepath.Join(base, "d00", "d01"), chain.Default()))
-	for _, p := range append(s.Queue, s.Covered...) {
-		if !chain.Within(s.Root, p) {
-			t.Errorf("%s is outside of the root %s", p, s.Root)
-		}
-	}
-}
-
 // TestMove says the same of a session that goes on, in other words.
 func TestMove(t *testing.T) {
 	t.Parallel()

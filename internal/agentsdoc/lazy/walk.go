@@ -126,11 +126,8 @@ func (w *walker) run(names []string) (n, top int) {
 	return len(names), top
 }
 
-// These end a walk, like errors of the view.
-var (
-	errBoundary = errors.New("the directory is not looked at")
-	errLeaves   = errors.New("the link leads out of the root")
-)
+// errBoundary ends a walk, like errors of the view.
+var errBoundary = errors.New("the directory is not looked at")
 
 func (w *walker) start() bool {
 	w.close()
@@ -186,7 +183,7 @@ func (w *walker) follow(name string, named bool) (nested bool, err error) {
 		return false, err
 	}
 	if !chain.Within(root, real) {
-		return false, errLeaves
+		return false, chain.ErrLeaves
 	}
 	if !w.start() {
 		return false, errBoundary
@@ -234,18 +231,14 @@ func readIn(dir fsview.Dir, names ...string) string {
 
 // reportDirectory reports why the way ends above a directory, unless the rest is merely missing or a file.
 func (t *toucher) reportDirectory(path string, err error) {
-	code, detail := chain.CodeReadError, "the directory cannot be entered; nothing below it is looked at"
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, errBoundary):
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errBoundary) {
 		return
-	case errors.Is(err, errLeaves):
-		code, detail = chain.CodeSymlinkEscape, "the directory leads out of the tree; nothing below it is looked at"
-	case errors.Is(err, fs.ErrPermission):
-		code = chain.CodePermission
-	case errors.Is(err, syscall.ENAMETOOLONG):
-		code, detail = chain.CodePathTooLong, "the name is too long for there to be such a directory"
 	}
-	t.reportf(code, path, "%s", detail)
+	detail := "the directory cannot be entered"
+	if errors.Is(err, chain.ErrLeaves) {
+		detail = err.Error()
+	}
+	t.reportf(chain.CodeOf(err), path, "%s; nothing below it is looked at", detail)
 }
 
 const separator = string(filepath.Separator)

@@ -3,6 +3,7 @@ package lint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ const (
 	maxDepth = 80   // each directory has a chain of all above it
 )
 
-var errTooDeep = errors.New("it is nested more than 80 directories deep")
+var errTooDeep = fmt.Errorf("it is nested more than %d directories deep: %w", maxDepth, syscall.ENAMETOOLONG)
 
 type walker struct {
 	ctx      context.Context //nolint:containedctx // of one call, which does not outlive it
@@ -125,14 +126,7 @@ func (w *walker) descend(parent fsview.Dir, parentPath, name string) {
 }
 
 func (w *walker) reportDirectory(path string, err error) {
-	code := chain.CodeReadError
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		code = chain.CodePermission
-	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, errTooDeep):
-		code = chain.CodePathTooLong
-	}
-	w.findings.add(code, path, "the directory cannot be listed, so nothing below it is looked at: "+fsview.Cause(err))
+	w.findings.add(chain.CodeOf(err), path, "the directory cannot be listed, so nothing below it is looked at: "+fsview.Cause(err))
 }
 
 type listing struct {
