@@ -56,7 +56,7 @@ func (d *docs) withoutSession(ctx context.Context, call *sdk.Call) ([]phases.Con
 			return nil, err
 		}
 		defer s.leave()
-		d.say(s, &call.Context, b)
+		d.setBlock(s, &call.Context, b)
 	}
 	return b.reply(), nil
 }
@@ -99,13 +99,13 @@ func (d *docs) begin(ctx context.Context, call *sdk.Call, s *session, budget pha
 		}
 	}
 	b = b.replacing(s.latest(), &d.options, budget)
-	d.say(s, &call.Context, b)
+	d.setBlock(s, &call.Context, b)
 	d.persist(ctx, call, s)
 	return b, nil
 }
 
-// say puts a block in force in a session.
-func (d *docs) say(s *session, where *phases.Context, b *block) {
+// setBlock puts a block in force in a session.
+func (d *docs) setBlock(s *session, where *phases.Context, b *block) {
 	switch {
 	case s.nested == nil:
 		n := lazy.Begin(s.epoch, b.found, b.rendering)

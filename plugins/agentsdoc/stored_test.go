@@ -32,7 +32,7 @@ func TestStored(t *testing.T) {
 			t.Parallel()
 			d := keeper(t, config)
 			s := newSession(sessionKey{session: "s"})
-			d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{MaxChars: MaxChars}))
+			d.setBlock(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{MaxChars: MaxChars}))
 			s.epoch = 7
 			value := d.encode(s)
 			again := newSession(s.key)
@@ -67,7 +67,7 @@ func FuzzTake(f *testing.F) {
 	base := build(f, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
 	d := keeper(f, `{"global":false}`)
 	s := newSession(sessionKey{session: "s"})
-	d.say(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{}))
+	d.setBlock(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{}))
 	f.Add([]byte(d.encode(s)))
 	f.Add([]byte(`{"schema":1,"nested":{"schema":1}}`))
 	f.Add([]byte(`null`))

@@ -144,14 +144,14 @@ type edit struct {
 // ones.
 func (s *State) edits(now *chain.Chain, rule chain.ChangedWhen) []edit {
 	var list []edit
-	there := map[string]bool{}
+	applies := map[string]bool{}
 	for i := range now.Sources {
 		src := &now.Sources[i]
-		there[src.Path] = src.Reason == string(chain.CodeReadByAgent) // it applies, but is not ours any more
+		applies[src.Path] = src.Reason == string(chain.CodeReadByAgent) // it applies, but is not ours any more
 		if !present(src) {
 			continue
 		}
-		there[src.Path] = true
+		applies[src.Path] = true
 		v := versionOf(src)
 		e := edit{now: &v, source: src}
 		if at := slices.IndexFunc(s.Initial, func(w Version) bool { return w.Path == v.Path }); at >= 0 {
@@ -162,7 +162,7 @@ func (s *State) edits(now *chain.Chain, rule chain.ChangedWhen) []edit {
 		list = append(list, e)
 	}
 	for _, v := range s.Initial {
-		if !there[v.Path] {
+		if !applies[v.Path] {
 			list = append(list, edit{before: &v, reason: reminder.Removed})
 		}
 	}

@@ -105,31 +105,23 @@ const (
 // ResolvePaths names the instruction files that apply to what a tool touched, in the given order, with their text if
 // there is any, and those given before that are gone. Without files it is empty.
 func (s Style) ResolvePaths(files []File) Message {
-	var there []File
-	var lines, gone []string
-	updated := false
-	for _, f := range files {
-		if f.Change == Removed {
-			gone = append(gone, fmt.Sprintf("- %s (%s)", s.Path(f.Path), Removed))
-			continue
-		}
-		line := s.line(f)
+	if len(files) == 0 {
+		return Message{}
+	}
+	present, lines, gone := split(files, func(f File) string {
 		if f.Change == Updated {
-			line, updated = fmt.Sprintf("- %s (%s, mtime: %d)", s.Path(f.Path), Updated, f.MTimeMs), true
+			return s.changedLine(f)
 		}
-		there, lines = append(there, f), append(lines, line)
+		return s.line(f)
+	}, s.goneLine)
+	if len(present) > 0 {
+		lines = slices.Concat([]string{resolveHead}, lines, []string{ending(present, resolveRead, resolveText, resolveRest)})
 	}
-	if len(there) > 0 {
-		lines = append([]string{resolveHead}, append(lines, ending(there, resolveRead, resolveText, resolveRest))...)
-	}
-	if updated {
+	if slices.ContainsFunc(present, func(f File) bool { return f.Change == Updated }) {
 		lines = append(lines, resolveNew)
 	}
 	if len(gone) > 0 {
-		lines = append(append(append(lines, changedHead), gone...), changedGone)
-	}
-	if len(lines) == 0 {
-		return Message{}
+		lines = slices.Concat(lines, []string{changedHead}, gone, []string{changedGone})
 	}
 	return Message{Type: ResolvePaths, Text: withBlocks(lines, files)}
 }
@@ -149,28 +141,36 @@ func (s Style) FilesChanged(files []File) Message {
 	if len(files) == 0 {
 		return Message{}
 	}
-	lines := []string{changedHead}
-	var there []File
-	for _, f := range files {
-		if f.Change == Removed {
-			lines = append(lines, fmt.Sprintf("- %s (%s)", s.Path(f.Path), Removed))
-			continue
-		}
-		there = append(there, f)
-		lines = append(lines, fmt.Sprintf("- %s (%s, mtime: %d)", s.Path(f.Path), f.Change, f.MTimeMs))
+	present, lines, gone := split(files, s.changedLine, s.goneLine)
+	lines = slices.Concat([]string{changedHead}, lines, gone)
+	if len(present) > 0 {
+		lines = append(lines, ending(present, changedRead, changedText, changedRest))
 	}
-	if len(there) > 0 {
-		lines = append(lines, ending(there, changedRead, changedText, changedRest))
-	}
-	if len(there) < len(files) {
+	if len(gone) > 0 {
 		lines = append(lines, changedGone)
 	}
 	return Message{Type: FilesChanged, Text: withBlocks(lines, files)}
 }
 
-func (s Style) line(f File) string {
-	return fmt.Sprintf("- %s (mtime: %d)", s.Path(f.Path), f.MTimeMs)
+// split returns the files that are not removed, a line for each of them, and a line for each other one.
+func split(files []File, line, goneLine func(File) string) (present []File, lines, gone []string) {
+	for _, f := range files {
+		if f.Change == Removed {
+			gone = append(gone, goneLine(f))
+			continue
+		}
+		present, lines = append(present, f), append(lines, line(f))
+	}
+	return present, lines, gone
 }
+
+func (s Style) line(f File) string { return fmt.Sprintf("- %s (mtime: %d)", s.Path(f.Path), f.MTimeMs) }
+
+func (s Style) changedLine(f File) string {
+	return fmt.Sprintf("- %s (%s, mtime: %d)", s.Path(f.Path), f.Change, f.MTimeMs)
+}
+
+func (s Style) goneLine(f File) string { return fmt.Sprintf("- %s (%s)", s.Path(f.Path), Removed) }
 
 // ending picks the sentence for files without text, with all their text, or some.
 func ending(files []File, none, all, some string) string {
