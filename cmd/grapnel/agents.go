@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
@@ -22,81 +21,74 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 )
 
+func (a *app) agentsCommands() *cobra.Command {
+	explain := command("explain PATH", "Say why a file is, or is not, among the AGENTS.md files of its directory, or their imports",
+		exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"), a.agentsExplain)
+	explain.Flags().Lookup("dir").Usage = "working `DIR` of the chain (default the file's directory)"
+	return group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
+		command("chain", "Show the AGENTS.md files that apply to a directory, what was kept of each, and why", noArgs(), a.agentsChain),
+		command("touch --state FILE PATH...", "Report which AGENTS.md files apply to paths that a tool touched, each once", nil, a.agentsTouch),
+		command("resume --state FILE", "Report what changed of a session's AGENTS.md files since it was left", noArgs(), a.agentsResume),
+		command("lint", "Check the AGENTS.md files of a whole source tree", noArgs(), a.agentsLint),
+		explain,
+	)
+}
+
 type agentsFlags struct {
-	dir    string
-	config settings.Config // a layer over the configuration
-	root   string
-	allow  []string
-
-	preset, trust      string
-	maxBytes, maxFiles int
-	childHint          bool
-
-	set *pflag.FlagSet
+	Dir    string       `flag:"dir"    usage:"working {DIR} (default the current directory)"`
+	Preset chain.Preset `flag:"preset" usage:"the {NAME} of the options to begin with, such as default, codex or claude (default the configuration's)" suggest:"default\tGrapnel's own way|codex\twhat users of codex get|codelia\twhat users of codelia get|claude\twhat users of Claude Code get|gemini\twhat users of Gemini CLI get|opencode\twhat users of opencode get|cursor\twhat users of Cursor get"`
 }
 
-func (f *agentsFlags) register(c *cobra.Command) {
-	f.set = c.Flags()
-	f.set.StringVar(&f.dir, "dir", "", "working `DIR` (default the current directory)")
-	f.set.StringVar(&f.preset, "preset", "", "the `NAME` of the options to begin with, such as default, codex or claude (default the configuration's)")
-	completeFlag(c, "preset", []string{
-		string(chain.PresetDefault) + "\tGrapnel's own way", string(chain.PresetCodex) + "\twhat users of codex get",
-		string(chain.PresetCodelia) + "\twhat users of codelia get",
-		string(chain.PresetClaude) + "\twhat users of Claude Code get", string(chain.PresetGemini) + "\twhat users of Gemini CLI get",
-		string(chain.PresetOpencode) + "\twhat users of opencode get", string(chain.PresetCursor) + "\twhat users of Cursor get",
-	})
+type limitFlags struct {
+	agentsFlags
+
+	MaxBytes *int `flag:"max-bytes" usage:"the text has at most {N} bytes; 0 is no text (default the configuration's)"`
 }
 
-func (f *agentsFlags) registerLimit() {
-	f.set.IntVar(&f.maxBytes, "max-bytes", 0, "the text has at most `N` bytes; 0 is no text (default the configuration's)")
+type chainFlags struct {
+	limitFlags
+
+	MaxFiles  *int        `flag:"max-files"  usage:"at most {N} files take part (default the configuration's)"`
+	Names     []string    `flag:"name"       usage:"a candidate in each directory, a {FILE} name; the first that is there wins; may be repeated"`
+	Fallbacks []string    `flag:"fallback"   usage:"a candidate after those, a {FILE} name such as CLAUDE.md; may be repeated"`
+	Markers   []string    `flag:"marker"     usage:"the {NAME} of a file or directory that makes a directory the root; may be repeated, '' is none"`
+	Root      string      `flag:"root"       usage:"the root is {DIR}, whatever the markers say"`
+	Allow     []string    `flag:"allow"      usage:"a {DIR} outside of the root that links may lead to; may be repeated"`
+	Trust     chain.Trust `flag:"trust"      usage:"which roots' files are instructions: all, listed or none"`
+	ChildHint *bool       `flag:"child-hint" usage:"add a text on how files of nested directories work"`
 }
 
-func (f *agentsFlags) registerChain() {
-	f.registerLimit()
-	f.set.IntVar(&f.maxFiles, "max-files", 0, "at most `N` files take part (default the configuration's)")
-	f.set.StringArrayVar(&f.config.Names, "name", nil, "a candidate in each directory, a `FILE` name; the first that is there wins; may be repeated")
-	f.set.StringArrayVar(&f.config.FallbackNames, "fallback", nil, "a candidate after those, a `FILE` name such as CLAUDE.md; may be repeated")
-	f.set.StringArrayVar(&f.config.Markers, "marker", nil, "the `NAME` of a file or directory that makes a directory the root; may be repeated, '' is none")
-	f.set.StringVar(&f.root, "root", "", "the root is `DIR`, whatever the markers say")
-	f.set.StringArrayVar(&f.allow, "allow", nil, "a `DIR` outside of the root that links may lead to; may be repeated")
-	f.set.StringVar(&f.trust, "trust", "", "which roots' files are instructions: all, listed or none")
-	f.set.BoolVar(&f.childHint, "child-hint", false, "add a text on how files of nested directories work")
+// layer returns the settings that the flags give over those of the configuration.
+func (f *agentsFlags) layer() settings.Config { return settings.Config{Preset: f.Preset} }
+
+func (f *limitFlags) layer() settings.Config {
+	c := f.agentsFlags.layer()
+	c.Budget.Total = f.MaxBytes
+	return c
 }
 
-// layer returns the settings that the flags give. An empty string in a list is dropped, so that a list can be emptied.
-func (f *agentsFlags) layer() (settings.Config, error) {
-	c := f.config
+// layer drops empty strings of lists, so that a list can be emptied.
+func (f *chainFlags) layer() (settings.Config, error) {
+	c := f.limitFlags.layer()
+	c.Names, c.FallbackNames, c.Markers, c.Trust, c.Budget.Files, c.ChildHint = f.Names, f.Fallbacks, f.Markers, f.Trust, f.MaxFiles, f.ChildHint
 	for _, list := range []*[]string{&c.Names, &c.FallbackNames, &c.Markers} {
 		*list = slices.DeleteFunc(*list, func(name string) bool { return name == "" })
 	}
-	c.Preset, c.Trust = chain.Preset(f.preset), chain.Trust(f.trust)
-	if f.set.Changed("max-bytes") {
-		c.Budget.Total = &f.maxBytes
-	}
-	if f.set.Changed("max-files") {
-		c.Budget.Files = &f.maxFiles
-	}
-	if f.set.Changed("child-hint") {
-		c.ChildHint = &f.childHint
-	}
-	if f.root != "" {
-		root, err := filepath.Abs(f.root)
+	if f.Root != "" {
+		root, err := filepath.Abs(f.Root)
 		if err != nil {
-			return c, usagef("--root %s: %w", f.root, err)
+			return c, usagef("--root %s: %w", f.Root, err)
 		}
 		c.Root = root
 	}
-	if f.allow != nil {
-		c.Allow = []string{}
-	}
-	for _, dir := range f.allow {
+	for _, dir := range f.Allow {
 		path, err := filepath.Abs(dir)
 		if err != nil || dir == "" {
 			return c, usagef("--allow %q: give the path of a directory", dir)
 		}
 		c.Allow = append(c.Allow, path)
 	}
-	return c, flagMistake(c.Check())
+	return c, nil
 }
 
 func flagMistake(err error) error {
@@ -129,12 +121,12 @@ type agentsInForce struct {
 	off   string // says why the configuration puts no such files into prompts; empty if it does
 }
 
-func (a *app) agentsInForce(f *agentsFlags) (*agentsInForce, error) {
-	flags, err := f.layer()
-	if err != nil {
-		return nil, err
+// agentsInForce are the settings of the configuration for a directory, under a layer that flags give.
+func (a *app) agentsInForce(dir string, flags settings.Config) (*agentsInForce, error) {
+	if err := flags.Check(); err != nil {
+		return nil, flagMistake(err)
 	}
-	where := phases.Context{Dir: f.dir}
+	where := phases.Context{Dir: dir}
 	if err := fillDir(&where); err != nil {
 		return nil, err
 	}
@@ -192,45 +184,47 @@ func inTree(root, path string) string {
 	return filepath.ToSlash(rel)
 }
 
-func (a *app) agentsChainCommand() *cobra.Command {
-	var f agentsFlags
-	var state string
-	var textOnly bool
-	c := newCommand("chain",
-		"Show the AGENTS.md files that apply to a directory, what was kept of each, and why", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.agentsChain(c.Context(), &f, state, textOnly) })
-	f.register(c)
-	f.registerChain()
-	c.Flags().StringVar(&state, "state", "", "write what a session has to remember to `FILE`")
-	c.Flags().BoolVar(&textOnly, "text", false, "print the text alone, as it is")
-	return c
+type agentsChainFlags struct {
+	chainFlags
+
+	State string `flag:"state" usage:"write what a session has to remember to {FILE}"`
+	Text  bool   `flag:"text"  usage:"print the text alone, as it is"`
 }
 
-func (a *app) agentsChain(ctx context.Context, f *agentsFlags, state string, textOnly bool) error {
-	if textOnly && a.json {
+func (a *app) agentsChain(ctx context.Context, f *agentsChainFlags, _ []string) error {
+	if f.Text && a.json {
 		return usagef("--text and --json contradict each other: the JSON has the text in it")
 	}
-	in, err := a.agentsInForce(f)
+	in, c, err := a.chainInForce(&f.chainFlags)
 	if err != nil {
 		return err
 	}
-	c := chain.Resolve(chain.OS{}, in.dir, in.Options)
 	r := in.render(c)
-	if state != "" {
-		if err := beginState(ctx, state, lazy.Begin(0, c, r)); err != nil {
+	if f.State != "" {
+		if err := beginState(ctx, f.State, lazy.Begin(0, c, r)); err != nil {
 			return err
 		}
 	}
 	report := chain.NewReport(c, r)
-	switch {
-	case a.json:
-		return a.printJSON(report)
-	case textOnly:
-		a.printf("%s", report.Text)
-	default:
-		a.printChain(&report, &r, in)
+	return a.print(report, func() {
+		if f.Text {
+			a.printf("%s", report.Text)
+		} else {
+			a.printChain(&report, &r, in)
+		}
+	})
+}
+
+func (a *app) chainInForce(f *chainFlags) (*agentsInForce, chain.Chain, error) {
+	layer, err := f.layer()
+	if err != nil {
+		return nil, chain.Chain{}, err
 	}
-	return nil
+	in, err := a.agentsInForce(f.Dir, layer)
+	if err != nil {
+		return nil, chain.Chain{}, err
+	}
+	return in, chain.Resolve(chain.OS{}, in.dir, in.Options), nil
 }
 
 // printCuts prints the limits that cut a rendering.

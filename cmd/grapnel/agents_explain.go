@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -20,19 +18,14 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-func (a *app) agentsLintCommand() *cobra.Command {
-	var f agentsFlags
-	var strict bool
-	c := newCommand("lint", "Check the AGENTS.md files of a whole source tree", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.agentsLint(c.Context(), &f, strict) })
-	f.register(c)
-	f.registerLimit()
-	c.Flags().BoolVar(&strict, "strict", false, "warnings count like errors")
-	return c
+type lintFlags struct {
+	limitFlags
+
+	Strict bool `flag:"strict" usage:"warnings count like errors"`
 }
 
-func (a *app) agentsLint(ctx context.Context, f *agentsFlags, strict bool) error {
-	in, err := a.agentsInForce(f)
+func (a *app) agentsLint(ctx context.Context, f *lintFlags, _ []string) error {
+	in, err := a.agentsInForce(f.Dir, f.layer())
 	if err != nil {
 		return err
 	}
@@ -44,13 +37,8 @@ func (a *app) agentsLint(ctx context.Context, f *agentsFlags, strict bool) error
 	if err != nil {
 		return unable(err)
 	}
-	if err := a.print(report, func() { a.printLint(&report, strict) }); err != nil {
-		return err
-	}
-	if report.Count(phases.SeverityError) > 0 || strict && report.Count(phases.SeverityWarning) > 0 {
-		return answerNo()
-	}
-	return nil
+	fine := report.Count(phases.SeverityError) == 0 && (!f.Strict || report.Count(phases.SeverityWarning) == 0)
+	return a.answer(fine, report, func() { a.printLint(&report, f.Strict) })
 }
 
 func (a *app) printLint(r *lint.Report, strict bool) {
@@ -124,45 +112,29 @@ const (
 	notSent  = "cut" // the file that imports it is cut or omitted
 )
 
-func (a *app) agentsExplainCommand() *cobra.Command {
-	var f agentsFlags
-	c := newCommand("explain PATH",
-		"Say why a file is, or is not, among the AGENTS.md files of its directory, or their imports", exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"),
-		func(_ *cobra.Command, args []string) error { return a.agentsExplain(&f, args[0]) })
-	f.register(c)
-	f.registerChain()
-	c.Flags().Lookup("dir").Usage = "working `DIR` of the chain (default the file's directory)"
-	return c
-}
-
-func (a *app) agentsExplain(f *agentsFlags, arg string) error {
-	path, err := filepath.Abs(arg)
-	if err != nil || arg == "" {
-		return usagef("explain %q: give the path of a file", arg)
+func (a *app) agentsExplain(_ context.Context, f *chainFlags, args []string) error {
+	path, err := filepath.Abs(args[0])
+	if err != nil || args[0] == "" {
+		return usagef("explain %q: give the path of a file", args[0])
 	}
-	if f.dir == "" {
-		f.dir = filepath.Dir(path)
+	if f.Dir == "" {
+		f.Dir = filepath.Dir(path)
 	}
-	in, err := a.agentsInForce(f)
+	in, c, err := a.chainInForce(f)
 	if err != nil {
 		return err
 	}
 	if info, err := os.Lstat(path); err == nil && info.IsDir() && !slices.Contains(candidates(&in.Options), filepath.Base(path)) {
-		return usagef("explain %s: is a directory; name a file in it, such as %s", arg, filepath.Join(arg, "AGENTS.md"))
+		return usagef("explain %s: is a directory; name a file in it, such as %s", args[0], filepath.Join(args[0], "AGENTS.md"))
 	}
-	c := chain.Resolve(chain.OS{}, in.dir, in.Options)
 	report := chain.NewReport(c, in.render(c))
 	e := explainFile(&c, &report, path)
 	const maxWhy = 1000
-	err = a.print(e, func() {
+	return a.answer(e.Reason != notFound, e, func() {
 		a.printf("%s: %s\n", clean(inTree(e.Root, e.Path)), text.Sanitize(e.Why, maxWhy))
 		a.printSources(&report)
 		a.printAgentsProblems("diagnostics", e.Root, e.Diagnostics)
 	})
-	if err == nil && e.Reason == notFound {
-		return answerNo()
-	}
-	return err
 }
 
 func explainFile(c *chain.Chain, rep *chain.Report, path string) *fileExplanation {

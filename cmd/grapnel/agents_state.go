@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -23,33 +21,24 @@ import (
 type touchFlags struct {
 	agentsFlags
 
-	state, delivery, epoch string
+	State    string         `flag:"state"    usage:"the session's {FILE}"`
+	Delivery chain.Delivery `flag:"delivery" usage:"how files are reported: body, reminder or off (default the configuration's)"`
+	Epoch    string         `flag:"epoch"    words:"new" usage:"new begins a new epoch before anything is touched"`
 }
 
-func (a *app) agentsTouchCommand() *cobra.Command {
-	var f touchFlags
-	c := newCommand("touch --state FILE PATH...", "Report which AGENTS.md files apply to paths that a tool touched, each once",
-		func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 && f.epoch == "" {
-				return usagef("touch needs at least one PATH; see: grapnel agents touch --help")
-			}
-			return nil
-		},
-		func(c *cobra.Command, args []string) error { return a.agentsTouch(c.Context(), &f, args) })
-	f.register(c)
-	flags := c.Flags()
-	flags.StringVar(&f.state, "state", "", "the session's `FILE`")
-	flags.StringVar(&f.delivery, "delivery", "", "how files are reported: body, reminder or off (default the configuration's)")
-	flags.StringVar(&f.epoch, "epoch", "", "new begins a new epoch before anything is touched")
-	return c
+type resumeFlags struct {
+	agentsFlags
+
+	State string `flag:"state" usage:"the session's {FILE}"`
 }
 
 func (a *app) agentsTouch(ctx context.Context, f *touchFlags, paths []string) error {
-	if f.epoch != "" && f.epoch != "new" {
-		return usagef("--epoch %q: new is the only word that it takes", f.epoch)
+	if len(paths) == 0 && f.Epoch == "" {
+		return usagef("touch needs at least one PATH; see: grapnel agents touch --help")
 	}
-	f.config.Resolver.Delivery = chain.Delivery(f.delivery)
-	in, err := a.agentsInForce(&f.agentsFlags)
+	layer := f.layer()
+	layer.Resolver.Delivery = f.Delivery
+	in, err := a.agentsInForce(f.Dir, layer)
 	if err != nil {
 		return err
 	}
@@ -65,8 +54,8 @@ func (a *app) agentsTouch(ctx context.Context, f *touchFlags, paths []string) er
 	}
 	var answer lazy.Touched
 	root := ""
-	err = changeState(ctx, f.state, func(s *lazy.State) {
-		if f.epoch != "" {
+	err = changeState(ctx, f.State, func(s *lazy.State) {
+		if f.Epoch != "" {
 			s.NewEpoch(s.Epoch + 1)
 		}
 		root, answer = s.Root, s.Touch(chain.OS{}, in.Options, absolute)
@@ -97,24 +86,13 @@ func (a *app) printReminder(text string) {
 	}
 }
 
-func (a *app) agentsResumeCommand() *cobra.Command {
-	var f agentsFlags
-	var state string
-	c := newCommand("resume --state FILE",
-		"Report what changed of a session's AGENTS.md files since it was left", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.agentsResume(c.Context(), &f, state) })
-	f.register(c)
-	c.Flags().StringVar(&state, "state", "", "the session's `FILE`")
-	return c
-}
-
-func (a *app) agentsResume(ctx context.Context, f *agentsFlags, state string) error {
-	in, err := a.agentsInForce(f)
+func (a *app) agentsResume(ctx context.Context, f *resumeFlags, _ []string) error {
+	in, err := a.agentsInForce(f.Dir, f.layer())
 	if err != nil {
 		return err
 	}
 	var answer lazy.Resumed
-	err = changeState(ctx, state, func(s *lazy.State) {
+	err = changeState(ctx, f.State, func(s *lazy.State) {
 		answer = s.Resume(chain.Resolve(chain.OS{}, in.dir, in.Options))
 	})
 	if err != nil {

@@ -11,9 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/api"
@@ -25,41 +22,31 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-type compileFlags struct {
+// turnFlags are a turn that is compiled.
+type turnFlags struct {
 	contextFlags
-	message, input string
-	persona        string
+
+	Message string `flag:"message" usage:"the user's {TEXT}, or - for standard input"`
+	Input   string `flag:"input"   usage:"JSON {FILE}, or -, with model, provider, tools, recall plan and host texts"`
+	Persona string `flag:"persona" usage:"persona directory {DIR}, with SOUL.md, IDENTITY.md and USER.md (default none)"`
 }
 
-func (f *compileFlags) register(c *cobra.Command) { f.registerOn(c.Flags()) }
+type compileFlags struct {
+	turnFlags
+	strictFlag
+	recordFlags
 
-func (f *compileFlags) registerOn(flags *pflag.FlagSet) {
-	f.contextFlags.register(flags)
-	flags.StringVar(&f.message, "message", "", "the user's `TEXT`, or - for standard input")
-	flags.StringVar(&f.input, "input", "", "JSON `FILE`, or -, with model, provider, tools, recall plan and host texts")
-	flags.StringVar(&f.persona, "persona", "", "persona directory `DIR`, with SOUL.md, IDENTITY.md and USER.md (default none)")
-}
-
-func (a *app) compileCommand() *cobra.Command {
-	var f compileFlags
-	var out string
-	var strict strictFlag
-	c := newCommand("compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.compile(c.Context(), &f, out, &strict) })
-	f.register(c)
-	strict.register(c)
-	a.record.register(c)
-	c.Flags().StringVar(&out, "out", "", "write the prompt (with --json the whole JSON) to `FILE`; the summary stays on standard output")
-	return c
+	Out string `flag:"out" usage:"write the prompt (with --json the whole JSON) to {FILE}; the summary stays on standard output"`
 }
 
 // compile prints what is known of the turn even if it was blocked. The error is printed last.
-func (a *app) compile(ctx context.Context, f *compileFlags, out string, strict *strictFlag) error {
+func (a *app) compile(ctx context.Context, f *compileFlags, _ []string) error {
+	a.record = f.recordFlags
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	job, err := a.compileJob(f)
+	job, err := a.compileJob(&f.turnFlags)
 	if err != nil {
 		return err
 	}
@@ -74,7 +61,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, out string, strict *
 	if done == nil {
 		return err
 	}
-	if printed := a.printCompiled(done, rec, out); printed != nil {
+	if printed := a.printCompiled(done, rec, f.Out); printed != nil {
 		return printed
 	}
 	switch {
@@ -85,7 +72,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, out string, strict *
 	case err != nil:
 		return unable(err)
 	}
-	return strict.check(a, done.Manifest.Plugins)
+	return f.strictFlag.check(a, done.Manifest.Plugins)
 }
 
 type compileJob struct {
@@ -95,7 +82,7 @@ type compileJob struct {
 }
 
 // compileJob reads what a turn is made of, before anything is opened or started.
-func (a *app) compileJob(f *compileFlags) (*compileJob, error) {
+func (a *app) compileJob(f *turnFlags) (*compileJob, error) {
 	turn, err := f.fill(phases.Context{})
 	if err != nil {
 		return nil, err
@@ -104,11 +91,11 @@ func (a *app) compileJob(f *compileFlags) (*compileJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPersona(f.persona); err != nil {
+	if err := checkPersona(f.Persona); err != nil {
 		return nil, err
 	}
 	// One clock for all that the prompt and the manifest say about time.
-	opts := runtime.Options{PersonaDir: f.persona}
+	opts := runtime.Options{PersonaDir: f.Persona}
 	at := time.Now()
 	if !turn.Now.IsZero() {
 		at = turn.Now
@@ -197,26 +184,26 @@ func withHint(err *phases.Error) error {
 	return fmt.Errorf("%w; %s", err, cmp.Or(hint, "look at the plugin with: grapnel plugin list"))
 }
 
-func (a *app) compileInput(f *compileFlags) (runtime.CompileInput, error) {
+func (a *app) compileInput(f *turnFlags) (runtime.CompileInput, error) {
 	var in runtime.CompileInput
-	if f.input == "-" && f.message == "-" {
+	if f.Input == "-" && f.Message == "-" {
 		return in, usagef("--input and --message cannot both be read from standard input")
 	}
-	data, err := a.readJSON("input", f.input)
+	data, err := a.readJSON("input", f.Input)
 	if err != nil {
 		return in, err
 	}
 	var file api.TurnInput
 	if len(data) > 0 {
 		if err := strictJSON(data, &file); err != nil {
-			return in, usagef("--input %s: %w; see: grapnel schema compile-input", f.input, err)
+			return in, usagef("--input %s: %w; see: grapnel schema compile-input", f.Input, err)
 		}
 	}
-	in, message := file.CompileInput(), []byte(f.message)
-	if f.message == "-" {
+	in, message := file.CompileInput(), []byte(f.Message)
+	if f.Message == "-" {
 		message, err = a.readInput("message", "-")
 	}
-	if f.message != "" {
+	if f.Message != "" {
 		in.UserText = string(message)
 	}
 	return in, err

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/explain"
@@ -87,17 +85,14 @@ type offHook struct {
 	Reason       string       `json:"reason"       jsonschema:"operator, not_granted or needs_not_granted"`
 }
 
-// Conditions, dependencies and plugins' own configuration can only be checked with the plugins running.
-func (a *app) configCheckCommand() *cobra.Command {
-	var offline bool
-	c := newCommand("check", "Check the configuration, and show what is in force and where it comes from", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.configCheck(c.Context(), offline) })
-	c.Flags().BoolVar(&offline, "offline", false, "do not start the plugins: check the file alone")
-	return c
+type configCheckFlags struct {
+	Offline bool `flag:"offline" usage:"do not start the plugins: check the file alone"`
 }
 
-// A plugin that does not start is an error, behind the result.
-func (a *app) configCheck(ctx context.Context, offline bool) error {
+// configCheck reports a plugin that does not start as an error, behind the result. Conditions, dependencies and plugins' own
+// configuration can only be checked with the plugins running.
+func (a *app) configCheck(ctx context.Context, f *configCheckFlags, _ []string) error {
+	offline := f.Offline
 	from, err := a.configOrigin()
 	if err != nil {
 		return err
@@ -210,15 +205,7 @@ type reloadResult struct {
 	gateway.Reload
 }
 
-func (a *app) configReloadCommand() *cobra.Command {
-	var f reachFlags
-	c := newCommand("reload", "Have a running gateway read its configuration and tokens again", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.configReload(c.Context(), &f) })
-	f.register(c)
-	return c
-}
-
-func (a *app) configReload(ctx context.Context, f *reachFlags) error {
+func (a *app) configReload(ctx context.Context, f *reachFlags, _ []string) error {
 	var result reloadResult
 	var err error
 	if result.Target, err = f.ask(ctx, askTime, "config/reload", nil, &result.Reload); err != nil {
@@ -327,12 +314,8 @@ func (a *app) printCheckedPlugin(p *checkedPlugin) {
 	a.printTable(t)
 }
 
-func (a *app) initCommand() *cobra.Command {
-	var dir string
-	c := newCommand("init", "Write a commented grapnel.yaml to the configuration's place", noArgs(),
-		func(*cobra.Command, []string) error { return a.initialise(dir) })
-	c.Flags().StringVar(&dir, "persona", "", "also prepare the persona directory `DIR`")
-	return c
+type initFlags struct {
+	Persona string `flag:"persona" usage:"also prepare the persona directory {DIR}"`
 }
 
 type initialised struct {
@@ -340,7 +323,7 @@ type initialised struct {
 	Kept    []string `json:"kept"`
 }
 
-func (a *app) initialise(dir string) error {
+func (a *app) initialise(_ context.Context, f *initFlags, _ []string) error {
 	path := cmp.Or(a.config, os.Getenv("GRAPNEL_CONFIG"))
 	var err error
 	if path != "" {
@@ -361,8 +344,9 @@ func (a *app) initialise(dir string) error {
 	} else {
 		result.Kept = append(result.Kept, path)
 	}
-	if dir != "" {
-		if dir, err = filepath.Abs(dir); err != nil {
+	if f.Persona != "" {
+		dir, err := filepath.Abs(f.Persona)
+		if err != nil {
 			return unable(err)
 		}
 		created, kept, err := persona.Seed(dir)

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -48,26 +46,24 @@ type demoStep struct {
 	Command string `json:"command" jsonschema:"the command that shows it"`
 }
 
-func (a *app) demoCommand() *cobra.Command {
-	var dir string
-	var open bool
-	c := newCommand("demo", "Show in seconds what Grapnel does: a conversation with a model that only pretends", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			if err := a.demo(c.Context(), dir); err != nil || !open {
-				return err
-			}
-			if _, err := io.WriteString(a.stdout, a.result()); err != nil { // before serving, which has no end
-				return err
-			}
-			a.out.Reset()
-			return a.serve(c.Context(), &serveFlags{listen: "127.0.0.1:0", persona: filepath.Join(filepath.Dir(a.config), "home"), open: true})
-		})
-	c.Flags().BoolVar(&open, "open", false, "then serve what the demo has kept, and open the page in a browser")
-	c.Flags().StringVar(&dir, "dir", "", "empty or new `DIR` for the demo's files (default a temporary directory, which stays)")
-	return c
+type demoFlags struct {
+	Open bool   `flag:"open" usage:"then serve what the demo has kept, and open the page in a browser"`
+	Dir  string `flag:"dir"  usage:"empty or new {DIR} for the demo's files (default a temporary directory, which stays)"`
 }
 
-func (a *app) demo(ctx context.Context, dir string) error {
+func (a *app) demo(ctx context.Context, f *demoFlags, _ []string) error {
+	if err := a.runDemo(ctx, f.Dir); err != nil || !f.Open {
+		return err
+	}
+	if _, err := io.WriteString(a.stdout, a.result()); err != nil { // before serving, which has no end
+		return err
+	}
+	a.out.Reset()
+	return a.serve(ctx, &serveFlags{Listen: "127.0.0.1:0", Persona: filepath.Join(filepath.Dir(a.config), "home"), Open: true}, nil)
+}
+
+// runDemo holds the conversation of the demo, and shows what was seen.
+func (a *app) runDemo(ctx context.Context, dir string) error {
 	began := time.Now()
 	dir, err := demoDir(dir)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/plan"
@@ -23,47 +22,31 @@ import (
 )
 
 type dispatchFlags struct {
-	dir            string
-	input, context string
-	wait           bool   // keeps the plugins running until background work is done
-	inTurn         string // the user's message of the turn to dispatch in; empty dispatches without a turn
-	set            *pflag.FlagSet
+	recordFlags
+
+	Dir     string  `flag:"dir"     usage:"working {DIR} (default the current directory)"`
+	Input   string  `flag:"input"   usage:"JSON {FILE} with the phase's input, or -"`
+	Context string  `flag:"context" usage:"JSON {FILE} with the context, or -"`
+	Wait    bool    `flag:"wait"    usage:"wait for background work, and show how it ended"`
+	InTurn  *string `flag:"in-turn" usage:"run it in a turn of a user who says {TEXT}, behind the turn's prompt: with policies, contexts and tools"`
 }
 
-func (f *dispatchFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	f.set = flags
-	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current directory)")
-	flags.StringVar(&f.input, "input", "", "JSON `FILE` with the phase's input, or -")
-	flags.StringVar(&f.context, "context", "", "JSON `FILE` with the context, or -")
-	flags.BoolVar(&f.wait, "wait", false, "wait for background work, and show how it ended")
-	flags.StringVar(&f.inTurn, "in-turn", "", "run it in a turn of a user who says `TEXT`, behind the turn's prompt: with policies, contexts and tools")
-}
-
-// The input is read before the configuration: a mistyped field is reported without starting a plugin.
-func (a *app) dispatchCommand() *cobra.Command {
-	var f dispatchFlags
-	c := newCommand("dispatch PHASE",
-		"Run one phase on an input and show what came of it", exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"),
-		func(c *cobra.Command, args []string) error {
-			in, turn, err := a.dispatchInput(phases.Phase(args[0]), &f)
-			if err != nil {
-				return err
-			}
-			cfg, _, err := a.loadConfig()
-			if err != nil {
-				return err
-			}
-			return a.dispatch(c.Context(), cfg, turn, in, &f, nil)
-		})
-	c.ValidArgsFunction = completePhases
-	f.register(c)
-	a.record.register(c)
-	return c
+// dispatchPhase reads the input before the configuration: a mistyped field is reported without starting a plugin.
+func (a *app) dispatchPhase(ctx context.Context, f *dispatchFlags, args []string) error {
+	in, turn, err := a.dispatchInput(phases.Phase(args[0]), f)
+	if err != nil {
+		return err
+	}
+	cfg, _, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	return a.dispatch(ctx, cfg, turn, in, f, nil)
 }
 
 // dispatch runs one phase and prints its outcome. ready, if set, may refuse the engine first.
 func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Context, in phases.Input, f *dispatchFlags, ready func(*runtime.Engine) error) error {
+	a.record = f.recordFlags
 	var out *phases.Outcome
 	err := a.withEngine(ctx, cfg, runtime.Options{}, func(ctx context.Context, eng *runtime.Engine) error {
 		if ready != nil {
@@ -71,9 +54,9 @@ func (a *app) dispatch(ctx context.Context, cfg *config.Config, turn phases.Cont
 				return err
 			}
 		}
-		return background(ctx, eng, f.wait, &out, func(ctx context.Context) (err error) {
-			if f.set.Changed("in-turn") {
-				out, err = dispatchInTurn(ctx, eng, turn, in, f.inTurn)
+		return background(ctx, eng, f.Wait, &out, func(ctx context.Context) (err error) {
+			if f.InTurn != nil {
+				out, err = dispatchInTurn(ctx, eng, turn, in, *f.InTurn)
 			} else {
 				out, err = eng.Dispatch(ctx, turn, in)
 			}
@@ -123,18 +106,18 @@ func (a *app) dispatchInput(phase phases.Phase, f *dispatchFlags) (phases.Input,
 	if _, ok := phases.Standard().Lookup(phase); !ok {
 		return nil, phases.Context{}, unknownPhase(phase)
 	}
-	if f.input == "-" && f.context == "-" {
+	if f.Input == "-" && f.Context == "-" {
 		return nil, phases.Context{}, usagef("--input and --context cannot both be read from standard input")
 	}
-	data, err := a.readJSON("input", f.input)
+	data, err := a.readJSON("input", f.Input)
 	if err != nil {
 		return nil, phases.Context{}, err
 	}
 	in, err := phases.DecodeInput(phases.Standard(), phase, data)
 	if err != nil {
-		return nil, phases.Context{}, usagef("--input %s: %w; see: grapnel schema phase:%s", f.input, err, phase)
+		return nil, phases.Context{}, usagef("--input %s: %w; see: grapnel schema phase:%s", f.Input, err, phase)
 	}
-	turn, err := a.contextOf(f.context, f.dir)
+	turn, err := a.contextOf(f.Context, f.Dir)
 	return in, turn, err
 }
 
@@ -148,7 +131,7 @@ func (a *app) contextOf(file, dir string) (phases.Context, error) {
 	if err != nil {
 		return phases.Context{}, usagef("--context %s: %w; see the context in: grapnel schema phase:%s", file, err, phases.PrePromptCompile)
 	}
-	flags := contextFlags{dir: dir}
+	flags := contextFlags{Dir: dir}
 	if turn, err = flags.fill(turn); err != nil {
 		return phases.Context{}, err
 	}
@@ -238,26 +221,14 @@ func (a *app) printMerged(m *phases.Merged) {
 	}
 }
 
-func (a *app) planCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "plan [PHASE]",
-		Short:             "Show which hooks run, in which order, under which policies and budgets",
-		Args:              atMost(1, "plan takes at most one PHASE"),
-		ValidArgsFunction: completePhases,
-		RunE: func(c *cobra.Command, args []string) error {
-			var phase phases.Phase
-			if len(args) == 1 {
-				phase = phases.Phase(args[0])
-				if _, ok := phases.Standard().Lookup(phase); !ok {
-					return unknownPhase(phase)
-				}
-			}
-			return a.plan(c.Context(), phase)
-		},
+func (a *app) plan(ctx context.Context, _ *noFlags, args []string) error {
+	var phase phases.Phase
+	if len(args) == 1 {
+		phase = phases.Phase(args[0])
+		if _, ok := phases.Standard().Lookup(phase); !ok {
+			return unknownPhase(phase)
+		}
 	}
-}
-
-func (a *app) plan(ctx context.Context, phase phases.Phase) error {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return err

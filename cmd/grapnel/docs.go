@@ -24,36 +24,20 @@ import (
 type docsFlags struct {
 	reachFlags
 
-	workspace string
-	dryRun    bool
+	Workspace string `flag:"workspace" usage:"{ID} of the workspace (default the directory's index, or the only one that there is)"`
+	DryRun    bool   `flag:"dry-run"   usage:"say what would be done, and do nothing"`
 }
 
-func (f *docsFlags) register(c *cobra.Command) {
-	f.reachFlags.register(c)
-	c.Flags().StringVar(&f.workspace, "workspace", "", "`ID` of the workspace (default the directory's index, or the only one that there is)")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
-}
-
-func (a *app) docsExportCommand() *cobra.Command {
-	var f docsFlags
-	c := newCommand("export DIR",
-		"Write the documents of a workspace into DIR, one directory with an AGENTS.md for each folder of the tree", exactlyOne("docs export takes one DIR"),
-		func(c *cobra.Command, args []string) error {
-			return a.docs(c.Context(), &f, args[0], true, (*docsJob).export)
-		})
-	f.register(c)
-	return c
-}
-
-func (a *app) docsImportCommand() *cobra.Command {
-	var f docsFlags
-	c := newCommand("import DIR",
-		"Save the AGENTS.md files below DIR that were changed as documents of a workspace", exactlyOne("docs import takes one DIR"),
-		func(c *cobra.Command, args []string) error {
-			return a.docs(c.Context(), &f, args[0], false, (*docsJob).imports)
-		})
-	f.register(c)
-	return c
+func (a *app) docsCommands() *cobra.Command {
+	return group("docs", "Documents of a gateway as files: export them, edit them, import them",
+		command("export DIR", "Write the documents of a workspace into DIR, one directory with an AGENTS.md for each folder of the tree",
+			exactlyOne("docs export takes one DIR"), func(ctx context.Context, f *docsFlags, args []string) error {
+				return a.docs(ctx, f, args[0], true, (*docsJob).export)
+			}),
+		command("import DIR", "Save the AGENTS.md files below DIR that were changed as documents of a workspace",
+			exactlyOne("docs import takes one DIR"), func(ctx context.Context, f *docsFlags, args []string) error {
+				return a.docs(ctx, f, args[0], false, (*docsJob).imports)
+			}))
 }
 
 type docAction string
@@ -105,12 +89,12 @@ type docsJob struct {
 
 // docs prints what was done even if the work failed.
 func (a *app) docs(ctx context.Context, f *docsFlags, dir string, create bool, work func(*docsJob, context.Context) error) (err error) {
-	d, err := openDocsDir(dir, create, f.dryRun)
+	d, err := openDocsDir(dir, create, f.DryRun)
 	if err != nil {
 		return err
 	}
 	defer d.close()
-	j := &docsJob{dir: d, dry: f.dryRun}
+	j := &docsJob{dir: d, dry: f.DryRun}
 	if j.index, err = d.readIndex(); err != nil {
 		return err
 	}
@@ -123,20 +107,16 @@ func (a *app) docs(ctx context.Context, f *docsFlags, dir string, create bool, w
 	}
 	defer func() { _ = r.Close() }() // everything was answered
 	j.tree = client.NewTree(patient{r.Client})
-	if err := j.begin(ctx, f.workspace); err != nil {
+	if err := j.begin(ctx, f.Workspace); err != nil {
 		return r.failed(err)
 	}
-	err = work(j, ctx)
-	err = cmp.Or(err, a.print(j.result, func() { a.printDocs(&j.result, create) }))
-	switch {
-	case err != nil:
+	if err := work(j, ctx); err != nil {
 		return r.failed(err)
-	case slices.ContainsFunc(j.result.Documents, func(row docRow) bool {
+	}
+	lacks := slices.ContainsFunc(j.result.Documents, func(row docRow) bool {
 		return row.Action == docKept || row.Action == docConflict || row.Action == docRefused
-	}):
-		return answerNo()
-	}
-	return nil
+	})
+	return a.answer(!lacks, j.result, func() { a.printDocs(&j.result, create) })
 }
 
 func (j *docsJob) begin(ctx context.Context, wanted string) error {

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
@@ -334,34 +332,28 @@ func (e oneLine) Unwrap() error { return e.err }
 
 // recordFlags are those of every command that dispatches.
 type recordFlags struct {
-	file  string
-	limit config.Size
-}
-
-func (f *recordFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&f.file, "record", "", "append what plugins are sent and answer to `FILE`, for plugin replay; it holds what users wrote")
-	flags.TextVar(&f.limit, "record-limit", config.Size(recording.DefaultMaxBytes), "the largest `SIZE` of that file; what is omitted is counted")
+	Record string      `flag:"record"       usage:"append what plugins are sent and answer to {FILE}, for plugin replay; it holds what users wrote"`
+	Limit  config.Size `flag:"record-limit" usage:"the largest {SIZE} of that file; what is omitted is counted" default:"256MiB"`
 }
 
 func (a *app) recordExchanges(o *runtime.Options) (done func(), err error) {
-	if a.record.file == "" {
+	if a.record.Record == "" {
 		return func() {}, nil
 	}
-	if a.record.limit == 0 {
+	if a.record.Limit == 0 {
 		return nil, usagef("--record-limit 0B: nothing would be recorded")
 	}
-	w, err := recording.Open(a.record.file, recording.Options{MaxBytes: int64(a.record.limit), Program: "grapnel " + version})
+	w, err := recording.Open(a.record.Record, recording.Options{MaxBytes: int64(a.record.Limit), Program: "grapnel " + version})
 	if err != nil {
-		return nil, usagef("--record %s: %w", a.record.file, unwrapPath(err))
+		return nil, usagef("--record %s: %w", a.record.Record, unwrapPath(err))
 	}
 	o.OnExchange = w.Write
 	return func() {
 		err := w.Close()
 		if _, omitted, why := w.Counts(); omitted > 0 {
-			reportf(a.err, "grapnel: --record %s: %s not in it: %v\n", a.record.file, words.Count(omitted, "exchange is", "exchanges are"), why)
+			reportf(a.err, "grapnel: --record %s: %s not in it: %v\n", a.record.Record, words.Count(omitted, "exchange is", "exchanges are"), why)
 		} else if err != nil {
-			reportf(a.err, "grapnel: --record %s: its end is missing: %v\n", a.record.file, unwrapPath(err))
+			reportf(a.err, "grapnel: --record %s: its end is missing: %v\n", a.record.Record, unwrapPath(err))
 		}
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -24,48 +25,52 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// A recorded turn is explained if there is one: a failed run can rarely be repeated.
-func (a *app) explainCommand() *cobra.Command {
-	var f compileFlags
-	var given, sentence string
-	var now bool
-	c := newCommand("explain SECTION|SUBSCRIPTION|PLUGIN|TOOL",
-		"Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence", atMost(1, "explain takes one id"),
-		func(c *cobra.Command, args []string) error {
-			switch {
-			case given != "" && now:
-				return usagef("--manifest and --compile contradict each other")
-			case given != "" && saysCompile(c):
-				return usagef("--manifest explains a turn as it was: leave out the flags of a turn that is compiled now")
-			}
-			if (len(args) == 0) == (sentence == "") {
-				return usagef("explain needs one SECTION, SUBSCRIPTION, PLUGIN or TOOL, such as agents_md or agentsdoc.prompt, or --sentence; see: %s --help", c.CommandPath())
-			}
-			known, err := a.recordWanted(c, given, now, &f)
-			if err != nil {
-				return err
-			}
-			asked := append(args, sentence)[0]
-			e, err := known.answer(asked, sentence != "")
-			if sentence == "" && (err != nil || e.Kind == explain.OfSection && !e.In && len(e.Runs) > 1) {
-				if planned := a.explainPlanned(c.Context(), known, asked); planned != nil {
-					e, err = planned, nil
-				}
-			}
-			if err != nil {
-				return err
-			}
-			e.Asked = known.asked
-			return a.print(e, func() {
-				a.printExplanation(e, known.Cache.OfAgent)
-				a.printf("\n%s\n", known.about())
-			})
-		})
-	f.register(c)
-	c.Flags().StringVar(&given, "manifest", "", "a manifest: an `ID` of the store, latest, a file, or -")
-	c.Flags().StringVar(&sentence, "sentence", "", "say who wrote this `TEXT` of the prompt; of kept manifests, texts must have been kept")
-	c.Flags().BoolVar(&now, "compile", false, "compile a turn now, also where there is a store")
-	return c
+type explainFlags struct {
+	turnFlags
+
+	Manifest string `flag:"manifest" usage:"a manifest: an {ID} of the store, latest, a file, or -"`
+	Sentence string `flag:"sentence" usage:"say who wrote this {TEXT} of the prompt; of kept manifests, texts must have been kept"`
+	Compile  bool   `flag:"compile"  usage:"compile a turn now, also where there is a store"`
+
+	saysTurn bool // a flag was given that only a turn compiled now can follow: a flag is never ignored
+}
+
+func (f *explainFlags) parsed(c *cobra.Command) {
+	turn := reflect.TypeFor[turnFlags]()
+	c.Flags().Visit(func(given *pflag.Flag) {
+		f.saysTurn = f.saysTurn || given.Name != "thread" && given.Name != "workspace" && hasFlag(turn, given.Name)
+	})
+}
+
+// explain explains a recorded turn if there is one: a failed run can rarely be repeated.
+func (a *app) explain(ctx context.Context, f *explainFlags, args []string) error {
+	switch {
+	case f.Manifest != "" && f.Compile:
+		return usagef("--manifest and --compile contradict each other")
+	case f.Manifest != "" && f.saysTurn:
+		return usagef("--manifest explains a turn as it was: leave out the flags of a turn that is compiled now")
+	case (len(args) == 0) == (f.Sentence == ""):
+		return usagef("explain needs one SECTION, SUBSCRIPTION, PLUGIN or TOOL, such as agents_md or agentsdoc.prompt, or --sentence; see: grapnel explain --help")
+	}
+	known, err := a.recordWanted(ctx, f)
+	if err != nil {
+		return err
+	}
+	asked := append(args, f.Sentence)[0]
+	e, err := known.answer(asked, f.Sentence != "")
+	if f.Sentence == "" && (err != nil || e.Kind == explain.OfSection && !e.In && len(e.Runs) > 1) {
+		if planned := a.explainPlanned(ctx, known, asked); planned != nil {
+			e, err = planned, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	e.Asked = known.asked
+	return a.print(e, func() {
+		a.printExplanation(e, known.Cache.OfAgent)
+		a.printf("\n%s\n", known.about())
+	})
 }
 
 // answer explains an id, or a sentence.
@@ -85,10 +90,10 @@ func (r *record) answer(asked string, sentence bool) (*explain.Result, error) {
 		r.ManifestID, asked, suggest.DidYouMean(asked, r.IDs()), quotedList(r.IDs()), words.If(!r.now, "; --compile explains a turn compiled now")))
 }
 
-func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileFlags) (*record, error) {
-	switch {
-	case given != "" && api.IsManifestID(given), given == "" && !now && !saysCompile(c):
-		return a.recordKept(c.Context(), given, f)
+func (a *app) recordWanted(ctx context.Context, f *explainFlags) (*record, error) {
+	switch given := f.Manifest; {
+	case given != "" && api.IsManifestID(given), given == "" && !f.Compile && !f.saysTurn:
+		return a.recordKept(ctx, given, &f.turnFlags)
 	case given != "":
 		r, err := a.readManifest("manifest", given)
 		if err == nil {
@@ -99,22 +104,11 @@ func (a *app) recordWanted(c *cobra.Command, given string, now bool, f *compileF
 		}
 		return r, err
 	}
-	return a.recordNow(c.Context(), f)
-}
-
-// saysCompile reports whether a flag was given that only a turn compiled now can follow. A flag is never ignored.
-func saysCompile(c *cobra.Command) bool {
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	(&compileFlags{}).registerOn(own)
-	said := false
-	c.Flags().Visit(func(f *pflag.Flag) {
-		said = said || own.Lookup(f.Name) != nil && f.Name != "thread" && f.Name != "workspace"
-	})
-	return said
+	return a.recordNow(ctx, &f.turnFlags)
 }
 
 // recordKept falls back to a turn compiled now if there is no store, or the one that nobody named on the command line is empty.
-func (a *app) recordKept(ctx context.Context, id string, f *compileFlags) (*record, error) {
+func (a *app) recordKept(ctx context.Context, id string, f *turnFlags) (*record, error) {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return nil, err
@@ -168,7 +162,7 @@ func (r *record) about() string {
 		words.If(r.asked != "", "\nthat is the turn's prompt before the record of events "+r.asked+"; what the turn's records of events have until the next prompt is part of the answer")
 }
 
-func (a *app) recordNow(ctx context.Context, f *compileFlags) (*record, error) {
+func (a *app) recordNow(ctx context.Context, f *turnFlags) (*record, error) {
 	cfg, _, err := a.loadConfig()
 	if err != nil {
 		return nil, err
@@ -269,4 +263,25 @@ func (a *app) printExplanation(e *explain.Result, ofAgent bool) {
 	a.printRuns(e.Runs, true)
 	a.printPlugins("plugins", e.Plugins)
 	printList(a, "diagnostics", "severity|code|about|message", e.Diagnostics, func(d *manifest.Diagnostic) cells { return cells{d.Severity, d.Code, d.HookSource, uncut(d.Message)} })
+}
+
+// explainPlanned explains an id with what plugins say of their hooks, or a subscription that only the configuration's plan
+// has. It returns nil for any other id, and where the plugins cannot be asked.
+func (a *app) explainPlanned(ctx context.Context, r *record, id string) *explain.Result {
+	cfg, _, err := a.loadConfig()
+	if err != nil {
+		return nil
+	}
+	var e *explain.Result
+	err = a.withEngine(ctx, cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
+		r.Know(cfg, eng.Descriptions())
+		if e = r.About(id); e == nil {
+			e = r.Planned(eng.Plan("").Phases, id)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return e
 }

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/internal/agenthooks"
 	"github.com/grapnelhq/grapnel/internal/words"
 )
@@ -43,17 +41,12 @@ type checkedHook struct {
 	MS         float64           `json:"ms"         jsonschema:"how long the host would have waited"`
 }
 
-func (a *app) hookCheckCommand() *cobra.Command {
-	var scope string
-	c := newCommand("check HOST", "Send made-up events through the installed hooks, and say what the agent would do", exactlyOne("check takes one HOST"),
-		func(c *cobra.Command, args []string) error { return a.hookCheck(c.Context(), args[0], scope) })
-	c.Flags().StringVar(&scope, "scope", "", "`SCOPE`: user, project or local (default: all)")
-	completeFlag(c, "scope", []string{"user", "project", "local"})
-	c.ValidArgs = agenthooks.Hosts()
-	return c
+type hookCheckFlags struct {
+	Scope string `flag:"scope" usage:"{SCOPE}: user, project or local (default: all)" suggest:"user|project|local"`
 }
 
-func (a *app) hookCheck(ctx context.Context, name, scope string) error {
+func (a *app) hookCheck(ctx context.Context, f *hookCheckFlags, args []string) error {
+	name := args[0]
 	host, err := hookHost(name)
 	if err != nil {
 		return err
@@ -61,7 +54,7 @@ func (a *app) hookCheck(ctx context.Context, name, scope string) error {
 	if host.Script {
 		return usagef("%s loads a plugin, which only it can call; start it, and see what it sent: grapnel manifest list", name)
 	}
-	found, looked, err := installedHooks(host, agenthooks.Scope(scope))
+	found, looked, err := installedHooks(host, agenthooks.Scope(f.Scope))
 	if err != nil {
 		return err
 	}
@@ -91,10 +84,7 @@ func (a *app) hookCheck(ctx context.Context, name, scope string) error {
 		result.OK = result.OK && row.Answered && row.Skipped == "" && row.Effect != agenthooks.Failed
 		result.Hooks = append(result.Hooks, row)
 	}
-	if err := a.print(result, func() { a.printHookCheck(result) }); err != nil || result.OK {
-		return err
-	}
-	return answerNo()
+	return a.answer(result.OK, result, func() { a.printHookCheck(result) })
 }
 
 func (a *app) printHookCheck(r *hookCheck) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -9,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/commandhook"
 	"github.com/grapnelhq/grapnel/phases"
@@ -33,18 +32,12 @@ type importedHook struct {
 	TimeoutMS int64          `json:"timeout_ms"`
 }
 
-func (a *app) hooksImportCommand() *cobra.Command {
-	var host string
-	c := newCommand("import FILE", "Show what the hooks file of another agent would run, and how to have it run",
-		exactlyOne("hooks import needs the FILE with hooks, such as .claude/settings.json"),
-		func(_ *cobra.Command, args []string) error { return a.hooksImport(args[0], host) })
-	c.Flags().StringVar(&host, "host", "", "the `AGENT` that the file is for: "+strings.Join(commandhook.Formats(), ", ")+" (default by its place and content)")
-	completeFlag(c, "host", commandhook.Formats())
-	return c
+type hooksImportFlags struct {
+	Host string `flag:"host" usage:"the {AGENT} that the file is for: claude, codex, copilot, cursor, gemini (default by its place and content)" suggest:"claude|codex|copilot|cursor|gemini"`
 }
 
-func (a *app) hooksImport(name, host string) error {
-	path, err := filepath.Abs(name)
+func (a *app) hooksImport(_ context.Context, f *hooksImportFlags, args []string) error {
+	path, err := filepath.Abs(args[0])
 	if err != nil {
 		return unable(err)
 	}
@@ -52,8 +45,8 @@ func (a *app) hooksImport(name, host string) error {
 	if err != nil {
 		return err
 	}
-	format := commandhook.Format(host)
-	if host == "" {
+	format := commandhook.Format(f.Host)
+	if f.Host == "" {
 		format = commandhook.Guess(path, data)
 	}
 	home, _ := os.UserHomeDir() // without one no file is the user's

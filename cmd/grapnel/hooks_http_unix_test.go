@@ -47,7 +47,7 @@ plugins:
 		t.Fatal(err)
 	}
 	s := serveIn(t, dir, "--config", in("g.yaml"), "--store", "sqlite:"+in("log.db"), "--listen", "127.0.0.1:0", "--socket", in("s.sock"))
-	install, _ := command(t, "install", "claude-code", "--http", "--config", in("g.yaml"))
+	install, _ := programCommand(t, "install", "claude-code", "--http", "--config", in("g.yaml"))
 	install.Env = append(install.Env, append(homeIn(dir), "PATH="+in("bin"))...)
 	if out, err := install.CombinedOutput(); err != nil || !strings.Contains(string(out), "export GRAPNEL_TOKEN=") {
 		t.Fatalf("%v: %s", err, out)

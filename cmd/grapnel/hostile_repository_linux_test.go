@@ -154,7 +154,7 @@ const repositoryMemory = "393216"
 // run runs a command as a user would who is in the repository and has it in his PATH.
 func (h *hostileTree) run(t *testing.T, args []string) (code int, out, words string) {
 	t.Helper()
-	cmd, _ := command(t, args...)
+	cmd, _ := programCommand(t, args...)
 	cmd.Env = append(cmd.Env, homeIn(filepath.Join(h.base, "home"))...)
 	cmd.Env = append(cmd.Env, "TOKEN="+canary, "PATH=.:bin:"+os.Getenv("PATH"))
 	cmd.Dir = h.root

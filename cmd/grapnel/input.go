@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/spf13/pflag"
-
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/owned"
@@ -116,52 +114,46 @@ func strictJSON(data []byte, v any) error {
 	return nil
 }
 
+// contextFlags are the context of a turn.
 type contextFlags struct {
-	dir                              string
-	mode, profile                    string
-	workspace, thread, turn, session string
-	actor, now                       string
-}
-
-func (f *contextFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.dir, "dir", "", "working `DIR` of the turn (default the current directory)")
-	flags.StringVar(&f.profile, "profile", "", "how much is compiled: full, minimal or none (default full)")
-	flags.StringVar(&f.mode, "mode", "", "mode of the turn: chat, agent, task, system or a word of the host's (default agent)")
-	flags.StringVar(&f.workspace, "workspace", "", "workspace `ID` (default local)")
-	flags.StringVar(&f.thread, "thread", "", "thread `ID` (default local)")
-	flags.StringVar(&f.turn, "turn", "", "turn `ID` (default local)")
-	flags.StringVar(&f.session, "session", "", "session `ID` (default none)")
-	flags.StringVar(&f.actor, "actor", "", "whom the turn is for: `KIND:ID`, such as user:ada (default a user without an id)")
-	flags.StringVar(&f.now, "now", "", "the turn's clock, as `RFC3339` (default the real one)")
+	Dir       string         `flag:"dir"       usage:"working {DIR} of the turn (default the current directory)"`
+	Profile   phases.Profile `flag:"profile"   usage:"how much is compiled: full, minimal or none (default full)"`
+	Mode      phases.Mode    `flag:"mode"      usage:"mode of the turn: chat, agent, task, system or a word of the host's (default agent)"`
+	Workspace string         `flag:"workspace" usage:"workspace {ID} (default local)"`
+	Thread    string         `flag:"thread"    usage:"thread {ID} (default local)"`
+	Turn      string         `flag:"turn"      usage:"turn {ID} (default local)"`
+	Session   string         `flag:"session"   usage:"session {ID} (default none)"`
+	Actor     string         `flag:"actor"     usage:"whom the turn is for: {KIND:ID}, such as user:ada (default a user without an id)"`
+	Now       string         `flag:"now"       usage:"the turn's clock, as {RFC3339} (default the real one)"`
 }
 
 // filter selects kept manifests.
 func (f *contextFlags) filter() store.Filter {
-	return store.Filter{Workspace: f.workspace, Thread: f.thread}
+	return store.Filter{Workspace: f.Workspace, Thread: f.Thread}
 }
 
 func (f *contextFlags) fill(c phases.Context) (phases.Context, error) {
-	c.WorkspaceID = cmp.Or(f.workspace, c.WorkspaceID, "local")
-	c.ThreadID = cmp.Or(f.thread, c.ThreadID, "local")
-	c.TurnID = cmp.Or(f.turn, c.TurnID, "local")
-	c.SessionID = cmp.Or(f.session, c.SessionID)
-	c.Mode = cmp.Or(phases.Mode(f.mode), c.Mode)
-	c.Profile = cmp.Or(phases.Profile(f.profile), c.Profile)
-	c.Dir = cmp.Or(f.dir, c.Dir)
-	if f.actor != "" {
-		kind, id, named := strings.Cut(f.actor, ":")
-		if c.Actor = (phases.Actor{Kind: kind, ID: id}); !named || c.Actor.Name() != f.actor {
-			return c, usagef("--actor %q: write KIND:ID, such as user:ada", f.actor)
+	c.WorkspaceID = cmp.Or(f.Workspace, c.WorkspaceID, "local")
+	c.ThreadID = cmp.Or(f.Thread, c.ThreadID, "local")
+	c.TurnID = cmp.Or(f.Turn, c.TurnID, "local")
+	c.SessionID = cmp.Or(f.Session, c.SessionID)
+	c.Mode = cmp.Or(f.Mode, c.Mode)
+	c.Profile = cmp.Or(f.Profile, c.Profile)
+	c.Dir = cmp.Or(f.Dir, c.Dir)
+	if f.Actor != "" {
+		kind, id, named := strings.Cut(f.Actor, ":")
+		if c.Actor = (phases.Actor{Kind: kind, ID: id}); !named || c.Actor.Name() != f.Actor {
+			return c, usagef("--actor %q: write KIND:ID, such as user:ada", f.Actor)
 		}
 	}
 	c, err := api.Complete(c)
 	if err != nil {
 		return c, usagef("%w", err)
 	}
-	if f.now != "" {
-		now, err := time.Parse(time.RFC3339, f.now)
+	if f.Now != "" {
+		now, err := time.Parse(time.RFC3339, f.Now)
 		if err != nil {
-			return c, usagef("--now %q: write a time such as 2026-01-31T12:00:00Z", f.now)
+			return c, usagef("--now %q: write a time such as 2026-01-31T12:00:00Z", f.Now)
 		}
 		c.Now = now
 	}

@@ -90,11 +90,11 @@ func TestFill(t *testing.T) {
 		given phases.Context
 		want  phases.Context
 	}{
-		{"defaults; a link keeps its name", contextFlags{dir: link}, phases.Context{}, defaults},
+		{"defaults; a link keeps its name", contextFlags{Dir: link}, phases.Context{}, defaults},
 		{"a file goes before defaults", contextFlags{}, all, all},
 		{
 			"flags go before a file",
-			contextFlags{dir: dir, mode: "chat", workspace: "w", thread: "t", turn: "u", session: "s", now: "2026-01-02T03:04:05Z", profile: "none"},
+			contextFlags{Dir: dir, Mode: "chat", Workspace: "w", Thread: "t", Turn: "u", Session: "s", Now: "2026-01-02T03:04:05Z", Profile: "none"},
 			phases.Context{WorkspaceID: "x", Profile: "full", Dir: link, Actor: phases.Actor{Kind: "agent", ID: "x"}},
 			all,
 		},

@@ -27,19 +27,17 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-type installFlags struct {
-	scope     string
-	http      bool
-	dryRun    bool
-	partial   bool
-	onFailure string
+type uninstallFlags struct {
+	Scope  string `flag:"scope"   default:"user" suggest:"user|project|local" usage:"{SCOPE}: user, project (a file to be committed) or local (a file of yours in the project)"`
+	DryRun bool   `flag:"dry-run" usage:"show what would change, and change nothing"`
 }
 
-func (f *installFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.scope, "scope", string(agenthooks.User), "`SCOPE`: user, project (a file to be committed) or local (a file of yours in the project)")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would change, and change nothing")
-	completeFlag(c, "scope", []string{"user", "project", "local"})
-	c.ValidArgs = agenthooks.Hosts()
+type installFlags struct {
+	uninstallFlags
+
+	HTTP      bool   `flag:"http"       usage:"have the agent call the running gateway's address (claude-code); no process is started for an event then"`
+	Partial   bool   `flag:"partial"    usage:"install although the agent has no place for the tools of plugins"`
+	OnFailure string `flag:"on-failure" default:"block" words:"block|allow" usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow"`
 }
 
 // hookInstall is the result of install and uninstall.
@@ -63,36 +61,18 @@ type installedFile struct {
 	Diff    string `json:"diff"    jsonschema:"what changes in it, as a unified diff"`
 }
 
-func (a *app) installCommand() *cobra.Command {
-	var f installFlags
-	c := newCommand("install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agenthooks.Hosts(), ", "), exactlyOne("install takes one HOST"),
-		func(c *cobra.Command, args []string) error { return a.install(c.Context(), args[0], &f) })
-	f.register(c)
-	c.Flags().BoolVar(&f.http, "http", false, "have the agent call the running gateway's address (claude-code); no process is started for an event then")
-	c.Flags().BoolVar(&f.partial, "partial", false, "install although the agent has no place for the tools of plugins")
-	c.Flags().StringVar(&f.onFailure, "on-failure", "block", "what happens to prompts and calls that nobody judged, because the gateway failed: block or allow")
-	completeFlag(c, "on-failure", []string{"block", "allow"})
-	return c
+func completeHosts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return agenthooks.Hosts(), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) uninstallCommand() *cobra.Command {
-	var f installFlags
-	c := newCommand("uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"),
-		func(_ *cobra.Command, args []string) error { return a.uninstall(args[0], &f) })
-	f.register(c)
-	return c
-}
-
-func (a *app) install(ctx context.Context, name string, f *installFlags) error {
-	if f.onFailure != "block" && f.onFailure != "allow" {
-		return usagef("--on-failure %q: use block or allow", f.onFailure)
-	}
+func (a *app) install(ctx context.Context, f *installFlags, args []string) error {
+	name := args[0]
 	result, err := f.target(name)
 	if err != nil {
 		return err
 	}
 	host := result.host
-	if host.Script && (f.http || f.onFailure == "allow") {
+	if host.Script && (f.HTTP || f.OnFailure == "allow") {
 		return usagef("%s loads a plugin, which calls the gateway's socket and refuses what nobody judged; install it without --http and --on-failure", name)
 	}
 	need, err := a.neededEvents(ctx, host)
@@ -106,7 +86,7 @@ func (a *app) install(ctx context.Context, name string, f *installFlags) error {
 	if call.Timeout = hookTime(need.cfg); call.Timeout > 0 {
 		result.Todo = append(result.Todo, fmt.Sprintf("the configuration gives a phase so much time that hooks wait up to %s: an agent that ends them sooner may allow what nobody judged", call.Timeout))
 	}
-	if f.http {
+	if f.HTTP {
 		if need.events, err = result.overHTTP(host, call, need.events, need.cfg); err != nil {
 			return err
 		}
@@ -132,7 +112,7 @@ func (a *app) install(ctx context.Context, name string, f *installFlags) error {
 
 // notes adds what to know after an installation.
 func (r *hookInstall) notes(f *installFlags, call *agenthooks.Command, need *needed) error {
-	if n := hookGateway(call); n != nil && !f.http {
+	if n := hookGateway(call); n != nil && !f.HTTP {
 		r.Todo = append(r.Todo, "a gateway runs already; if its configuration has changed since: grapnel config reload --socket "+n.Socket)
 	}
 	if len(need.events) > 0 {
@@ -187,7 +167,7 @@ func (r *hookInstall) wanted(f *installFlags, call *agenthooks.Command, need *ne
 			w.Script = plugin.File(r.Host, call.Socket, append([]string{program}, args...)...)
 		}
 	case hasTools(&bridge.Event{Host: r.Host, Dir: dir}):
-	case f.partial:
+	case f.Partial:
 		r.Todo = append(r.Todo, why)
 	default:
 		return nil, usagef("%s, and give --partial; or take tool_bundle out of grants.contribute", why)
@@ -219,12 +199,12 @@ func (r *hookInstall) apply(w *agenthooks.Wanted) error {
 	return nil
 }
 
-func (a *app) uninstall(name string, f *installFlags) error {
+func (a *app) uninstall(_ context.Context, f *uninstallFlags, args []string) error {
 	from, err := a.configOrigin()
 	if err != nil {
 		return err
 	}
-	result, err := f.target(name)
+	result, err := f.target(args[0])
 	if err != nil {
 		return err
 	}
@@ -284,16 +264,16 @@ func hooksOf(events []string) string {
 }
 
 // target finds a host and its files.
-func (f *installFlags) target(name string) (*hookInstall, error) {
+func (f *uninstallFlags) target(name string) (*hookInstall, error) {
 	host, err := hookHost(name)
 	if err != nil {
 		return nil, err
 	}
-	scope := agenthooks.Scope(f.scope)
+	scope := agenthooks.Scope(f.Scope)
 	if err := hasScope(host, scope); err != nil {
 		return nil, err
 	}
-	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.dryRun, Events: []string{}, Todo: []string{}, host: host}
+	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.DryRun, Events: []string{}, Todo: []string{}, host: host}
 	places, err := hookPlaces(host, scope)
 	for _, place := range places {
 		if scope != agenthooks.User {
@@ -397,7 +377,7 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 		return nil, unable(fmt.Errorf("%s runs hooks through a shell, and Grapnel cannot quote for the shell of Windows; it can install only claude-code", h.Name))
 	}
 	c := &agenthooks.Command{Program: program}
-	if f.onFailure == "allow" {
+	if f.OnFailure == "allow" {
 		c.OnFailure = "allow"
 	}
 	socket, config, err := hookPlace(from)
@@ -409,7 +389,7 @@ func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.
 	}
 	// Both are named even if they are the usual ones: a project can set variables for the agent's hooks.
 	c.Socket, c.Config = socket, config
-	if f.http {
+	if f.HTTP {
 		return c, nil
 	}
 	return c, checkSocket(socket)
@@ -431,7 +411,7 @@ func hookTime(cfg *config.Config) time.Duration {
 
 // checkSocket refuses a place where no gateway could listen, before it is started without anybody who reads its errors.
 func checkSocket(socket string) error {
-	if err := checkListen(&serveFlags{socket: socket}); err != nil {
+	if err := checkListen(&serveFlags{Socket: socket}); err != nil {
 		return usagef("the gateway would have no socket: %w; $XDG_RUNTIME_DIR may name a directory with a shorter path", err)
 	}
 	return nil

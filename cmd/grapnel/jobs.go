@@ -88,7 +88,8 @@ func jobIDs(args []string) ([]int64, error) {
 		}
 		ids[i] = id
 	}
-	return ids, nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
 func queueText(q *runtime.QueueStatus) string {
@@ -137,6 +138,26 @@ func (l *lostWork) report(w io.Writer) {
 	}
 }
 
+func (a *app) jobsCommands() *cobra.Command {
+	return group("jobs", "Background work in the store: look at it, retry or remove what was discarded",
+		command("list", "List the background work that waits or runs", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
+			return a.jobsList(ctx, f, false)
+		}),
+		command("dead", "List the background work that was discarded", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
+			return a.jobsList(ctx, f, true)
+		}),
+		command("show ID", "Show one job: what it is, how often it was tried, why it failed",
+			exactlyOne("show needs one ID; see: grapnel jobs list, grapnel jobs dead"), a.jobsShow),
+		command("retry ID... | retry --plugin NAME | retry --all", "Offer dead jobs again, at once and with all their attempts", nil,
+			func(ctx context.Context, f *deadFlags, args []string) error {
+				return a.changeJobs(ctx, &jobsChange{deadFlags: *f, verb: "retry", past: "put back into the queue", do: (*jobqueue.Records).Retry, yes: true}, args)
+			}),
+		command("remove ID... | remove --plugin NAME | remove --all", "Remove dead jobs for good", nil,
+			func(ctx context.Context, f *removeFlags, args []string) error {
+				return a.changeJobs(ctx, &jobsChange{deadFlags: f.deadFlags, verb: "remove", past: "removed", do: (*jobqueue.Records).Remove, yes: f.Yes}, args)
+			}))
+}
+
 const jobsPage = 50
 
 type jobsList struct {
@@ -147,34 +168,19 @@ type jobsList struct {
 }
 
 type jobsFlags struct {
-	plugin string
-	limit  int
-	after  int64
-	dead   bool
+	Plugin string `flag:"plugin" usage:"only jobs of the plugin {NAME}"`
+	Limit  int    `flag:"limit"  default:"50" usage:"list at most {N}; 0 lists all"`
+	After  int64  `flag:"after"  usage:"list what comes behind the job {ID}"`
 }
 
-func (a *app) jobsListCommand(name, short string, dead bool) *cobra.Command {
-	f := jobsFlags{dead: dead}
-	c := newCommand(name, short, noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.jobsList(c.Context(), &f) })
-	flags := c.Flags()
-	flags.StringVar(&f.plugin, "plugin", "", "only jobs of the plugin `NAME`")
-	flags.IntVar(&f.limit, "limit", jobsPage, "list at most `N`; 0 lists all")
-	flags.Int64Var(&f.after, "after", 0, "list what comes behind the job `ID`")
-	return c
-}
-
-func (a *app) jobsList(ctx context.Context, f *jobsFlags) error {
-	if f.limit < 0 || f.after < 0 {
-		return usagef("--limit and --after take numbers, not less than 0")
-	}
+func (a *app) jobsList(ctx context.Context, f *jobsFlags, dead bool) error {
 	result := jobsList{Jobs: []jobRow{}}
 	err := a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) (err error) {
 		result.Store = name
 		if result.Counts, err = r.Counts(ctx); err != nil {
 			return err
 		}
-		result.Jobs, result.Next, err = jobRows(ctx, r, jobqueue.Filter{Dead: f.dead, Plugin: f.plugin, After: f.after}, f.limit)
+		result.Jobs, result.Next, err = jobRows(ctx, r, jobqueue.Filter{Dead: dead, Plugin: f.Plugin, After: f.After}, f.Limit)
 		return err
 	})
 	if err != nil {
@@ -183,11 +189,11 @@ func (a *app) jobsList(ctx context.Context, f *jobsFlags) error {
 	return a.print(result, func() {
 		c := &result.Counts
 		a.printf("%s: %d waiting, %d running, %d scheduled, %d dead\n", clean(result.Store), c.Waiting, c.Running, c.Scheduled, c.Dead)
-		a.printJobs(words.If(f.dead, "dead ")+"jobs", result.Jobs, time.Now())
+		a.printJobs(words.If(dead, "dead ")+"jobs", result.Jobs, time.Now())
 		if result.Next > 0 {
 			a.printf("\nthere are more: --limit 0 shows all, --after %d goes on here\n", result.Next)
 		}
-		if f.dead && len(result.Jobs) > 0 {
+		if dead && len(result.Jobs) > 0 {
 			a.println("\nwhy: grapnel jobs show ID; again: grapnel jobs retry ID; for good: grapnel jobs remove ID")
 		}
 	})
@@ -230,16 +236,11 @@ type jobWhole struct {
 	Contexts       []phases.ContextEntry `json:"contexts,omitempty" jsonschema:"with --payload: the turn's contexts, as far as it may see them"`
 }
 
-func (a *app) jobsShowCommand() *cobra.Command {
-	var payload bool
-	c := newCommand("show ID",
-		"Show one job: what it is, how often it was tried, why it failed", exactlyOne("show needs one ID; see: grapnel jobs list, grapnel jobs dead"),
-		func(c *cobra.Command, args []string) error { return a.jobsShow(c.Context(), args, payload) })
-	c.Flags().BoolVar(&payload, "payload", false, "show what it works on, too")
-	return c
+type jobFlags struct {
+	Payload bool `flag:"payload" usage:"show what it works on, too"`
 }
 
-func (a *app) jobsShow(ctx context.Context, args []string, payload bool) error {
+func (a *app) jobsShow(ctx context.Context, f *jobFlags, args []string) error {
 	ids, err := jobIDs(args)
 	if err != nil {
 		return err
@@ -250,7 +251,7 @@ func (a *app) jobsShow(ctx context.Context, args []string, payload bool) error {
 			return notThere(err)
 		}
 		w := jobWhole{jobRow: rowOfJob(&row), Store: name, Error: row.Error, Why: row.Why, Holder: row.Holder, IdempotencyKey: row.Job.IdempotencyKey}
-		if payload {
+		if f.Payload {
 			w.Payload, w.Policies, w.Contexts = row.Job.Payload, row.Job.Policies, row.Job.Contexts
 		}
 		return a.print(w, func() { a.printJob(&w) })
@@ -287,57 +288,52 @@ type jobsChanged struct {
 	IDs    []int64  `json:"ids"     jsonschema:"those that were changed; another program may have been faster with the rest"`
 }
 
-// jobsChange is a command that changes dead jobs.
-type jobsChange struct {
-	past, conditional string
-	do                func(r *jobqueue.Records, ctx context.Context, ids ...int64) ([]int64, error)
-
-	ids      []int64 // without any the jobs are those of the plugin, or all
-	plugin   string
-	all      bool
-	yes, dry bool
+// deadFlags choose dead jobs.
+type deadFlags struct {
+	All    bool   `flag:"all"     usage:"all dead jobs"`
+	Plugin string `flag:"plugin"  usage:"all dead jobs of the plugin {NAME}"`
+	Dry    bool   `flag:"dry-run" usage:"show which jobs are meant, and change nothing"`
 }
 
-func (a *app) jobsChangeCommand(verb, short, past, conditional string, do func(*jobqueue.Records, context.Context, ...int64) ([]int64, error)) *cobra.Command {
-	f := &jobsChange{past: past, conditional: conditional, do: do}
-	c := newCommand(fmt.Sprintf("%s ID... | %[1]s --plugin NAME | %[1]s --all", verb), short, nil,
-		func(c *cobra.Command, args []string) (err error) {
-			if (len(args) > 0) == (f.all || f.plugin != "") {
-				return usagef("say what to %s: an ID (see: grapnel jobs dead), --plugin NAME, or --all", verb)
-			}
-			if f.ids, err = jobIDs(args); err != nil {
-				return err
-			}
-			slices.Sort(f.ids)
-			f.ids = slices.Compact(f.ids)
-			return a.changeJobs(c.Context(), f)
-		})
-	flags := c.Flags()
-	flags.BoolVar(&f.all, "all", false, verb+" all dead jobs")
-	flags.StringVar(&f.plugin, "plugin", "", verb+" all dead jobs of the plugin `NAME`")
-	flags.BoolVar(&f.dry, "dry-run", false, "show which jobs are meant, and change nothing")
-	if f.yes = verb == "retry"; !f.yes { // removing cannot be undone
-		flags.BoolVar(&f.yes, "yes", false, "do not ask")
-	}
-	return c
+// removeFlags: removing cannot be undone.
+type removeFlags struct {
+	deadFlags
+
+	Yes bool `flag:"yes" usage:"do not ask"`
+}
+
+// jobsChange is a change of dead jobs.
+type jobsChange struct {
+	deadFlags
+
+	verb, past string
+	do         func(r *jobqueue.Records, ctx context.Context, ids ...int64) ([]int64, error)
+	yes        bool
+	ids        []int64 // without any the jobs are those of the plugin, or all
 }
 
 // changeJobs finds the jobs, asks if it has to, and only then opens the store for writing.
-func (a *app) changeJobs(ctx context.Context, f *jobsChange) error {
-	result := jobsChanged{DryRun: f.dry, Jobs: []jobRow{}, IDs: []int64{}}
-	err := a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) (err error) {
+func (a *app) changeJobs(ctx context.Context, f *jobsChange, args []string) (err error) {
+	if (len(args) > 0) == (f.All || f.Plugin != "") {
+		return usagef("say what to %s: an ID (see: grapnel jobs dead), --plugin NAME, or --all", f.verb)
+	}
+	if f.ids, err = jobIDs(args); err != nil {
+		return err
+	}
+	result := jobsChanged{DryRun: f.Dry, Jobs: []jobRow{}, IDs: []int64{}}
+	err = a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) (err error) {
 		result.Store = name
 		result.Jobs, err = f.find(ctx, r)
 		return err
 	})
 	jobs := result.Jobs
-	if err == nil && len(jobs) > 0 && !f.dry && !f.yes {
+	if err == nil && len(jobs) > 0 && !f.Dry && !f.yes {
 		err = a.confirm("remove", "removed", len(jobs), words.Count(len(jobs), "job", "jobs"), func() {
 			a.printJobs("to be removed", jobs[:min(len(jobs), jobsPage)], time.Now())
 			a.printMore(len(jobs) - jobsPage)
 		})
 	}
-	if err == nil && len(jobs) > 0 && !f.dry {
+	if err == nil && len(jobs) > 0 && !f.Dry {
 		err = a.withJobs(ctx, store.Options{}, func(r *jobqueue.Records, _ string) error {
 			for part := range slices.Chunk(jobs, jobsPage) {
 				ids := make([]int64, len(part))
@@ -360,8 +356,8 @@ func (a *app) changeJobs(ctx context.Context, f *jobsChange) error {
 		switch {
 		case len(jobs) == 0:
 			a.println("no job is dead that was meant, in " + clean(result.Store))
-		case f.dry:
-			a.printf("%s %s\n", f.conditional, words.Count(len(jobs), "job", "jobs"))
+		case f.Dry:
+			a.printf("would be %s: %s\n", f.past, words.Count(len(jobs), "job", "jobs"))
 		default:
 			a.printf("%s %s\n", f.past, words.Count(len(result.IDs), "job", "jobs"))
 		}
@@ -371,7 +367,7 @@ func (a *app) changeJobs(ctx context.Context, f *jobsChange) error {
 
 func (f *jobsChange) find(ctx context.Context, r *jobqueue.Records) ([]jobRow, error) {
 	if len(f.ids) == 0 {
-		rows, _, err := jobRows(ctx, r, jobqueue.Filter{Dead: true, Plugin: f.plugin}, 0)
+		rows, _, err := jobRows(ctx, r, jobqueue.Filter{Dead: true, Plugin: f.Plugin}, 0)
 		return rows, err
 	}
 	var rows []jobRow

@@ -29,6 +29,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/internal/agenthooks"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
@@ -37,7 +38,6 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
 func main() {
@@ -123,10 +123,6 @@ type versionResult struct {
 	Arch    string `json:"arch"`
 }
 
-func (a *app) versionCommand() *cobra.Command {
-	return newCommand("version", "Print the version", noArgs(), func(*cobra.Command, []string) error { return a.printVersion() })
-}
-
 func (a *app) printVersion() error {
 	v := versionResult{version, goruntime.Version(), goruntime.GOOS, goruntime.GOARCH}
 	return a.print(v, func() { a.printf("grapnel %s (%s, %s/%s)\n", v.Version, v.Go, v.OS, v.Arch) })
@@ -207,36 +203,36 @@ func (a *app) root() *cobra.Command {
 	completeFlag(c, "color", colorWords())
 	c.SetHelpCommand(helpCommand(c))
 	c.AddCommand(
-		a.demoCommand(), a.compileCommand(), a.dispatchCommand(), a.planCommand(), a.explainCommand(),
-		group("manifest", "The audit log: look at kept manifests, compare and verify them",
-			a.manifestListCommand(), a.manifestShowCommand(), a.manifestFindCommand(), a.manifestStatsCommand(), a.manifestAuditsCommand(), a.manifestCallsCommand(), a.manifestDiffCommand(), a.manifestBlameCommand(),
-			a.manifestVerifyCommand(), a.manifestCheckpointCommand(), a.manifestProveCommand(), a.manifestWitnessCommand(), a.manifestKeyCommand(),
-			a.manifestExportCommand(), a.manifestPruneCommand(), a.manifestEraseCommand(), a.manifestHoldCommand(), a.manifestReleaseCommand(),
-		),
-		group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
-			a.agentsChainCommand(), a.agentsTouchCommand(), a.agentsResumeCommand(), a.agentsLintCommand(), a.agentsExplainCommand(),
-		),
-		group("skills", "Skills: what their authors should change", a.skillsLintCommand()),
-		group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
-			a.pluginListCommand(), a.pluginDescribeCommand(), a.pluginServeCommand(), a.pluginPinCommand(), a.pluginRunCommand(),
-			a.pluginCallCommand(), a.pluginReplayCommand(), a.pluginCheckCommand(), a.pluginReleaseCommand(), a.pluginNewCommand()),
-		group("hooks", "Command hooks of other agents: what of them would run here", a.hooksImportCommand()),
-		group("config", "The configuration: what is in force and why", a.configCheckCommand(), a.configReloadCommand()),
-		a.schemaCommand(), a.initCommand(), a.serveCommand(), a.mcpCommand(), a.statusCommand(),
-		a.installCommand(), a.uninstallCommand(),
-		group("hook", "The hooks that agents call Grapnel by", a.hookCheckCommand()),
-		group("docs", "Documents of a gateway as files: export them, edit them, import them", a.docsExportCommand(), a.docsImportCommand()),
-		group("memory", "What the memory plugin remembers: look at it, have it forgotten, carry it elsewhere",
-			a.memoryListCommand(), a.memorySearchCommand(), a.memoryShowCommand(), a.memoryForgetCommand(),
-			a.memoryExportCommand(), a.memoryImportCommand(), a.memoryStatsCommand(),
-		),
-		group("jobs", "Background work in the store: look at it, retry or remove what was discarded",
-			a.jobsListCommand("list", "List the background work that waits or runs", false),
-			a.jobsListCommand("dead", "List the background work that was discarded", true),
-			a.jobsShowCommand(),
-			a.jobsChangeCommand("retry", "Offer dead jobs again, at once and with all their attempts", "put back into the queue", "would put back into the queue", (*jobqueue.Records).Retry),
-			a.jobsChangeCommand("remove", "Remove dead jobs for good", "removed", "would remove", (*jobqueue.Records).Remove)),
-		a.versionCommand(),
+		command("demo", "Show in seconds what Grapnel does: a conversation with a model that only pretends", noArgs(), a.demo),
+		command("compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(), a.compile),
+		completing(command("dispatch PHASE", "Run one phase on an input and show what came of it",
+			exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"), a.dispatchPhase), completePhases),
+		completing(command("plan [PHASE]", "Show which hooks run, in which order, under which policies and budgets",
+			atMost(1, "plan takes at most one PHASE"), a.plan), completePhases),
+		command("explain SECTION|SUBSCRIPTION|PLUGIN|TOOL", "Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence",
+			atMost(1, "explain takes one id"), a.explain),
+		a.manifestCommands(), a.agentsCommands(), a.pluginCommands(), a.docsCommands(), a.memoryCommands(), a.jobsCommands(),
+		group("skills", "Skills: what their authors should change",
+			command("lint [DIR]", "Check the skills in a directory against the format's rules", atMost(1, "skills lint takes at most one DIR"), a.skillsLint)),
+		group("hooks", "Command hooks of other agents: what of them would run here",
+			command("import FILE", "Show what the hooks file of another agent would run, and how to have it run",
+				exactlyOne("hooks import needs the FILE with hooks, such as .claude/settings.json"), a.hooksImport)),
+		group("config", "The configuration: what is in force and why",
+			command("check", "Check the configuration, and show what is in force and where it comes from", noArgs(), a.configCheck),
+			command("reload", "Have a running gateway read its configuration and tokens again", noArgs(), a.configReload)),
+		completing(command("schema [NAME]", "Print the JSON Schema of a result, an input or the configuration",
+			atMost(1, "schema takes at most one NAME"), a.schema), completeSchemas),
+		command("init", "Write a commented grapnel.yaml to the configuration's place", noArgs(), a.initialise),
+		command("serve", "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(), a.serve),
+		command("mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(), a.serveMCP),
+		command("status", "Show how a running gateway is: plugins, hooks, issues and their hints", noArgs(), a.status),
+		completing(command("install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agenthooks.Hosts(), ", "),
+			exactlyOne("install takes one HOST"), a.install), completeHosts),
+		completing(command("uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"), a.uninstall), completeHosts),
+		group("hook", "The hooks that agents call Grapnel by",
+			completing(command("check HOST", "Send made-up events through the installed hooks, and say what the agent would do",
+				exactlyOne("check takes one HOST"), a.hookCheck), completeHosts)),
+		command("version", "Print the version", noArgs(), func(context.Context, *noFlags, []string) error { return a.printVersion() }),
 	)
 	addCompletion(c)
 	addHelp(c)
@@ -305,20 +301,6 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			c.InitDefaultHelpFlag()
 			return c.Help()
 		})
-}
-
-func flagError(c *cobra.Command, err error) error {
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return usagef("%w; see: %s --help", err, c.CommandPath())
-	}
-	if shorts := unknown.GetSpecifiedShortnames(); shorts != "" {
-		return usagef("unknown flag -%s for %q: flags have long names; see: %s --help", shorts, c.CommandPath(), c.CommandPath())
-	}
-	var names []string
-	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	name := "--" + unknown.GetSpecifiedName()
-	return usagef("unknown flag %s for %q%s; see: %s --help", name, c.CommandPath(), suggest.DidYouMean(name, names), c.CommandPath())
 }
 
 // checkFlags checks --color, reconciles --json and --format, and refuses empty values, as an unset variable gives.

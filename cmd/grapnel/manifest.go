@@ -16,18 +16,47 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-type filterFlags struct {
-	workspace, thread string
+// manifestCommands are those on the audit log.
+func (a *app) manifestCommands() *cobra.Command {
+	return group("manifest", "The audit log: look at kept manifests, compare and verify them",
+		command("list", "List the newest kept manifests", noArgs(), reading(a, a.manifestList)),
+		completing(command("show ID|latest", "Show a kept manifest, or its prompt", exactlyOne("show needs one ID, or the word latest"), reading(a, a.manifestShow)), a.completeManifests(1)),
+		command("find [SENTENCE]", "Find the kept manifests whose prompt holds a sentence, or has a section, a plugin, a tool, …", cobra.MaximumNArgs(1), a.manifestFind),
+		command("stats", "Add up tokens, cuts, failures and cache hits by plugin, section and day", noArgs(), reading(a, a.manifestStats)),
+		command("audits", "List the audit events that plugins brought", noArgs(), reading(a, a.manifestAudits)),
+		command("calls", "List what was decided: tool calls, verdicts and rewrites, and by whom", noArgs(), reading(a, a.manifestCalls)),
+		completing(command("diff A B", "Compare two manifests, and the texts of their prompts where they were kept", nil, a.manifestDiff), a.completeManifests(2)),
+		command("blame --thread ID", "Say, turn by turn, what broke the provider's prompt cache, and who did", noArgs(), a.manifestBlame),
+		command("verify", "Check that the log is whole: schema, order, hashes, texts", noArgs(), a.manifestVerify),
+		command("checkpoint --key-file FILE", "Sign what the log is now: how many records it has, and the hash over all of them", noArgs(), a.manifestCheckpoint),
+		completing(command("prove ID|latest", "Print a proof that a record is in the log, for those who have neither the log nor its key",
+			exactlyOne("prove needs one ID, or the word latest"), reading(a, a.manifestProve)), a.completeManifests(1)),
+		command("witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
+			exactlyOne("witness needs one REQUEST: the file that \"manifest checkpoint --since\" printed, or -"), a.manifestWitness),
+		command("key NAME --out FILE", "Make a key that signs checkpoints of a log, or those that a witness has seen",
+			exactlyOne("key needs one NAME, such as example.com/prompts"), a.manifestKey),
+		command("export", "Write the kept manifests to standard output, as JSON lines or in a format of other tools", noArgs(), a.manifestExport),
+		command("prune", "Take old manifests out of the log, so that what stays can be verified", noArgs(), a.manifestPrune),
+		command("erase", "Erase kept texts of a thread, workspace, person or age, with a record of who asked for it", noArgs(), a.manifestErase),
+		command("hold", "Keep records from prune and erase, or list what is held", noArgs(), a.manifestHold),
+		command("release", "End a hold", noArgs(), a.manifestRelease),
+	)
 }
 
-func (f *filterFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&f.workspace, "workspace", "", "only manifests of the workspace `ID` (default all)")
-	flags.StringVar(&f.thread, "thread", "", "only manifests of the thread `ID` (default all)")
+// reading makes work on the store that is only read, so that looking at a log never changes it.
+func reading[F any](a *app, work func(context.Context, *openedStore, *F, []string) error) func(context.Context, *F, []string) error {
+	return func(ctx context.Context, f *F, args []string) error {
+		return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error { return work(ctx, s, f, args) })
+	}
+}
+
+type filterFlags struct {
+	Workspace string `flag:"workspace" usage:"only manifests of the workspace {ID} (default all)"`
+	Thread    string `flag:"thread"    usage:"only manifests of the thread {ID} (default all)"`
 }
 
 func (f *filterFlags) filter() store.Filter {
-	return store.Filter{Workspace: f.workspace, Thread: f.thread}
+	return store.Filter{Workspace: f.Workspace, Thread: f.Thread}
 }
 
 // notThere turns "not found" into the answer "no".
@@ -59,27 +88,16 @@ func (a *app) completeManifests(most int) cobra.CompletionFunc {
 	}
 }
 
-// Newest last: on a terminal the end is what is seen.
-func (a *app) manifestListCommand() *cobra.Command {
-	var f filterFlags
-	var limit int
-	c := newCommand("list", "List the newest kept manifests", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			if limit < 0 {
-				return usagef("--limit %d: give a number of manifests, or 0 for all", limit)
-			}
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				return a.manifestList(c.Context(), s, &f, limit)
-			})
-		})
-	f.register(c)
-	c.Flags().IntVar(&limit, "limit", api.ListLimit, "list the newest `N`; 0 lists all")
-	return c
+type listFlags struct {
+	filterFlags
+
+	Limit int `flag:"limit" default:"50" usage:"list the newest {N}; 0 lists all"`
 }
 
-func (a *app) manifestList(ctx context.Context, s *openedStore, f *filterFlags, limit int) error {
+// manifestList lists the newest last: on a terminal the end is what is seen.
+func (a *app) manifestList(ctx context.Context, s *openedStore, f *listFlags, _ []string) error {
 	filter := f.filter()
-	filter.Limit = limit
+	filter.Limit = f.Limit
 	list, err := api.List(ctx, s, filter)
 	if err != nil {
 		return err
@@ -102,48 +120,39 @@ func (a *app) printOlder(n int, one string) {
 	}
 }
 
-func (a *app) manifestBlameCommand() *cobra.Command {
-	var f filterFlags
-	var limit int
-	c := newCommand("blame --thread ID",
-		"Say, turn by turn, what broke the provider's prompt cache, and who did", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			switch {
-			case f.thread == "":
-				return usagef("blame needs a --thread; see: grapnel manifest list")
-			case limit < 0:
-				return usagef("--limit %d: give a number of prompts, or 0 for all", limit)
-			}
-			filter := f.filter()
-			filter.Limit = limit
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				progress := a.startCount("reading: %s manifests")
-				blame, err := api.BlameOf(s.Entries(c.Context(), filter), limit, progress.add)
-				progress.stop()
-				if err != nil {
-					return storeError(err)
-				}
-				if len(blame.Turns) == 0 {
-					return refused(fmt.Errorf("there are no prompts%s; see: grapnel manifest list", api.About(f.filter())))
-				}
-				return a.printBlame(&blame, &f)
-			})
-		})
-	f.register(c)
-	c.Flags().IntVar(&limit, "limit", api.BlameLimit, "judge the newest `N` prompts; 0 judges all")
-	return c
+type blameFlags struct {
+	filterFlags
+
+	Limit int `flag:"limit" default:"100" usage:"judge the newest {N} prompts; 0 judges all"`
+}
+
+func (a *app) manifestBlame(ctx context.Context, f *blameFlags, _ []string) error {
+	if f.Thread == "" {
+		return usagef("blame needs a --thread; see: grapnel manifest list")
+	}
+	filter := f.filter()
+	filter.Limit = f.Limit
+	return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+		progress := a.startCount("reading: %s manifests")
+		blame, err := api.BlameOf(s.Entries(ctx, filter), f.Limit, progress.add)
+		progress.stop()
+		switch {
+		case err != nil:
+			return storeError(err)
+		case len(blame.Turns) == 0:
+			return refused(fmt.Errorf("there are no prompts%s; see: grapnel manifest list", api.About(f.filter())))
+		}
+		return a.print(blame, func() { a.printBlame(&blame, &f.filterFlags) })
+	})
 }
 
 const notKnownBreak = "not known here: the agent compiles the request"
 
-func (a *app) printBlame(blame *api.Blame, f *filterFlags) error {
-	if a.json {
-		return a.printJSON(blame)
-	}
+func (a *app) printBlame(blame *api.Blame, f *filterFlags) {
 	rows := blame.Turns
-	several := f.workspace == "" && slices.ContainsFunc(rows, func(r manifest.BlamedTurn) bool { return r.WorkspaceID != rows[0].WorkspaceID })
+	several := f.Workspace == "" && slices.ContainsFunc(rows, func(r manifest.BlamedTurn) bool { return r.WorkspaceID != rows[0].WorkspaceID })
 	columns := "?workspace|>seq|turn|manifest|broke at|owner|>tokens lost|why"
-	printList(a, "turns of the thread "+clean(f.thread), columns, rows, func(r *manifest.BlamedTurn) cells {
+	printList(a, "turns of the thread "+clean(f.Thread), columns, rows, func(r *manifest.BlamedTurn) cells {
 		return cells{
 			words.If(several, r.WorkspaceID), r.Seq, r.TurnID, r.ManifestID, r.Place(), r.Owner,
 			words.If(r.Cause != "", text.Thousands(r.TokensLost)), words.If(r.OfAgent, notKnownBreak) + r.Words() + words.If(!r.OfAgent && r.Expected && r.Cause != manifest.CauseEpoch, ", after a compaction"),
@@ -153,7 +162,6 @@ func (a *app) printBlame(blame *api.Blame, f *filterFlags) error {
 	if blame.Older {
 		a.println("\nolder prompts are not shown; --limit 0 shows all")
 	}
-	return nil
 }
 
 // printCulprits prints what broke the prefix, the most expensive first, not counting expected breaks.

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -59,36 +56,20 @@ type callRow struct {
 type eventFlags struct {
 	filterFlags
 
-	turn, plugin, tool string
-	limit              int
+	Turn  string `flag:"turn"  usage:"only events of the turn {ID}"`
+	Limit int    `flag:"limit" default:"50" usage:"list the newest {N}; 0 lists all"`
 }
 
-func (a *app) manifestAuditsCommand() *cobra.Command {
-	var f eventFlags
-	c := a.eventsCommand("audits", "List the audit events that plugins brought", &f, a.manifestAudits)
-	c.Flags().StringVar(&f.plugin, "plugin", "", "only events of the plugin `NAME`")
-	return c
+type auditFlags struct {
+	eventFlags
+
+	Plugin string `flag:"plugin" usage:"only events of the plugin {NAME}"`
 }
 
-func (a *app) manifestCallsCommand() *cobra.Command {
-	var f eventFlags
-	c := a.eventsCommand("calls", "List what was decided: tool calls, verdicts and rewrites, and by whom", &f, a.manifestCalls)
-	c.Flags().StringVar(&f.tool, "tool", "", "only calls of the tool `NAME`")
-	return c
-}
+type callsFlags struct {
+	eventFlags
 
-func (a *app) eventsCommand(name, short string, f *eventFlags, run func(context.Context, *openedStore, *eventFlags) error) *cobra.Command {
-	c := newCommand(name, short, noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			if f.limit < 0 {
-				return usagef("--limit %d: give a number of events, or 0 for all", f.limit)
-			}
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error { return run(c.Context(), s, f) })
-		})
-	f.register(c)
-	c.Flags().StringVar(&f.turn, "turn", "", "only events of the turn `ID`")
-	c.Flags().IntVar(&f.limit, "limit", api.ListLimit, "list the newest `N`; 0 lists all")
-	return c
+	Tool string `flag:"tool" usage:"only calls of the tool {NAME}"`
 }
 
 // eventRows returns the newest rows that records have, and how many older ones there are.
@@ -98,25 +79,25 @@ func eventRows[T any](ctx context.Context, s *openedStore, f *eventFlags, of fun
 		if err != nil {
 			return nil, 0, err
 		}
-		if f.turn != "" && r.Index.TurnID != f.turn {
+		if f.Turn != "" && r.Index.TurnID != f.Turn {
 			continue
 		}
 		m, err := manifest.Parse(r.Data)
 		if err != nil {
 			return nil, 0, fmt.Errorf("the manifest %s: %w", r.Index.ManifestID, err)
 		}
-		if rows = append(rows, of(&m)...); f.limit > 0 && len(rows) > f.limit {
-			older += len(rows) - f.limit
-			rows = slices.Delete(rows, 0, len(rows)-f.limit)
+		if rows = append(rows, of(&m)...); f.Limit > 0 && len(rows) > f.Limit {
+			older += len(rows) - f.Limit
+			rows = slices.Delete(rows, 0, len(rows)-f.Limit)
 		}
 	}
 	return rows, older, nil
 }
 
-func (a *app) manifestAudits(ctx context.Context, s *openedStore, f *eventFlags) error {
-	rows, older, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []auditRow) {
+func (a *app) manifestAudits(ctx context.Context, s *openedStore, f *auditFlags, _ []string) error {
+	rows, older, err := eventRows(ctx, s, &f.eventFlags, func(m *manifest.Manifest) (rows []auditRow) {
 		for _, e := range m.Audits {
-			if f.plugin == "" || e.Plugin == f.plugin {
+			if f.Plugin == "" || e.Plugin == f.Plugin {
 				rows = append(rows, auditRow{placeOf(m), e})
 			}
 		}
@@ -136,10 +117,10 @@ func (a *app) manifestAudits(ctx context.Context, s *openedStore, f *eventFlags)
 	})
 }
 
-func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *eventFlags) error {
-	rows, older, err := eventRows(ctx, s, f, func(m *manifest.Manifest) (rows []callRow) {
+func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, _ []string) error {
+	rows, older, err := eventRows(ctx, s, &f.eventFlags, func(m *manifest.Manifest) (rows []callRow) {
 		for _, c := range m.Calls {
-			if f.tool == "" || c.Tool == f.tool {
+			if f.Tool == "" || c.Tool == f.Tool {
 				rows = append(rows, callRow{recorded: placeOf(m), Call: c})
 			}
 		}

@@ -4,43 +4,42 @@ import (
 	"context"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// scopeFlags say whose records are meant, by whom, and why.
+// scopeFlags say whose records are meant.
 type scopeFlags struct {
-	store.Scope
-
-	by, reason string
+	Workspace string `flag:"workspace" usage:"records of the workspace {ID}"`
+	Thread    string `flag:"thread"    usage:"records of the thread {ID}"`
+	Actor     string `flag:"actor"     usage:"records of turns that were made for the {PERSON}, as records name it: KIND:ID, such as user:ada"`
 }
 
-func (f *scopeFlags) register(c *cobra.Command, what string) {
-	flags := c.Flags()
-	flags.StringVar(&f.WorkspaceID, "workspace", "", what+" of the workspace `ID`")
-	flags.StringVar(&f.ThreadID, "thread", "", what+" of the thread `ID`")
-	flags.StringVar(&f.Actor, "actor", "", what+" of turns that were made for the `PERSON`, as records name it: KIND:ID, such as user:ada")
+func (f *scopeFlags) scope() store.Scope {
+	return store.Scope{WorkspaceID: f.Workspace, ThreadID: f.Thread, Actor: f.Actor}
 }
 
-func (f *scopeFlags) registerWhy(c *cobra.Command) {
-	c.Flags().StringVar(&f.by, "by", "", "`WHO` asked for it")
-	c.Flags().StringVar(&f.reason, "reason", "", "`WHY`, such as a case number")
+// holdFlags also say who asked, and why.
+type holdFlags struct {
+	scopeFlags
+
+	By     string `flag:"by"     usage:"{WHO} asked for it"`
+	Reason string `flag:"reason" usage:"{WHY}, such as a case number"`
 }
 
-func (f *scopeFlags) needWhy(command string) error {
-	if f.by == "" || f.reason == "" {
+func (f *holdFlags) needWhy(command string) error {
+	if f.By == "" || f.Reason == "" {
 		return usagef("%s needs --by WHO and --reason WHY: the log keeps them", command)
 	}
 	return nil
 }
 
 type eraseFlags struct {
-	scopeFlags
+	holdFlags
 
-	older    string
-	dry, yes bool
+	Older time.Duration `flag:"older"   usage:"erase texts of records that are older than the {DURATION}, such as 90d, 36h or 1d12h"`
+	Dry   bool          `flag:"dry-run" usage:"say what would be erased, and do nothing"`
+	Yes   bool          `flag:"yes"     usage:"do not ask"`
 }
 
 // erasure is the result of manifest erase.
@@ -51,64 +50,47 @@ type erasure struct {
 	DryRun bool `json:"dry_run"`
 }
 
-func (a *app) manifestEraseCommand() *cobra.Command {
-	var f eraseFlags
-	c := newCommand("erase", "Erase kept texts of a thread, workspace, person or age, with a record of who asked for it", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			e, err := f.erasing(time.Now())
-			if err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{}, func(s *openedStore) error { return a.manifestErase(c.Context(), s, e, f.yes) })
-		})
-	f.register(c, "erase texts")
-	f.registerWhy(c)
-	flags := c.Flags()
-	flags.StringVar(&f.older, "older", "", "erase texts of records that are older than the `DURATION`, such as 90d, 36h or 1d12h")
-	flags.BoolVar(&f.dry, "dry-run", false, "say what would be erased, and do nothing")
-	flags.BoolVar(&f.yes, "yes", false, "do not ask")
-	return c
-}
-
 func (f *eraseFlags) erasing(now time.Time) (store.Erasing, error) {
-	e := store.Erasing{Scope: f.Scope, By: f.by, Reason: f.reason, DryRun: f.dry}
-	if f.older != "" {
-		age, err := parseAge(f.older)
-		if err != nil || age <= 0 {
-			return e, usagef("--older %q: give a time such as 90d, 36h or 1d12h", f.older)
-		}
-		e.Before = now.Add(-age)
-	}
-	if e.Scope == (store.Scope{}) && f.older == "" {
+	e := store.Erasing{Scope: f.scope(), By: f.By, Reason: f.Reason, DryRun: f.Dry}
+	switch {
+	case f.Older > 0:
+		e.Before = now.Add(-f.Older)
+	case e.Scope == (store.Scope{}):
 		return e, usagef("erase needs --workspace, --thread, --actor or --older: what is to be erased")
 	}
-	if f.dry {
+	if f.Dry {
 		return e, nil
 	}
 	return e, f.needWhy("erase")
 }
 
-func (a *app) manifestErase(ctx context.Context, s *openedStore, e store.Erasing, yes bool) error {
-	if !yes && !e.DryRun {
-		counted := e
-		counted.DryRun = true
-		would, err := s.Erase(ctx, counted)
-		if err != nil {
-			return err
-		}
-		if would.Texts+would.Entries > 0 {
-			err = a.confirm("erase", "erased", would.Texts+would.Entries, "text", func() { a.printErased(&erasure{would, true}) })
-		}
-		if err != nil {
-			return err
-		}
-	}
-	done, err := s.Erase(ctx, e)
+func (a *app) manifestErase(ctx context.Context, f *eraseFlags, _ []string) error {
+	e, err := f.erasing(time.Now())
 	if err != nil {
 		return err
 	}
-	result := erasure{done, e.DryRun}
-	return a.print(result, func() { a.printErased(&result) })
+	return a.withStore(ctx, store.Options{}, func(s *openedStore) error {
+		if !f.Yes && !f.Dry {
+			if err := a.confirmErasure(ctx, s, e); err != nil {
+				return err
+			}
+		}
+		done, err := s.Erase(ctx, e)
+		if err != nil {
+			return err
+		}
+		result := erasure{done, f.Dry}
+		return a.print(result, func() { a.printErased(&result) })
+	})
+}
+
+func (a *app) confirmErasure(ctx context.Context, s *openedStore, e store.Erasing) error {
+	e.DryRun = true
+	would, err := s.Erase(ctx, e)
+	if n := would.Texts + would.Entries; err == nil && n > 0 {
+		err = a.confirm("erase", "erased", n, "text", func() { a.printErased(&erasure{would, true}) })
+	}
+	return err
 }
 
 func (a *app) printErased(e *erasure) {
@@ -140,44 +122,31 @@ type holdList struct {
 	Holds []store.Hold `json:"holds"`
 }
 
-func (a *app) manifestHoldCommand() *cobra.Command {
-	var f scopeFlags
-	c := newCommand("hold", "Keep records from prune and erase, or list what is held", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			if f.Scope == (store.Scope{}) {
-				return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error { return a.printHolds(c.Context(), s) })
-			}
-			if err := f.needWhy("hold"); err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{}, func(s *openedStore) error {
-				if err := s.Hold(c.Context(), store.Hold{Scope: f.Scope, By: f.by, Reason: f.reason, At: time.Now().UTC()}); err != nil {
-					return err
-				}
-				return a.printHolds(c.Context(), s)
-			})
-		})
-	f.register(c, "hold records")
-	f.registerWhy(c)
-	return c
+func (a *app) manifestHold(ctx context.Context, f *holdFlags, _ []string) error {
+	if f.scopeFlags == (scopeFlags{}) {
+		return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error { return a.printHolds(ctx, s) })
+	}
+	if err := f.needWhy("hold"); err != nil {
+		return err
+	}
+	return a.withStore(ctx, store.Options{}, func(s *openedStore) error {
+		if err := s.Hold(ctx, store.Hold{Scope: f.scope(), By: f.By, Reason: f.Reason, At: time.Now().UTC()}); err != nil {
+			return err
+		}
+		return a.printHolds(ctx, s)
+	})
 }
 
-func (a *app) manifestReleaseCommand() *cobra.Command {
-	var f scopeFlags
-	c := newCommand("release", "End a hold", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			if f.Scope == (store.Scope{}) {
-				return usagef("release needs the --workspace, --thread and --actor of the hold; see: grapnel manifest hold")
-			}
-			return a.withStore(c.Context(), store.Options{}, func(s *openedStore) error {
-				if err := s.Release(c.Context(), f.Scope); err != nil {
-					return notThere(err)
-				}
-				return a.printHolds(c.Context(), s)
-			})
-		})
-	f.register(c, "the hold")
-	return c
+func (a *app) manifestRelease(ctx context.Context, f *scopeFlags, _ []string) error {
+	if *f == (scopeFlags{}) {
+		return usagef("release needs the --workspace, --thread and --actor of the hold; see: grapnel manifest hold")
+	}
+	return a.withStore(ctx, store.Options{}, func(s *openedStore) error {
+		if err := s.Release(ctx, f.scope()); err != nil {
+			return notThere(err)
+		}
+		return a.printHolds(ctx, s)
+	})
 }
 
 func (a *app) printHolds(ctx context.Context, s *openedStore) error {

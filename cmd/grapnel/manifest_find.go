@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/words"
@@ -14,117 +13,76 @@ import (
 )
 
 type findFlags struct {
-	filterFlags
+	listFlags
+	periodFlags
+	termFlags
 
-	text, since, until string
-	terms              map[manifest.TermKind]*[]string
-	limit              int
+	Text string `flag:"text" usage:"only manifests with a section, or a whole prompt, that has the hash of the text in the {FILE}, or -; texts need not be kept"`
 }
 
-func (a *app) manifestFindCommand() *cobra.Command {
-	f := findFlags{terms: map[manifest.TermKind]*[]string{}}
-	c := newCommand("find [SENTENCE]", "Find the kept manifests whose prompt holds a sentence, or has a section, a plugin, a tool, …",
-		cobra.MaximumNArgs(1),
-		func(c *cobra.Command, args []string) error {
-			q, err := a.query(&f, args)
-			if err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				return a.manifestFind(c.Context(), s, q, &f)
-			})
-		})
-	f.register(c)
-	flags := c.Flags()
-	for _, row := range []struct {
-		kind      manifest.TermKind
-		value, of string
-	}{
-		{manifest.TermSection, "ID", "that have the section, or left it out"},
-		{manifest.TermOwner, "NAME", "to which this plugin, host or builtin contributed text"},
-		{manifest.TermPlugin, "NAME[@VERSION]", "made while this plugin was there"},
-		{manifest.TermTool, "NAME", "that offered the tool, or in whose turn it was called"},
-		{manifest.TermHash, "HASH", "that have this hash or fingerprint anywhere"},
-		{manifest.TermModel, "NAME", "for this model"},
-		{manifest.TermProvider, "NAME", "for this provider"},
-		{manifest.TermActor, "PERSON", "made for this person or program: KIND:ID, such as user:ada"},
-		{manifest.TermAgent, "ID", "of this agent"},
-		{manifest.TermSession, "ID", "of this session"},
-		{manifest.TermTurn, "ID", "of this turn"},
-		{manifest.TermDiagnostic, "CODE", "with this diagnostic, or a run that failed with it"},
-		{manifest.TermVerdict, "VERDICT", "in which a hook decided so: allow, deny, ask"},
-		{manifest.TermCause, "CAUSE", "whose prompt broke the prefix that the provider keeps by this cause (see blame)"},
-		{manifest.TermKindOf, "KIND", "of this kind: prompt, events, erasure"},
-	} {
-		f.terms[row.kind] = flags.StringArray(string(row.kind), nil, "only manifests "+row.of+" (`"+row.value+"`; may be repeated, all must hold)")
+// periodFlags bound the time of records.
+type periodFlags struct {
+	Since time.Time `flag:"since" usage:"only manifests from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
+	Until time.Time `flag:"until" usage:"only manifests from before this {TIME}"`
+}
+
+// termFlags are the terms of records, each by a flag with the name of its kind.
+type termFlags struct {
+	Section    []string `flag:"section" usage:"only manifests that have the section, or left it out ({ID}; may be repeated, all must hold)"`
+	Owner      []string `flag:"owner" usage:"only manifests to which this plugin, host or builtin contributed text ({NAME}; may be repeated, all must hold)"`
+	Plugin     []string `flag:"plugin" usage:"only manifests made while this plugin was there ({NAME[@VERSION]}; may be repeated, all must hold)"`
+	Tool       []string `flag:"tool" usage:"only manifests that offered the tool, or in whose turn it was called ({NAME}; may be repeated, all must hold)"`
+	Hash       []string `flag:"hash" usage:"only manifests that have this hash or fingerprint anywhere ({HASH}; may be repeated, all must hold)"`
+	Model      []string `flag:"model" usage:"only manifests for this model ({NAME}; may be repeated, all must hold)"`
+	Provider   []string `flag:"provider" usage:"only manifests for this provider ({NAME}; may be repeated, all must hold)"`
+	Actor      []string `flag:"actor" usage:"only manifests made for this person or program: KIND:ID, such as user:ada ({PERSON}; may be repeated, all must hold)"`
+	Agent      []string `flag:"agent" usage:"only manifests of this agent ({ID}; may be repeated, all must hold)"`
+	Session    []string `flag:"session" usage:"only manifests of this session ({ID}; may be repeated, all must hold)"`
+	Turn       []string `flag:"turn" usage:"only manifests of this turn ({ID}; may be repeated, all must hold)"`
+	Diagnostic []string `flag:"diagnostic" usage:"only manifests with this diagnostic, or a run that failed with it ({CODE}; may be repeated, all must hold)"`
+	Verdict    []string `flag:"verdict" usage:"only manifests in which a hook decided so: allow, deny, ask ({VERDICT}; may be repeated, all must hold)"`
+	Cause      []string `flag:"cause" usage:"only manifests whose prompt broke the prefix that the provider keeps by this cause (see blame) ({CAUSE}; may be repeated, all must hold)"`
+	Kind       []string `flag:"kind" usage:"only manifests of this kind: prompt, events, erasure ({KIND}; may be repeated, all must hold)"`
+}
+
+func (f *termFlags) terms() (list []manifest.Term) {
+	fields := reflect.ValueOf(f).Elem()
+	for i := range fields.NumField() {
+		for j := range fields.Field(i).Len() {
+			list = append(list, manifest.Term{Kind: manifest.TermKind(fields.Type().Field(i).Tag.Get("flag")), Value: fields.Field(i).Index(j).String()})
+		}
 	}
-	flags.StringVar(&f.text, "text", "", "only manifests with a section, or a whole prompt, that has the hash of the text in the `FILE`, or -; texts need not be kept")
-	flags.StringVar(&f.since, "since", "", "only manifests from this `TIME` on: a date, a time (RFC 3339), or a duration before now such as 7d")
-	flags.StringVar(&f.until, "until", "", "only manifests from before this `TIME`")
-	flags.IntVar(&f.limit, "limit", api.ListLimit, "list the newest `N`; 0 lists all")
-	return c
+	return list
 }
 
 func (a *app) query(f *findFlags, args []string) (store.Query, error) {
-	q := store.Query{Filter: f.filter()}
-	if f.limit < 0 {
-		return q, usagef("--limit %d: give a number of manifests, or 0 for all", f.limit)
-	}
-	q.Limit = f.limit
-	for _, kind := range []manifest.TermKind{
-		manifest.TermSection, manifest.TermOwner, manifest.TermPlugin, manifest.TermTool, manifest.TermHash, manifest.TermModel, manifest.TermProvider, manifest.TermActor,
-		manifest.TermAgent, manifest.TermSession, manifest.TermTurn, manifest.TermDiagnostic, manifest.TermVerdict, manifest.TermCause, manifest.TermKindOf,
-	} {
-		for _, value := range *f.terms[kind] {
-			q.Terms = append(q.Terms, manifest.Term{Kind: kind, Value: value})
-		}
-	}
+	q := store.Query{Filter: f.filter(), Terms: f.terms(), Since: f.Since, Until: f.Until}
+	q.Limit = f.Limit
 	if len(args) == 1 {
 		q.Sentence = args[0]
 	}
-	var err error
-	if q.Since, err = instant("since", f.since); err != nil {
-		return q, err
-	}
-	if q.Until, err = instant("until", f.until); err != nil {
-		return q, err
-	}
-	data, err := a.readInput("text", f.text)
-	if f.text != "" {
+	data, err := a.readInput("text", f.Text)
+	if f.Text != "" {
 		q.Text = strings.TrimRight(string(data), "\r\n")
 	}
-	if err == nil && len(q.Terms) == 0 && q.Sentence == "" && q.Text == "" && q.Since.IsZero() && q.Until.IsZero() && f.thread == "" && f.workspace == "" {
+	if err == nil && len(q.Terms) == 0 && q.Sentence+q.Text+f.Thread+f.Workspace == "" && f.periodFlags == (periodFlags{}) {
 		return q, usagef("find needs a SENTENCE or a flag that says what to look for; see: grapnel manifest find --help")
 	}
 	return q, err
 }
 
-// instant reads a date, a time, or a duration before now.
-func instant(flag, value string) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	if age, err := parseAge(value); err == nil {
-		return time.Now().Add(-age), nil
-	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339, time.DateTime} {
-		if at, err := time.Parse(layout, value); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, usagef("--%s %q: give a date such as 2026-11-20, a time such as 2026-11-20T09:00:00Z, or a duration such as 7d", flag, value)
-}
-
-func (a *app) manifestFind(ctx context.Context, s *openedStore, q store.Query, f *findFlags) error {
-	found, err := s.Search(ctx, q)
+func (a *app) manifestFind(ctx context.Context, f *findFlags, args []string) error {
+	q, err := a.query(f, args)
 	if err != nil {
 		return err
 	}
-	printed := a.print(found, func() { a.printMatches(&found, &q, f) })
-	if printed == nil && found.Total == 0 {
-		return answerNo()
-	}
-	return printed
+	return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+		found, err := s.Search(ctx, q)
+		if err != nil {
+			return err
+		}
+		return a.answer(found.Total > 0, found, func() { a.printMatches(&found, &q, f) })
+	})
 }
 
 func (a *app) printMatches(r *store.SearchResult, q *store.Query, f *findFlags) {

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -26,25 +24,22 @@ type logKey struct {
 	File   string `json:"file"       jsonschema:"the file with the private key"`
 }
 
-func (a *app) manifestKeyCommand() *cobra.Command {
-	var out string
-	c := newCommand("key NAME --out FILE", "Make a key that signs checkpoints of a log, or those that a witness has seen",
-		exactlyOne("key needs one NAME, such as example.com/prompts"),
-		func(_ *cobra.Command, args []string) error {
-			if out == "" {
-				return usagef("key needs --out FILE, for the private key")
-			}
-			private, public, err := translog.NewKey(args[0])
-			if err != nil {
-				return usagef("%w", err)
-			}
-			if err := writeNew(out, private+"\n"); err != nil {
-				return err
-			}
-			return a.print(logKey{args[0], public, out}, func() { a.println(public) })
-		})
-	c.Flags().StringVar(&out, "out", "", "write the private key to the new `FILE`; the public one is printed")
-	return c
+type keyFlags struct {
+	Out string `flag:"out" usage:"write the private key to the new {FILE}; the public one is printed"`
+}
+
+func (a *app) manifestKey(_ context.Context, f *keyFlags, args []string) error {
+	if f.Out == "" {
+		return usagef("key needs --out FILE, for the private key")
+	}
+	private, public, err := translog.NewKey(args[0])
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if err := writeNew(f.Out, private+"\n"); err != nil {
+		return err
+	}
+	return a.print(logKey{args[0], public, f.Out}, func() { a.println(public) })
 }
 
 // writeNew writes a file that only this user reads, and that was not there.
@@ -72,6 +67,19 @@ func (a *app) keyIn(flag, path string) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
+// signingLog is the log whose private key is in the file of --key-file.
+func (a *app) signingLog(keyFile string) (*translog.Log, error) {
+	key, err := a.keyIn("key-file", keyFile)
+	if err != nil {
+		return nil, err
+	}
+	l, err := translog.NewLog(key)
+	if err != nil {
+		return nil, usagef("--key-file %s: %w", keyFile, err)
+	}
+	return l, nil
+}
+
 // publicKey is a key itself, or that in a file.
 func (a *app) publicKey(flag, value string) (string, error) {
 	if value == "" || strings.Contains(value, "+") {
@@ -96,29 +104,9 @@ func (a *app) openLog(value string) (*translog.Log, error) {
 	return l, nil
 }
 
-func (a *app) manifestCheckpointCommand() *cobra.Command {
-	var keyFile, since string
-	c := newCommand("checkpoint --key-file FILE", "Sign what the log is now: how many records it has, and the hash over all of them", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			key, err := a.keyIn("key-file", keyFile)
-			if err != nil {
-				return err
-			}
-			l, err := translog.NewLog(key)
-			if err != nil {
-				return usagef("--key-file %s: %w", keyFile, err)
-			}
-			from, err := a.leavesOf(since)
-			if err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{}, func(s *openedStore) error {
-				return a.manifestCheckpoint(c.Context(), s, l, from)
-			})
-		})
-	c.Flags().StringVar(&keyFile, "key-file", "", "`FILE` with the private key of the log")
-	c.Flags().StringVar(&since, "since", "", "print a request to a witness: with the proof that the log continues the checkpoint in the `FILE`, or \"none\"")
-	return c
+type checkpointFlags struct {
+	KeyFile string `flag:"key-file" usage:"{FILE} with the private key of the log"`
+	Since   string `flag:"since"    usage:"print a request to a witness: with the proof that the log continues the checkpoint in the {FILE}, or \"none\""`
 }
 
 // leavesOf is how many records a checkpoint in a file has: -1 without a file, 0 for "none".
@@ -146,20 +134,30 @@ type checkpointResult struct {
 	Request string `json:"request,omitempty" jsonschema:"what a witness takes, with --since"`
 }
 
-func (a *app) manifestCheckpoint(ctx context.Context, s *openedStore, l *translog.Log, from int64) error {
-	done, err := s.Checkpoint(ctx, l)
+func (a *app) manifestCheckpoint(ctx context.Context, f *checkpointFlags, _ []string) error {
+	l, err := a.signingLog(f.KeyFile)
 	if err != nil {
 		return err
 	}
-	result := checkpointResult{Checkpoint: done}
-	if from >= 0 {
-		g, err := s.Grow(ctx, from)
+	from, err := a.leavesOf(f.Since)
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, store.Options{}, func(s *openedStore) error {
+		done, err := s.Checkpoint(ctx, l)
 		if err != nil {
 			return err
 		}
-		result.Request = string(g.Marshal())
-	}
-	return a.print(result, func() { a.out.WriteString(words.If(from < 0, done.Note) + result.Request) })
+		result := checkpointResult{Checkpoint: done}
+		if from >= 0 {
+			g, err := s.Grow(ctx, from)
+			if err != nil {
+				return err
+			}
+			result.Request = string(g.Marshal())
+		}
+		return a.print(result, func() { a.out.WriteString(words.If(from < 0, done.Note) + result.Request) })
+	})
 }
 
 type manifestProof struct {
@@ -167,62 +165,49 @@ type manifestProof struct {
 	Proof      string `json:"proof"       jsonschema:"the file (C2SP tlog-proof)"`
 }
 
-func (a *app) manifestProveCommand() *cobra.Command {
-	var f filterFlags
-	var path string
-	c := newCommand("prove ID|latest", "Print a proof that a record is in the log, for those who have neither the log nor its key",
-		exactlyOne("prove needs one ID, or the word latest"),
-		func(c *cobra.Command, args []string) error {
-			signed, err := a.readInput("checkpoint", path)
-			if err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				m, err := api.Find(c.Context(), s, args[0], f.filter())
-				if err != nil {
-					return notThere(err)
-				}
-				proof, err := s.Prove(c.Context(), m.ManifestID, string(signed))
-				if err != nil {
-					return notThere(err)
-				}
-				return a.print(manifestProof{m.ManifestID, string(proof)}, func() { a.out.Write(proof) })
-			})
-		})
-	c.ValidArgsFunction = a.completeManifests(1)
-	f.register(c)
-	c.Flags().StringVar(&path, "checkpoint", "", "`FILE` with the checkpoint to prove it for (default the newest that was signed)")
-	return c
+type proveFlags struct {
+	filterFlags
+
+	Checkpoint string `flag:"checkpoint" usage:"{FILE} with the checkpoint to prove it for (default the newest that was signed)"`
+}
+
+func (a *app) manifestProve(ctx context.Context, s *openedStore, f *proveFlags, args []string) error {
+	signed, err := a.readInput("checkpoint", f.Checkpoint)
+	if err != nil {
+		return err
+	}
+	m, err := api.Find(ctx, s, args[0], f.filter())
+	if err != nil {
+		return notThere(err)
+	}
+	proof, err := s.Prove(ctx, m.ManifestID, string(signed))
+	if err != nil {
+		return notThere(err)
+	}
+	return a.print(manifestProof{m.ManifestID, string(proof)}, func() { a.out.Write(proof) })
 }
 
 // proofFlags are those of verify about checkpoints and proofs.
 type proofFlags struct {
-	checkpoint, proof, record, logKey string
-	witnesses                         []string
-	onlyNewer                         bool
-}
-
-func (p *proofFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&p.checkpoint, "checkpoint", "", "`FILE` with a checkpoint that the log must continue; needs --log-key")
-	flags.BoolVar(&p.onlyNewer, "only-newer", false, "with --checkpoint: read only the records behind it; of those before, compare the hashes")
-	flags.StringVar(&p.proof, "proof", "", "without a log: `FILE` with a proof that \"manifest prove\" printed; needs --record and --log-key")
-	flags.StringVar(&p.record, "record", "", "`FILE` with the record that the proof is about: one line of an export, or -")
-	flags.StringVar(&p.logKey, "log-key", "", "the public `KEY` of the log, or a file with it")
-	flags.StringArrayVar(&p.witnesses, "witness", nil, "the public `KEY` of a witness who must have signed the checkpoint too; may be repeated")
+	Checkpoint string   `flag:"checkpoint" usage:"{FILE} with a checkpoint that the log must continue; needs --log-key"`
+	OnlyNewer  bool     `flag:"only-newer" usage:"with --checkpoint: read only the records behind it; of those before, compare the hashes"`
+	Proof      string   `flag:"proof"      usage:"without a log: {FILE} with a proof that \"manifest prove\" printed; needs --record and --log-key"`
+	Record     string   `flag:"record"     usage:"{FILE} with the record that the proof is about: one line of an export, or -"`
+	LogKey     string   `flag:"log-key"    usage:"the public {KEY} of the log, or a file with it"`
+	Witness    []string `flag:"witness"    usage:"the public {KEY} of a witness who must have signed the checkpoint too; may be repeated"`
 }
 
 // open returns what checks checkpoints.
 func (a *app) openCheckpoints(p *proofFlags) (func(signed string) (translog.Checkpoint, error), error) {
-	if p.logKey == "" {
+	if p.LogKey == "" {
 		return nil, usagef("--checkpoint and --proof need --log-key KEY")
 	}
-	l, err := a.openLog(p.logKey)
+	l, err := a.openLog(p.LogKey)
 	if err != nil {
 		return nil, err
 	}
-	witnesses := make([]translog.Verifier, 0, len(p.witnesses))
-	for _, w := range p.witnesses {
+	witnesses := make([]translog.Verifier, 0, len(p.Witness))
+	for _, w := range p.Witness {
 		key, err := a.publicKey("witness", w)
 		if err != nil {
 			return nil, err
@@ -238,8 +223,8 @@ func (a *app) openCheckpoints(p *proofFlags) (func(signed string) (translog.Chec
 
 // since is what the flags say the log was.
 func (a *app) since(p *proofFlags) (store.Since, error) {
-	if p.checkpoint == "" {
-		if p.onlyNewer || p.logKey != "" || len(p.witnesses) > 0 {
+	if p.Checkpoint == "" {
+		if p.OnlyNewer || p.LogKey != "" || len(p.Witness) > 0 {
 			return store.Since{}, usagef("--only-newer, --log-key and --witness go with --checkpoint FILE or --proof FILE")
 		}
 		return store.Since{}, nil
@@ -248,15 +233,15 @@ func (a *app) since(p *proofFlags) (store.Since, error) {
 	if err != nil {
 		return store.Since{}, err
 	}
-	data, err := a.readInput("checkpoint", p.checkpoint)
+	data, err := a.readInput("checkpoint", p.Checkpoint)
 	if err != nil {
 		return store.Since{}, err
 	}
 	c, err := open(string(data))
 	if err != nil {
-		return store.Since{}, refused(fmt.Errorf("--checkpoint %s: %w", p.checkpoint, err))
+		return store.Since{}, refused(fmt.Errorf("--checkpoint %s: %w", p.Checkpoint, err))
 	}
-	return store.Since{Checkpoint: &c, OnlyNewer: p.onlyNewer}, nil
+	return store.Since{Checkpoint: &c, OnlyNewer: p.OnlyNewer}, nil
 }
 
 type provenRecord struct {
@@ -267,28 +252,28 @@ type provenRecord struct {
 
 // verifyProof checks a proof without the log.
 func (a *app) verifyProof(p *proofFlags, key []byte) error {
-	if p.record == "" {
+	if p.Record == "" {
 		return usagef("--proof needs --record FILE: the record that it is about, as one line of an export")
 	}
 	open, err := a.openCheckpoints(p)
 	if err != nil {
 		return err
 	}
-	proof, err := a.readInput("proof", p.proof)
+	proof, err := a.readInput("proof", p.Proof)
 	if err != nil {
 		return err
 	}
-	line, err := a.readInput("record", p.record)
+	line, err := a.readInput("record", p.Record)
 	if err != nil {
 		return err
 	}
 	line = bytes.TrimRight(line, "\r\n")
 	m, err := manifest.Parse(line)
 	if err != nil && json.Valid(line) {
-		return refused(fmt.Errorf("--record %s is not one line of an export: %w", p.record, oneLine{err}))
+		return refused(fmt.Errorf("--record %s is not one line of an export: %w", p.Record, oneLine{err}))
 	}
 	if err != nil {
-		return usagef("--record %s: %w", p.record, oneLine{err})
+		return usagef("--record %s: %w", p.Record, oneLine{err})
 	}
 	if exported, err := manifest.Canonical(&m); err != nil || !bytes.Equal(exported, line) || m.Cache.Actual != nil {
 		return refused(errors.New("the record is not one line of an export: it was written in another way, and other programs may read something else in it"))

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -25,33 +23,23 @@ type manifestText struct {
 	Checked    bool             `json:"checked"     jsonschema:"its hashes are those of the manifest"`
 }
 
-func (a *app) manifestShowCommand() *cobra.Command {
-	var f filterFlags
-	var text bool
-	c := newCommand("show ID|latest",
-		"Show a kept manifest, or its prompt", exactlyOne("show needs one ID, or the word latest"),
-		func(c *cobra.Command, args []string) error {
-			if !api.IsManifestID(args[0]) {
-				return usagef("%q is not a manifest's id or the beginning of one; see: grapnel manifest list", args[0])
-			}
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				m, err := api.Find(c.Context(), s, args[0], f.filter())
-				switch {
-				case err != nil:
-					return notThere(err)
-				case text:
-					return a.manifestText(c.Context(), s, m)
-				}
-				return a.manifestShow(c.Context(), s, m)
-			})
-		})
-	c.ValidArgsFunction = a.completeManifests(1)
-	f.register(c)
-	c.Flags().BoolVar(&text, "text", false, "print the prompt, if its texts were kept")
-	return c
+type showFlags struct {
+	filterFlags
+
+	Text bool `flag:"text" usage:"print the prompt, if its texts were kept"`
 }
 
-func (a *app) manifestShow(ctx context.Context, s *openedStore, m *manifest.Manifest) error {
+func (a *app) manifestShow(ctx context.Context, s *openedStore, f *showFlags, args []string) error {
+	if !api.IsManifestID(args[0]) {
+		return usagef("%q is not a manifest's id or the beginning of one; see: grapnel manifest list", args[0])
+	}
+	m, err := api.Find(ctx, s, args[0], f.filter())
+	switch {
+	case err != nil:
+		return notThere(err)
+	case f.Text:
+		return a.manifestText(ctx, s, m)
+	}
 	usage, err := s.Judge(ctx, m)
 	if err != nil {
 		return err
@@ -184,39 +172,25 @@ func (a *app) printCache(m *manifest.Manifest, u *manifest.Usage) {
 	a.printTable(t)
 }
 
-func (a *app) manifestDiffCommand() *cobra.Command {
-	var f filterFlags
-	c := newCommand("diff A B", "Compare two manifests, and the texts of their prompts where they were kept",
-		func(c *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("diff needs two manifests: ids, latest, or files; see: %s --help", c.CommandPath())
-			}
-			return nil
-		},
-		func(c *cobra.Command, args []string) error {
-			var both [2]*manifest.Manifest
-			var usages [2]*manifest.Usage
-			for i, arg := range args {
-				var err error
-				if both[i], usages[i], err = a.manifestNamed(c.Context(), arg, f.filter()); err != nil {
-					return err
-				}
-			}
-			d := manifest.Diff(both[0], both[1], usages[0], usages[1])
-			if api.IsManifestID(args[0]) && api.IsManifestID(args[1]) {
-				if err := a.addTexts(c.Context(), both[0], both[1], &d); err != nil {
-					return err
-				}
-			}
-			err := a.print(d, func() { a.printDiff(both[0], both[1], &d) })
-			if err == nil && !d.Same {
-				return answerNo()
-			}
+func (a *app) manifestDiff(ctx context.Context, f *filterFlags, args []string) error {
+	if len(args) != 2 {
+		return usagef("diff needs two manifests: ids, latest, or files; see: grapnel manifest diff --help")
+	}
+	var both [2]*manifest.Manifest
+	var usages [2]*manifest.Usage
+	for i, arg := range args {
+		var err error
+		if both[i], usages[i], err = a.manifestNamed(ctx, arg, f.filter()); err != nil {
 			return err
-		})
-	c.ValidArgsFunction = a.completeManifests(2)
-	f.register(c)
-	return c
+		}
+	}
+	d := manifest.Diff(both[0], both[1], usages[0], usages[1])
+	if api.IsManifestID(args[0]) && api.IsManifestID(args[1]) {
+		if err := a.addTexts(ctx, both[0], both[1], &d); err != nil {
+			return err
+		}
+	}
+	return a.answer(d.Same, d, func() { a.printDiff(both[0], both[1], &d) })
 }
 
 // A missing manifest is an error, not a difference.

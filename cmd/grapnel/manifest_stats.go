@@ -4,48 +4,26 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/store"
 )
 
-func (a *app) manifestStatsCommand() *cobra.Command {
-	var f filterFlags
-	var since, until string
-	c := newCommand("stats", "Add up tokens, cuts, failures and cache hits by plugin, section and day", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			from, err := instant("since", since)
-			if err != nil {
-				return err
-			}
-			to, err := instant("until", until)
-			if err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{ReadOnly: true}, func(s *openedStore) error {
-				return a.manifestStats(c.Context(), s, &f, from, to)
-			})
-		})
-	f.register(c)
-	c.Flags().StringVar(&since, "since", "", "only manifests from this `TIME` on: a date, a time (RFC 3339), or a duration before now such as 7d")
-	c.Flags().StringVar(&until, "until", "", "only manifests from before this `TIME`")
-	return c
+type statsFlags struct {
+	filterFlags
+	periodFlags
 }
 
-func (a *app) manifestStats(ctx context.Context, s *openedStore, f *filterFlags, since, until time.Time) error {
+func (a *app) manifestStats(ctx context.Context, s *openedStore, f *statsFlags, _ []string) error {
 	progress := a.startCount("reading: %s manifests")
-	stats, err := s.Stats(ctx, f.filter(), since, until, progress.add)
+	stats, err := s.Stats(ctx, f.filter(), f.Since, f.Until, progress.add)
 	progress.stop()
 	if err != nil {
 		return err
 	}
-	return a.print(stats, func() { a.printStats(&stats, f) })
+	return a.print(stats, func() { a.printStats(&stats, &f.filterFlags) })
 }
 
 func (a *app) printStats(s *manifest.Stats, f *filterFlags) {

@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/api"
@@ -25,72 +22,61 @@ type verifyFlags struct {
 	filterFlags
 	proofFlags
 
-	text, head, keyFile string
-	unkeyed             bool // takes threads that ended before there was a key
+	Text    string `flag:"text"          usage:"a text that some manifest must have the hash of: a {FILE}, or -"`
+	Head    string `flag:"head"          usage:"the {HASH} of a manifest that must be there, as kept from an earlier verify"`
+	Unkeyed bool   `flag:"allow-unkeyed" usage:"with a key: take threads whose last manifest is from before there was one"`
+	KeyFile string `flag:"key-file"      usage:"{FILE} with the key of the hashes (default manifest.chain_key of the configuration)"`
 }
 
-func (a *app) manifestVerifyCommand() *cobra.Command {
-	var f verifyFlags
-	c := newCommand("verify", "Check that the log is whole: schema, order, hashes, texts", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			key, opts, err := a.verifyOptions(&f)
-			if err != nil {
-				return err
-			}
-			if f.proof != "" {
-				return a.verifyProof(&f.proofFlags, key)
-			}
-			if f.checkpoint != "" && (f.workspace != "" || f.thread != "") {
-				return usagef("--checkpoint is about the log as a whole: give it without --workspace and --thread")
-			}
-			since, err := a.since(&f.proofFlags)
-			if err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{ReadOnly: true, Key: key}, func(s *openedStore) error {
-				return a.manifestVerify(c.Context(), s, &f, opts, since)
-			})
-		})
-	f.filterFlags.register(c)
-	f.proofFlags.register(c)
-	flags := c.Flags()
-	flags.StringVar(&f.text, "text", "", "a text that some manifest must have the hash of: a `FILE`, or -")
-	flags.StringVar(&f.head, "head", "", "the `HASH` of a manifest that must be there, as kept from an earlier verify")
-	flags.BoolVar(&f.unkeyed, "allow-unkeyed", false, "with a key: take threads whose last manifest is from before there was one")
-	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with the key of the hashes (default manifest.chain_key of the configuration)")
-	return c
+func (a *app) manifestVerify(ctx context.Context, f *verifyFlags, _ []string) error {
+	key, opts, err := a.verifyOptions(f)
+	switch {
+	case err != nil:
+		return err
+	case f.Proof != "":
+		return a.verifyProof(&f.proofFlags, key)
+	case f.Checkpoint != "" && f.filterFlags != (filterFlags{}):
+		return usagef("--checkpoint is about the log as a whole: give it without --workspace and --thread")
+	}
+	since, err := a.since(&f.proofFlags)
+	if err != nil {
+		return err
+	}
+	return a.withStore(ctx, store.Options{ReadOnly: true, Key: key}, func(s *openedStore) error {
+		return a.verifyLog(ctx, s, f, opts, since)
+	})
 }
 
 func (a *app) verifyOptions(f *verifyFlags) (key []byte, o manifest.VerifyOptions, err error) {
-	if f.head != "" && !api.IsHead(f.head) {
-		return nil, o, usagef("--head %q: give a whole hash, as verify prints it: sha256: and 64 digits", f.head)
+	if f.Head != "" && !api.IsHead(f.Head) {
+		return nil, o, usagef("--head %q: give a whole hash, as verify prints it: sha256: and 64 digits", f.Head)
 	}
-	o.Head, o.AllowUnkeyed = f.head, f.unkeyed
-	if f.text == "-" && f.keyFile == "-" {
+	o.Head, o.AllowUnkeyed = f.Head, f.Unkeyed
+	if f.Text == "-" && f.KeyFile == "-" {
 		return nil, o, usagef("--text and --key-file cannot both be read from standard input")
 	}
-	data, err := a.readInput("text", f.text)
+	data, err := a.readInput("text", f.Text)
 	if err != nil {
 		return nil, o, err
 	}
-	if f.text != "" {
+	if f.Text != "" {
 		// Whatever wrote the file added the newline: no prompt and no section ends with one.
 		o.Texts = []string{strings.TrimRight(string(data), "\r\n")}
 	}
-	if data, err = a.readSecret("key-file", f.keyFile); err != nil {
+	if data, err = a.readSecret("key-file", f.KeyFile); err != nil {
 		return nil, o, err
 	}
-	if f.keyFile == "" {
+	if f.KeyFile == "" {
 		return nil, o, nil
 	}
 	if key = []byte(strings.TrimRight(string(data), "\r\n")); len(key) == 0 {
-		return nil, o, usagef("--key-file %s: the key is empty", f.keyFile)
+		return nil, o, usagef("--key-file %s: the key is empty", f.KeyFile)
 	}
 	return key, o, nil
 }
 
-// A log known to be broken is reported as broken even if other parts could not be checked.
-func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags, o manifest.VerifyOptions, since store.Since) error {
+// verifyLog reports a log known to be broken as broken even if other parts could not be checked.
+func (a *app) verifyLog(ctx context.Context, s *openedStore, f *verifyFlags, o manifest.VerifyOptions, since store.Since) error {
 	var heads []manifest.Index // the newest manifest of each thread
 	place := map[[2]string]int{}
 	progress := a.startCount("verifying: %s manifests")
@@ -108,7 +94,7 @@ func (a *app) manifestVerify(ctx context.Context, s *openedStore, f *verifyFlags
 	if err != nil && !unchecked {
 		return err
 	}
-	if len(verdict.Problems) == 0 && verdict.Checked == 0 && (f.workspace != "" || f.thread != "") {
+	if len(verdict.Problems) == 0 && verdict.Checked == 0 && f.filterFlags != (filterFlags{}) {
 		return unable(fmt.Errorf("there are no manifests%s to verify; see: grapnel manifest list", api.About(f.filter())))
 	}
 	verdict.OK = verdict.OK && !unchecked
@@ -205,28 +191,34 @@ func (a *app) printProblems(v *manifest.Verdict) {
 	a.printf("\n%s looked at\n", manifests(v.Checked))
 }
 
-func (a *app) manifestPruneCommand() *cobra.Command {
-	var older string
-	var keep int
-	c := newCommand("prune", "Take old manifests out of the log, so that what stays can be verified", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			r, err := retention(c.Flags().Changed("keep"), older, keep)
-			if err != nil {
-				return err
-			}
-			return a.withStore(c.Context(), store.Options{}, func(s *openedStore) error {
-				if older == "" && !c.Flags().Changed("keep") {
-					if r, err = configured(&s.retention); err != nil {
-						return err
-					}
-				}
-				return a.manifestPrune(c.Context(), s, r)
-			})
-		})
-	flags := c.Flags()
-	flags.StringVar(&older, "older", "", "take away what is older than the `DURATION`, such as 90d, 36h or 1d12h")
-	flags.IntVar(&keep, "keep", 0, "take away what is not among the newest `N` of its thread")
-	return c
+type pruneFlags struct {
+	Older time.Duration `flag:"older" usage:"take away what is older than the {DURATION}, such as 90d, 36h or 1d12h"`
+	Keep  *int          `flag:"keep"  usage:"take away what is not among the newest {N} of its thread"`
+}
+
+// retention are the rules of the flags, or those of the configuration.
+func (f *pruneFlags) retention(c *config.Retention) (store.Retention, error) {
+	r := store.Retention{Age: f.Older}
+	switch {
+	case f.Keep == nil && f.Older == 0:
+		return configured(c)
+	case f.Keep == nil:
+		return r, nil
+	case *f.Keep < 1:
+		return r, usagef("--keep %d: give the number of manifests that stay of each thread, 1 or more", *f.Keep)
+	}
+	r.Count = *f.Keep
+	return r, nil
+}
+
+func (a *app) manifestPrune(ctx context.Context, f *pruneFlags, _ []string) error {
+	return a.withStore(ctx, store.Options{}, func(s *openedStore) error {
+		r, err := f.retention(&s.retention)
+		if err != nil {
+			return err
+		}
+		return a.prune(ctx, s, r)
+	})
 }
 
 // configured are the rules of the configuration.
@@ -241,7 +233,7 @@ func configured(c *config.Retention) (store.Retention, error) {
 	return r, nil
 }
 
-func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retention) error {
+func (a *app) prune(ctx context.Context, s *openedStore, r store.Retention) error {
 	done, err := s.Prune(ctx, r, time.Now())
 	if err != nil && done == (store.Pruned{}) {
 		return err
@@ -255,41 +247,4 @@ func (a *app) manifestPrune(ctx context.Context, s *openedStore, r store.Retenti
 		}
 	})
 	return cmp.Or(printed, err)
-}
-
-func retention(keepGiven bool, older string, keep int) (store.Retention, error) {
-	r := store.Retention{Count: keep}
-	switch {
-	case keepGiven && keep < 1:
-		return r, usagef("--keep %d: give the number of manifests that stay of each thread, 1 or more", keep)
-	case older == "":
-		return r, nil
-	}
-	age, err := parseAge(older)
-	if err != nil || age <= 0 {
-		return r, usagef("--older %q: give a time such as 90d, 36h or 1d12h", older)
-	}
-	r.Age = age
-	return r, nil
-}
-
-// parseAge is time.ParseDuration with days of 24 hours in front.
-func parseAge(s string) (time.Duration, error) {
-	number, rest, found := strings.Cut(s, "d")
-	if !found {
-		return time.ParseDuration(s)
-	}
-	days, err := strconv.ParseUint(number, 10, 16)
-	if err != nil {
-		return 0, fmt.Errorf("days: %w", err)
-	}
-	age := time.Duration(days) * 24 * time.Hour
-	if rest == "" {
-		return age, nil
-	}
-	more, err := time.ParseDuration(rest)
-	if err != nil || more < 0 || age+more < age {
-		return 0, fmt.Errorf("behind the days: %q", rest)
-	}
-	return age + more, nil
 }

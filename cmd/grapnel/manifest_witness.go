@@ -9,39 +9,33 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/translog"
 )
 
-func (a *app) manifestWitnessCommand() *cobra.Command {
-	var keyFile, logKey, last string
-	c := newCommand("witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
-		exactlyOne("witness needs one REQUEST: the file that \"manifest checkpoint --since\" printed, or -"),
-		func(c *cobra.Command, args []string) error {
-			key, err := a.keyIn("key-file", keyFile)
-			if err != nil {
-				return err
-			}
-			w, err := translog.NewWitness(key)
-			if err != nil {
-				return usagef("--key-file %s: %w", keyFile, err)
-			}
-			l, err := a.openLog(logKey)
-			if err != nil {
-				return err
-			}
-			request, err := a.readInput("REQUEST", args[0])
-			if err != nil {
-				return err
-			}
-			return a.cosign(c.Context(), w, l, request, last)
-		})
-	flags := c.Flags()
-	flags.StringVar(&keyFile, "key-file", "", "`FILE` with the private key of the witness")
-	flags.StringVar(&logKey, "log-key", "", "the public `KEY` of the log, or a file with it")
-	flags.StringVar(&last, "last", "", "`FILE` with the checkpoint that was signed last; it is replaced, and made if it is not there. A witness has one for each log")
-	return c
+type witnessFlags struct {
+	KeyFile string `flag:"key-file" usage:"{FILE} with the private key of the witness"`
+	LogKey  string `flag:"log-key"  usage:"the public {KEY} of the log, or a file with it"`
+	Last    string `flag:"last"     usage:"{FILE} with the checkpoint that was signed last; it is replaced, and made if it is not there. A witness has one for each log"`
+}
+
+func (a *app) manifestWitness(ctx context.Context, f *witnessFlags, args []string) error {
+	key, err := a.keyIn("key-file", f.KeyFile)
+	if err != nil {
+		return err
+	}
+	w, err := translog.NewWitness(key)
+	if err != nil {
+		return usagef("--key-file %s: %w", f.KeyFile, err)
+	}
+	l, err := a.openLog(f.LogKey)
+	if err != nil {
+		return err
+	}
+	request, err := a.readInput("REQUEST", args[0])
+	if err != nil {
+		return err
+	}
+	return a.cosign(ctx, w, l, request, f.Last)
 }
 
 // cosign signs a checkpoint, keeps it as the last one and then prints it. It locks the file of the last one: two commands

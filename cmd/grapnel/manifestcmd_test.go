@@ -138,7 +138,7 @@ func TestExportStreams(t *testing.T) {
 	for _, format := range logexport.Formats() {
 		out := &chunks{}
 		a.stdout = out
-		if err := a.manifestExport(t.Context(), s, &exportFlags{format: string(format)}, envelope); err != nil {
+		if err := a.exportTo(t.Context(), s, &exportFlags{Format: string(format)}, envelope); err != nil {
 			t.Fatal(err)
 		}
 		if out.lines < manifests || out.writes < 2 || out.largest > 1<<16 || a.out.Len() > 0 {
@@ -153,13 +153,13 @@ func TestExportStreams(t *testing.T) {
 		"a full disk":          {syscall.ENOSPC, exitUnable},
 	} {
 		a := &app{err: io.Discard, stdout: &chunks{err: tt.err}}
-		if err := a.manifestExport(t.Context(), s, &exportFlags{format: "jsonl"}, nil); codeOf(err) != tt.want {
+		if err := a.exportTo(t.Context(), s, &exportFlags{Format: "jsonl"}, nil); codeOf(err) != tt.want {
 			t.Errorf("%s: %v, want exit code %d", name, err, tt.want)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	if err := a.manifestExport(ctx, s, &exportFlags{format: "jsonl"}, nil); codeOf(err) != exitUnable {
+	if err := a.exportTo(ctx, s, &exportFlags{Format: "jsonl"}, nil); codeOf(err) != exitUnable {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/gateway/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/autostart"
@@ -20,25 +18,14 @@ import (
 type mcpFlags struct {
 	reachFlags
 
-	at      mcpserver.Place
-	noStart bool
-}
-
-func (a *app) mcpCommand() *cobra.Command {
-	var f mcpFlags
-	c := newCommand("mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.serveMCP(c.Context(), &f) })
-	f.register(c)
-	flags := c.Flags()
-	flags.BoolVar(&f.noStart, "no-start", false, "do not start a gateway when none runs")
-	flags.StringVar(&f.at.WorkspaceID, "workspace", "", "`ID` of the workspace that calls belong to (default local, which is made)")
-	flags.StringVar(&f.at.ThreadID, "thread", "", "`ID` of the thread that calls belong to (default mcp)")
-	flags.StringVar(&f.at.Dir, "dir", "", "working `DIR` of the calls (default the current directory, if the gateway may read it)")
-	return c
+	NoStart   bool   `flag:"no-start"  usage:"do not start a gateway when none runs"`
+	Workspace string `flag:"workspace" usage:"{ID} of the workspace that calls belong to (default local, which is made)"`
+	Thread    string `flag:"thread"    usage:"{ID} of the thread that calls belong to (default mcp)"`
+	Dir       string `flag:"dir"       usage:"working {DIR} of the calls (default the current directory, if the gateway may read it)"`
 }
 
 // serveMCP is between an agent and a gateway. Standard output belongs to the protocol.
-func (a *app) serveMCP(ctx context.Context, f *mcpFlags) error {
+func (a *app) serveMCP(ctx context.Context, f *mcpFlags, _ []string) error {
 	if err := a.startGateway(f); err != nil {
 		return err
 	}
@@ -47,13 +34,13 @@ func (a *app) serveMCP(ctx context.Context, f *mcpFlags) error {
 		return err
 	}
 	defer func() { _ = r.Close() }() // everything was answered
-	at := f.at
+	at := mcpserver.Place{WorkspaceID: f.Workspace, ThreadID: f.Thread, Dir: f.Dir}
 	if at.Dir == "" {
 		at.Dir, _ = os.Getwd() // without one there is none
 	}
 	var tools mcpserver.Tools
 	err = r.Call(ctx, mcpserver.MethodTools, at, &tools)
-	if client.HasCode(err, rpc.CodeInvalid) && at.Dir != f.at.Dir {
+	if client.HasCode(err, rpc.CodeInvalid) && at.Dir != f.Dir {
 		why := err
 		at.Dir = ""
 		if err = r.Call(ctx, mcpserver.MethodTools, at, &tools); err == nil {
@@ -74,10 +61,10 @@ const gatewayTime = 8 * time.Second
 
 // startGateway starts a gateway where hooks would, unless one is named by its address or one runs that is not named.
 func (a *app) startGateway(f *mcpFlags) error {
-	if f.noStart || f.url != "" {
+	if f.NoStart || f.URL != "" {
 		return nil
 	}
-	if list, err := readNotes(); err == nil && f.socket == "" && slices.ContainsFunc(list, func(n note) bool { return n.lives() }) {
+	if list, err := readNotes(); err == nil && f.Socket == "" && slices.ContainsFunc(list, func(n note) bool { return n.lives() }) {
 		return nil
 	}
 	from, err := a.configOrigin()
@@ -88,24 +75,24 @@ func (a *app) startGateway(f *mcpFlags) error {
 	if err != nil {
 		return err
 	}
-	f.socket = cmp.Or(f.socket, socket)
-	if err := checkSocket(f.socket); err != nil {
+	f.Socket = cmp.Or(f.Socket, socket)
+	if err := checkSocket(f.Socket); err != nil {
 		return err
 	}
-	conn, err := autostart.Gateway(f.socket, config, gatewayTime)
+	conn, err := autostart.Gateway(f.Socket, config, gatewayTime)
 	if err != nil {
-		return unable(fmt.Errorf("%w; start one yourself: grapnel serve --socket %s", err, f.socket))
+		return unable(fmt.Errorf("%w; start one yourself: grapnel serve --socket %s", err, f.Socket))
 	}
 	_ = conn.Close() // nothing was asked
 	// It listens before its note says how it proves itself, and where its token is.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for until := time.Now().Add(gatewayTime); time.Now().Before(until); <-tick.C {
-		if list, err := readNotes(); err != nil || slices.ContainsFunc(list, func(n note) bool { return n.Socket == f.socket && n.lives() }) {
+		if list, err := readNotes(); err != nil || slices.ContainsFunc(list, func(n note) bool { return n.Socket == f.Socket && n.lives() }) {
 			break
 		}
-		if _, err := os.Lstat(f.socket); err != nil {
-			return unable(errors.New("a gateway was started at " + f.socket + autostart.Why(f.socket)))
+		if _, err := os.Lstat(f.Socket); err != nil {
+			return unable(errors.New("a gateway was started at " + f.Socket + autostart.Why(f.Socket)))
 		}
 	}
 	return nil

@@ -24,43 +24,38 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory"
 )
 
+func (a *app) memoryCommands() *cobra.Command {
+	return group("memory", "What the memory plugin remembers: look at it, have it forgotten, carry it elsewhere",
+		command("list", "List what is remembered, workspace by workspace, the latest first", noArgs(), a.memoryList),
+		command("search QUERY", "Show the memories that fit a query best, as a model's search would find them",
+			exactlyOne("search takes one QUERY; put several words into quotes"), a.memorySearch),
+		command("show ID", "Show one memory with where it comes from", exactlyOne("show needs one ID; see: grapnel memory list"), a.memoryShow),
+		command("forget ID... | forget --query TEXT | forget --person WHO | forget --all", "Remove memories for good", nil, a.memoryForget),
+		command("export [FILE]", "Write memories as JSON lines to a new FILE, or to standard output", atMost(1, "export takes at most one FILE"), a.memoryExport),
+		command("import FILE|-", "Add memories from JSON lines, as export writes them", exactlyOne("import takes one FILE, or - for standard input"), a.memoryImport),
+		command("stats", "Count what is remembered, and say how large the database is", noArgs(), a.memoryStats),
+	)
+}
+
 type memoryFlags struct {
-	dsn       string // --memory: it may hold a password, and is in no message
-	workspace string // the chosen one if chosen is set; "" is the workspace without a name
-	chosen    bool
+	DSN string `flag:"memory" usage:"where the memories are: sqlite:PATH or postgres://… ({DSN}; default the configuration's, then the user's data directory)"`
 }
 
-func (f *memoryFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.dsn, "memory", "", "where the memories are: sqlite:PATH or postgres://… (`DSN`; default the configuration's, then the user's data directory)")
-}
+// memoriesFlags choose workspaces: "" is the workspace without a name.
+type memoriesFlags struct {
+	memoryFlags
 
-func (f *memoryFlags) registerWorkspace(c *cobra.Command) {
-	f.register(c)
-	c.Flags().StringVar(&f.workspace, "workspace", "", "only memories of the workspace `ID` (default all)")
-	c.PreRun = func(c *cobra.Command, _ []string) { f.chosen = c.Flags().Changed("workspace") }
+	Workspace *string `flag:"workspace" usage:"only memories of the workspace {ID} (default all)"`
 }
 
 // narrowed are flags that say which memories of a workspace are meant.
 type narrowed struct {
-	scope, category string
+	Scope    itemstore.Scope     `flag:"scope"    words:"workspace|user|agent|thread" usage:"only memories of the {SCOPE}: workspace, user, agent, thread"`
+	Category turnpolicy.Category `flag:"category" words:"preference|fact|decision|task|instruction|other" usage:"only memories of the {CATEGORY}: preference, fact, decision, task, instruction, other"`
 }
 
-func (n *narrowed) register(c *cobra.Command) {
-	c.Flags().StringVar(&n.scope, "scope", "", "only memories of the `SCOPE`: "+joined(itemstore.Scopes()))
-	c.Flags().StringVar(&n.category, "category", "", "only memories of the `CATEGORY`: "+joined(turnpolicy.Categories()))
-	completeFlag(c, "scope", wordsOf(itemstore.Scopes()))
-	completeFlag(c, "category", wordsOf(turnpolicy.Categories()))
-}
-
-func (n *narrowed) filter() (itemstore.Filter, error) {
-	f := itemstore.Filter{Scope: itemstore.Scope(n.scope), Category: turnpolicy.Category(n.category)}
-	switch {
-	case n.scope != "" && !slices.Contains(itemstore.Scopes(), f.Scope):
-		return f, usagef("--scope %q: use one of %s", n.scope, joined(itemstore.Scopes()))
-	case n.category != "" && !slices.Contains(turnpolicy.Categories(), f.Category):
-		return f, usagef("--category %q: use one of %s", n.category, joined(turnpolicy.Categories()))
-	}
-	return f, nil
+func (n *narrowed) filter() itemstore.Filter {
+	return itemstore.Filter{Scope: n.Scope, Category: n.Category}
 }
 
 func wordsOf[T ~string](list []T) []string {
@@ -77,7 +72,7 @@ func joined[T ~string](list []T) string { return strings.Join(wordsOf(list), ", 
 type memories struct {
 	*itemstore.Store
 
-	flags    *memoryFlags
+	flags    *memoriesFlags
 	plugin   config.Plugin
 	declared bool
 	from     origin
@@ -87,7 +82,7 @@ type memories struct {
 }
 
 // memories finds the database: by the flag, the plugin's configuration, or the plugin's default.
-func (a *app) memories(f *memoryFlags) (*memories, error) {
+func (a *app) memories(f *memoriesFlags) (*memories, error) {
 	if a.store != "" {
 		return nil, usagef("--store says where manifests are kept; for memories use --memory")
 	}
@@ -99,8 +94,8 @@ func (a *app) memories(f *memoryFlags) (*memories, error) {
 	if i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Builtin == "memory" }); i >= 0 {
 		m.plugin, m.declared = cfg.Plugins[i], true
 	}
-	if f.dsn != "" {
-		dsn := f.dsn
+	if f.DSN != "" {
+		dsn := f.DSN
 		if path, file := strings.CutPrefix(dsn, sqliteScheme); file && path != "" && !strings.HasPrefix(path, "~/") {
 			if path, err = filepath.Abs(path); err != nil {
 				return nil, usagef("--memory: %w", err)
@@ -152,7 +147,7 @@ func (m *memories) open(ctx context.Context, a *app, o itemstore.Options, work f
 }
 
 // withMemories opens the store for reading. It does not create a missing database.
-func (a *app) withMemories(ctx context.Context, f *memoryFlags, work func(m *memories) error) error {
+func (a *app) withMemories(ctx context.Context, f *memoriesFlags, work func(m *memories) error) error {
 	m, err := a.memories(f)
 	if err != nil {
 		return err
@@ -162,8 +157,8 @@ func (a *app) withMemories(ctx context.Context, f *memoryFlags, work func(m *mem
 			return err
 		}
 		m.workspaces = m.all
-		if f.chosen {
-			m.workspaces = slices.DeleteFunc(slices.Clone(m.all), func(w string) bool { return w != f.workspace })
+		if f.Workspace != nil {
+			m.workspaces = slices.DeleteFunc(slices.Clone(m.all), func(w string) bool { return w != *f.Workspace })
 		}
 		return work(m)
 	}
@@ -186,11 +181,11 @@ func whole(workspace string) itemstore.View {
 // nothing says that there are no memories, and where it looked.
 func (m *memories) nothing() string {
 	s := "nothing is remembered"
-	if m.flags.chosen {
-		s += " of the workspace " + cmp.Or(clean(m.flags.workspace), `""`) + suggest.DidYouMean(m.flags.workspace, m.all)
+	if w := m.flags.Workspace; w != nil {
+		s += " of the workspace " + cmp.Or(clean(*w), `""`) + suggest.DidYouMean(*w, m.all)
 	}
 	s += " in " + clean(shownDSN(m.dsn))
-	if !m.declared && m.flags.dsn == "" {
+	if !m.declared && m.flags.DSN == "" {
 		s += "; the configuration in force (" + clean(m.from.name()) + ") has no memory plugin"
 	}
 	return s
@@ -220,55 +215,44 @@ func (m *memories) find(ctx context.Context, id string) (itemstore.Item, error) 
 	if i := slices.IndexFunc(ids, func(full string) bool { return len(id) >= 6 && strings.HasPrefix(full, strings.ToUpper(id)) }); i >= 0 {
 		hint = suggest.DidYouMean(ids[i], ids[i:i+1])
 	}
-	if m.flags.chosen {
-		in = fmt.Sprintf(" in the workspace %q", m.flags.workspace)
+	if m.flags.Workspace != nil {
+		in = fmt.Sprintf(" in the workspace %q", *m.flags.Workspace)
 	}
 	return itemstore.Item{}, refused(fmt.Errorf("there is no memory %q%s%s; see: grapnel memory list", id, in, hint))
 }
 
-const memoryPage = 50 // how many memories list shows unless it is given a limit
+const memoryPage = 50 // how many memories forget shows
 
 type memoryList struct {
 	Items []itemstore.Item `json:"items"`
 	Next  string           `json:"next"  jsonschema:"the cursor of what comes behind these; empty at the end"`
 }
 
-func (a *app) memoryListCommand() *cobra.Command {
-	var f memoryFlags
-	var n narrowed
-	var limit int
-	var cursor string
-	c := newCommand("list", "List what is remembered, workspace by workspace, the latest first", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			from, err := parsePlaceInList(cursor)
-			if err != nil {
-				return err
+type memoryListFlags struct {
+	memoriesFlags
+	narrowed
+
+	Limit  int    `flag:"limit"  default:"50" usage:"list at most {N}; 0 lists all"`
+	Cursor string `flag:"cursor" usage:"go on where an earlier list ended, which gave the {CURSOR}"`
+}
+
+func (a *app) memoryList(ctx context.Context, f *memoryListFlags, _ []string) error {
+	from, err := parsePlaceInList(f.Cursor)
+	if err != nil {
+		return err
+	}
+	return a.withMemories(ctx, &f.memoriesFlags, func(m *memories) error {
+		result := memoryList{Items: []itemstore.Item{}}
+		if err := m.list(ctx, f.filter(), f.Limit, from, &result); err != nil {
+			return err
+		}
+		return a.print(result, func() {
+			a.printFound(m, result.Items)
+			if result.Next != "" {
+				a.printf("\nthere are more: --limit 0 shows all, --cursor %s goes on here\n", result.Next)
 			}
-			filter, err := n.filter()
-			if err != nil {
-				return err
-			}
-			if limit < 0 {
-				return usagef("--limit %d: give a number of memories, or 0 for all", limit)
-			}
-			return a.withMemories(c.Context(), &f, func(m *memories) error {
-				result := memoryList{Items: []itemstore.Item{}}
-				if err := m.list(c.Context(), filter, limit, from, &result); err != nil {
-					return err
-				}
-				return a.print(result, func() {
-					a.printFound(m, result.Items)
-					if result.Next != "" {
-						a.printf("\nthere are more: --limit 0 shows all, --cursor %s goes on here\n", result.Next)
-					}
-				})
-			})
 		})
-	f.registerWorkspace(c)
-	n.register(c)
-	c.Flags().IntVar(&limit, "limit", memoryPage, "list at most `N`; 0 lists all")
-	c.Flags().StringVar(&cursor, "cursor", "", "go on where an earlier list ended, which gave the `CURSOR`")
-	return c
+	})
 }
 
 // placeInList is where a list continues: a workspace and the store's cursor in it.
@@ -347,30 +331,24 @@ type memoryHits struct {
 	Items []itemstore.Hit `json:"items"`
 }
 
-const searchLimit, maxSearchLimit = 10, 20
+const maxSearchLimit = 20
 
-func (a *app) memorySearchCommand() *cobra.Command {
-	var f memoryFlags
-	limit := searchLimit
-	c := newCommand("search QUERY",
-		"Show the memories that fit a query best, as a model's search would find them", exactlyOne("search takes one QUERY; put several words into quotes"),
-		func(c *cobra.Command, args []string) error {
-			switch {
-			case limit < 1 || limit > maxSearchLimit:
-				return usagef("--limit %d: give a number from 1 to %d", limit, maxSearchLimit)
-			case strings.TrimSpace(args[0]) == "":
-				return usagef("the QUERY is empty")
-			}
-			return a.memorySearch(c.Context(), &f, args[0], limit)
-		})
-	f.registerWorkspace(c)
-	c.Flags().IntVar(&limit, "limit", searchLimit, "show at most `N`")
-	return c
+type searchFlags struct {
+	memoriesFlags
+
+	Limit int `flag:"limit" default:"10" usage:"show at most {N}"`
 }
 
-// Scores of different workspaces compare only roughly: how rare a word is depends on what else is there.
-func (a *app) memorySearch(ctx context.Context, f *memoryFlags, query string, limit int) error {
-	return a.withMemories(ctx, f, func(m *memories) error {
+// memorySearch searches each workspace. Scores of different workspaces compare only roughly: how rare a word is depends on what else is there.
+func (a *app) memorySearch(ctx context.Context, f *searchFlags, args []string) error {
+	query, limit := args[0], f.Limit
+	switch {
+	case limit < 1 || limit > maxSearchLimit:
+		return usagef("--limit %d: give a number from 1 to %d", limit, maxSearchLimit)
+	case strings.TrimSpace(query) == "":
+		return usagef("the QUERY is empty")
+	}
+	return a.withMemories(ctx, &f.memoriesFlags, func(m *memories) error {
 		result := memoryHits{Items: []itemstore.Hit{}}
 		for _, workspace := range m.workspaces {
 			hits, _, err := m.Search(ctx, whole(workspace), query, limit, time.Now())
@@ -391,21 +369,14 @@ func (a *app) memorySearch(ctx context.Context, f *memoryFlags, query string, li
 	})
 }
 
-func (a *app) memoryShowCommand() *cobra.Command {
-	var f memoryFlags
-	c := newCommand("show ID",
-		"Show one memory with where it comes from", exactlyOne("show needs one ID; see: grapnel memory list"),
-		func(c *cobra.Command, args []string) error {
-			return a.withMemories(c.Context(), &f, func(m *memories) error {
-				item, err := m.find(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				return a.print(item, func() { a.printMemory(&item) })
-			})
-		})
-	f.registerWorkspace(c)
-	return c
+func (a *app) memoryShow(ctx context.Context, f *memoriesFlags, args []string) error {
+	return a.withMemories(ctx, f, func(m *memories) error {
+		item, err := m.find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return a.print(item, func() { a.printMemory(&item) })
+	})
 }
 
 func (a *app) printMemory(i *itemstore.Item) {
@@ -438,17 +409,11 @@ type workspaceStats struct {
 	Categories  map[turnpolicy.Category]int `json:"categories"   jsonschema:"memories in effect by category"`
 }
 
-func (a *app) memoryStatsCommand() *cobra.Command {
-	var f memoryFlags
-	c := newCommand("stats", "Count what is remembered, and say how large the database is", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			return a.withMemories(c.Context(), &f, func(m *memories) error { return a.memoryStats(c.Context(), m) })
-		})
-	f.registerWorkspace(c)
-	return c
+func (a *app) memoryStats(ctx context.Context, f *memoriesFlags, _ []string) error {
+	return a.withMemories(ctx, f, func(m *memories) error { return a.countMemories(ctx, m) })
 }
 
-func (a *app) memoryStats(ctx context.Context, m *memories) error {
+func (a *app) countMemories(ctx context.Context, m *memories) error {
 	result := memoryStats{Memory: shownDSN(m.dsn), Workspaces: []workspaceStats{}}
 	for _, workspace := range m.workspaces {
 		s, err := m.Stats(ctx, whole(workspace))

@@ -20,7 +20,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
@@ -44,32 +43,16 @@ type memoryForgotten struct {
 }
 
 type forgetFlags struct {
-	memoryFlags
+	memoriesFlags
 	narrowed
 
-	ids      []string
-	query    string
-	person   string
-	all      bool
-	yes, dry bool
-}
+	Query  string `flag:"query"   usage:"forget what fits the {TEXT}"`
+	Person string `flag:"person"  usage:"forget all memories of one person in all workspaces, and all with the name in their text or in what was said: {WHO} is the actor's id or the name"`
+	All    bool   `flag:"all"     usage:"forget all memories of the workspace; with --scope and --category those"`
+	Yes    bool   `flag:"yes"     usage:"do not ask"`
+	Dry    bool   `flag:"dry-run" usage:"show what would be forgotten, and forget nothing"`
 
-func (a *app) memoryForgetCommand() *cobra.Command {
-	var f forgetFlags
-	c := newCommand("forget ID... | forget --query TEXT | forget --person WHO | forget --all", "Remove memories for good", nil,
-		func(c *cobra.Command, args []string) error {
-			f.ids = slices.Compact(slices.Sorted(slices.Values(args)))
-			return a.memoryForget(c.Context(), &f)
-		})
-	f.registerWorkspace(c)
-	f.narrowed.register(c)
-	flags := c.Flags()
-	flags.StringVar(&f.query, "query", "", "forget what fits the `TEXT`")
-	flags.StringVar(&f.person, "person", "", "forget all memories of one person in all workspaces, and all with the name in their text or in what was said: `WHO` is the actor's id or the name")
-	flags.BoolVar(&f.all, "all", false, "forget all memories of the workspace; with --scope and --category those")
-	flags.BoolVar(&f.yes, "yes", false, "do not ask")
-	flags.BoolVar(&f.dry, "dry-run", false, "show what would be forgotten, and forget nothing")
-	return c
+	ids []string
 }
 
 // add notes one memory that is to be forgotten.
@@ -82,11 +65,11 @@ func (r *memoryForgotten) add(i itemstore.Item) {
 }
 
 // memoryForget finds what is meant, asks, and only then opens the store for writing.
-func (a *app) memoryForget(ctx context.Context, f *forgetFlags) error {
-	f.query, f.person = strings.TrimSpace(f.query), strings.TrimSpace(f.person)
-	filter, err := f.filter()
+func (a *app) memoryForget(ctx context.Context, f *forgetFlags, args []string) error {
+	f.ids = slices.Compact(slices.Sorted(slices.Values(args)))
+	f.Query, f.Person = strings.TrimSpace(f.Query), strings.TrimSpace(f.Person)
 	ways := 0
-	for _, given := range []bool{len(f.ids) > 0, f.query != "", f.person != "", f.all} {
+	for _, given := range []bool{len(f.ids) > 0, f.Query != "", f.Person != "", f.All} {
 		if given {
 			ways++
 		}
@@ -94,19 +77,17 @@ func (a *app) memoryForget(ctx context.Context, f *forgetFlags) error {
 	switch {
 	case ways != 1:
 		return usagef("say what to forget: an ID (see: grapnel memory list), --query TEXT, --person WHO, or --all")
-	case f.narrowed != (narrowed{}) && !f.all:
+	case f.narrowed != (narrowed{}) && !f.All:
 		return usagef("--scope and --category go with --all")
-	case err != nil:
-		return err
 	}
-	r := &memoryForgotten{DryRun: f.dry, Items: []itemstore.Item{}, Forgotten: []string{}, ids: map[string][]string{}}
+	r := &memoryForgotten{DryRun: f.Dry, Items: []itemstore.Item{}, Forgotten: []string{}, ids: map[string][]string{}}
 	var found *memories
-	err = a.withMemories(ctx, &f.memoryFlags, func(m *memories) error {
+	err := a.withMemories(ctx, &f.memoriesFlags, func(m *memories) error {
 		found = m
-		return f.find(ctx, m, filter, r)
+		return f.find(ctx, m, r)
 	})
-	if err == nil && r.Count > 0 && !f.dry {
-		err = a.forget(ctx, found, f.yes, r)
+	if err == nil && r.Count > 0 && !f.Dry {
+		err = a.forget(ctx, found, f.Yes, r)
 	}
 	if err != nil {
 		return err
@@ -118,7 +99,7 @@ func (a *app) memoryForget(ctx context.Context, f *forgetFlags) error {
 }
 
 // find finds what is to be forgotten.
-func (f *forgetFlags) find(ctx context.Context, m *memories, filter itemstore.Filter, r *memoryForgotten) error {
+func (f *forgetFlags) find(ctx context.Context, m *memories, r *memoryForgotten) error {
 	for _, id := range f.ids {
 		item, err := m.find(ctx, id)
 		if err != nil {
@@ -129,15 +110,15 @@ func (f *forgetFlags) find(ctx context.Context, m *memories, filter itemstore.Fi
 	switch {
 	case len(f.ids) > 0 || len(m.workspaces) == 0:
 		return nil
-	case f.person != "":
-		return m.ofPerson(ctx, f.person, r.add)
+	case f.Person != "":
+		return m.ofPerson(ctx, f.Person, r.add)
 	case len(m.workspaces) > 1:
 		some := m.workspaces[:min(len(m.workspaces), 10)]
 		return usagef("there are memories of %d workspaces; choose one with --workspace: %s", len(m.workspaces), clean(strings.Join(some, ", ")))
-	case f.all:
-		return m.each(ctx, m.workspaces[0], filter, r.add)
+	case f.All:
+		return m.each(ctx, m.workspaces[0], f.filter(), r.add)
 	}
-	hits, omitted, err := m.Matches(ctx, whole(m.workspaces[0]), f.query, time.Now())
+	hits, omitted, err := m.Matches(ctx, whole(m.workspaces[0]), f.Query, time.Now())
 	for i := range hits {
 		r.add(hits[i].Item)
 	}
@@ -290,23 +271,16 @@ type memoryExported struct {
 	Workspaces []string `json:"workspaces"`
 }
 
-func (a *app) memoryExportCommand() *cobra.Command {
-	var f memoryFlags
-	c := newCommand("export [FILE]",
-		"Write memories as JSON lines to a new FILE, or to standard output", atMost(1, "export takes at most one FILE"),
-		func(c *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] != "-" {
-				return a.memoryExportTo(c.Context(), &f, args[0])
-			}
-			_, err := a.memoryExport(c.Context(), &f, a.stdout)
-			return err
-		})
-	f.registerWorkspace(c)
-	return c
+func (a *app) memoryExport(ctx context.Context, f *memoriesFlags, args []string) error {
+	if len(args) == 1 && args[0] != "-" {
+		return a.memoryExportTo(ctx, f, args[0])
+	}
+	_, err := a.exportMemories(ctx, f, a.stdout)
+	return err
 }
 
-// The export bypasses the buffer of other results. A closed pipe is not an error.
-func (a *app) memoryExport(ctx context.Context, f *memoryFlags, to io.Writer) (memoryExported, error) {
+// exportMemories bypasses the buffer of other results. A closed pipe is not an error.
+func (a *app) exportMemories(ctx context.Context, f *memoriesFlags, to io.Writer) (memoryExported, error) {
 	done := memoryExported{Workspaces: []string{}}
 	out := bufio.NewWriterSize(to, 1<<16)
 	var line bytes.Buffer
@@ -339,7 +313,7 @@ func (a *app) memoryExport(ctx context.Context, f *memoryFlags, to io.Writer) (m
 	return done, err
 }
 
-func (a *app) memoryExportTo(ctx context.Context, f *memoryFlags, name string) error {
+func (a *app) memoryExportTo(ctx context.Context, f *memoriesFlags, name string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -347,7 +321,7 @@ func (a *app) memoryExportTo(ctx context.Context, f *memoryFlags, name string) e
 	case err != nil:
 		return usagef("%s: %w", name, unwrapPath(err))
 	}
-	done, err := a.memoryExport(ctx, f, file)
+	done, err := a.exportMemories(ctx, f, file)
 	if closed := file.Close(); err == nil && closed != nil {
 		err = unable(closed)
 	}
@@ -367,20 +341,16 @@ type memoryImported struct {
 	DryRun bool `json:"dry_run"`
 }
 
-func (a *app) memoryImportCommand() *cobra.Command {
-	var f memoryFlags
-	var dry bool
-	c := newCommand("import FILE|-",
-		"Add memories from JSON lines, as export writes them", exactlyOne("import takes one FILE, or - for standard input"),
-		func(c *cobra.Command, args []string) error { return a.memoryImport(c.Context(), &f, args[0], dry) })
-	f.register(c)
-	c.Flags().BoolVar(&dry, "dry-run", false, "check the lines, and import nothing")
-	return c
+type importFlags struct {
+	memoryFlags
+
+	Dry bool `flag:"dry-run" usage:"check the lines, and import nothing"`
 }
 
 // memoryImport reads the file twice: to check it, and to import it.
-func (a *app) memoryImport(ctx context.Context, f *memoryFlags, name string, dry bool) (err error) {
-	m, err := a.memories(f)
+func (a *app) memoryImport(ctx context.Context, f *importFlags, args []string) (err error) {
+	name, dry := args[0], f.Dry
+	m, err := a.memories(&memoriesFlags{memoryFlags: f.memoryFlags})
 	if err != nil {
 		return err
 	}

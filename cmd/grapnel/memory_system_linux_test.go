@@ -40,7 +40,7 @@ type host struct {
 // hostIn starts a host that begins with a number.
 func hostIn(t *testing.T, dir, config, name string, from int) *host {
 	t.Helper()
-	cmd, _ := command(t, config, name, strconv.Itoa(from))
+	cmd, _ := programCommand(t, config, name, strconv.Itoa(from))
 	cmd.Args[0] = hostProgram
 	cmd.Env = append(cmd.Env, homeIn(dir)...)
 	in, err := cmd.StdinPipe()

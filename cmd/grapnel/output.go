@@ -34,12 +34,12 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// unwrapPath drops the path of a path error, which the message already has.
 // noTemp says what to do where no temporary file can be made.
 func noTemp(err error) error {
 	return fmt.Errorf("%w; set TMPDIR to a directory that can be written to", err)
 }
 
+// unwrapPath drops the path of a path error, which the message already has.
 func unwrapPath(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
@@ -79,6 +79,14 @@ func (a *app) print(v any, text func()) error {
 	}
 	text()
 	return nil
+}
+
+// answer prints a result, and ends the command with "no" unless it is ok.
+func (a *app) answer(ok bool, v any, text func()) error {
+	if err := a.print(v, text); err != nil || ok {
+		return err
+	}
+	return answerNo()
 }
 
 func (a *app) printJSON(v any) error {

@@ -21,17 +21,31 @@ type pluginList struct {
 	Plugins []phases.PluginRow `json:"plugins"`
 }
 
-// strictFlag makes a command's answer "no" where a plugin is not ready.
-type strictFlag bool
+func (a *app) pluginCommands() *cobra.Command {
+	return group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
+		command("list", "Start the declared plugins and show the state of each", noArgs(), a.pluginList),
+		completing(command("describe NAME", "Start one plugin and show what it says of itself: hooks, tools, configuration",
+			exactlyOne("plugin describe needs the NAME of a plugin"), a.pluginDescribe), a.completePlugins),
+		command("serve NAME", "Serve a built-in plugin; only a host starts this", exactlyOne("plugin serve needs the NAME of a built-in plugin"), a.pluginServe),
+		completing(command("pin [NAME]...", "Show the checksums of the plugins' programs, or write them into the configuration", nil, a.pluginPin), a.completePlugins),
+		completing(command("run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil, a.pluginRun), a.completePlugins),
+		completing(command("call NAME TOOL | call TOOL -- COMMAND [ARG]...", "Call one tool of a plugin, outside of any turn", nil, a.pluginCall), a.completePlugins),
+		command("replay FILE", "Send recorded calls to the plugins again, without host or model, and compare the answers", nil, a.pluginReplay),
+		command("check COMMAND | check -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil, a.pluginCheck),
+		command("release NAME", "Have a running gateway start a quarantined plugin again", exactlyOne("plugin release takes the name of one plugin"), a.pluginRelease),
+		completing(command("new NAME", "Make a directory with a new plugin: source, test, declaration", exactlyOne("plugin new needs the NAME of the plugin"), a.pluginNew), cobra.NoFileCompletions),
+	)
+}
 
-func (f *strictFlag) register(c *cobra.Command) {
-	c.Flags().BoolVar((*bool)(f), "strict", false, "exit with code 1 if a plugin is not ready")
+// strictFlag makes a command's answer "no" where a plugin is not ready.
+type strictFlag struct {
+	Strict bool `flag:"strict" usage:"exit with code 1 if a plugin is not ready"`
 }
 
 // check returns an error if a plugin is not ready; without the flag it only reports it.
 func (f *strictFlag) check(a *app, rows []phases.PluginRow) error {
 	err := downError(rows)
-	if err != nil && !*f {
+	if err != nil && !f.Strict {
 		reportf(a.err, "grapnel: %v\n", err)
 		return nil
 	}
@@ -50,46 +64,36 @@ func downError(rows []phases.PluginRow) error {
 	return refused(fmt.Errorf("not every plugin is ready: %s", strings.Join(bad, "; ")))
 }
 
-func (a *app) pluginListCommand() *cobra.Command {
-	var strict strictFlag
-	c := newCommand("list", "Start the declared plugins and show the state of each", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			cfg, from, err := a.loadConfig()
-			if err != nil {
-				return err
-			}
-			list := pluginList{Plugins: []phases.PluginRow{}}
-			err = a.withEngine(c.Context(), cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
-				list.Plugins = append(list.Plugins, eng.Plugins()...)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			if err := a.print(list, func() {
-				if len(list.Plugins) == 0 {
-					a.printf("no plugin is declared (%s)\n", clean(from.name()))
-				}
-				a.printPlugins("plugins", list.Plugins)
-			}); err != nil {
-				return err
-			}
-			return strict.check(a, list.Plugins)
-		})
-	strict.register(c)
-	return c
+func (a *app) pluginList(ctx context.Context, f *strictFlag, _ []string) error {
+	cfg, from, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	list := pluginList{Plugins: []phases.PluginRow{}}
+	err = a.withEngine(ctx, cfg, runtime.Options{}, func(_ context.Context, eng *runtime.Engine) error {
+		list.Plugins = append(list.Plugins, eng.Plugins()...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.print(list, func() {
+		if len(list.Plugins) == 0 {
+			a.printf("no plugin is declared (%s)\n", clean(from.name()))
+		}
+		a.printPlugins("plugins", list.Plugins)
+	}); err != nil {
+		return err
+	}
+	return f.check(a, list.Plugins)
 }
 
-// builtin.Main serves plugins before any flag is read; this explains itself to people.
-func (a *app) pluginServeCommand() *cobra.Command {
-	return newCommand("serve NAME",
-		"Serve a built-in plugin; only a host starts this", exactlyOne("plugin serve needs the NAME of a built-in plugin"),
-		func(_ *cobra.Command, args []string) error {
-			if _, err := firstParty().New(args[0]); err != nil {
-				return usagef("%w", err)
-			}
-			return usagef("plugin serve is started by a host and speaks no human language: declare the plugin with \"builtin: %s\" in the configuration, or try it with: grapnel plugin run %s", args[0], args[0])
-		})
+// pluginServe explains itself to people: builtin.Main serves plugins before any flag is read.
+func (a *app) pluginServe(_ context.Context, _ *noFlags, args []string) error {
+	if _, err := firstParty().New(args[0]); err != nil {
+		return usagef("%w", err)
+	}
+	return usagef("plugin serve is started by a host and speaks no human language: declare the plugin with \"builtin: %s\" in the configuration, or try it with: grapnel plugin run %s", args[0], args[0])
 }
 
 // alone returns the configuration with one plugin; an undeclared built-in one has no grants.
@@ -154,24 +158,16 @@ func started(eng *runtime.Engine, name string) error {
 	return nil
 }
 
-func (a *app) pluginDescribeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "describe NAME",
-		Short:             "Start one plugin and show what it says of itself: hooks, tools, configuration",
-		Args:              exactlyOne("plugin describe needs the NAME of a plugin"),
-		ValidArgsFunction: a.completePlugins,
-		RunE: func(c *cobra.Command, args []string) error {
-			cfg, from, err := a.loadConfig()
-			if err != nil {
-				return err
-			}
-			d, err := a.describe(c.Context(), cfg, from, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(d, func() { a.printDescription(args[0], d) })
-		},
+func (a *app) pluginDescribe(ctx context.Context, _ *noFlags, args []string) error {
+	cfg, from, err := a.loadConfig()
+	if err != nil {
+		return err
 	}
+	d, err := a.describe(ctx, cfg, from, args[0])
+	if err != nil {
+		return err
+	}
+	return a.print(d, func() { a.printDescription(args[0], d) })
 }
 
 // A hook that cannot be planned without other plugins takes all of the configuration to be described.
@@ -243,23 +239,14 @@ type releaseResult struct {
 	runtime.Released
 }
 
-func (a *app) pluginReleaseCommand() *cobra.Command {
-	var f reachFlags
-	c := newCommand("release NAME",
-		"Have a running gateway start a quarantined plugin again", exactlyOne("plugin release takes the name of one plugin"),
-		func(c *cobra.Command, args []string) error { return a.pluginRelease(c.Context(), &f, args[0]) })
-	f.register(c)
-	return c
-}
-
-func (a *app) pluginRelease(ctx context.Context, f *reachFlags, plugin string) error {
+func (a *app) pluginRelease(ctx context.Context, f *reachFlags, args []string) error {
 	var result releaseResult
 	var err error
-	if result.Target, err = f.ask(ctx, askTime, "plugin/release", map[string]any{"plugin": plugin}, &result.Released); err != nil {
+	if result.Target, err = f.ask(ctx, askTime, "plugin/release", map[string]any{"plugin": args[0]}, &result.Released); err != nil {
 		return err
 	}
 	r := &result.Released
-	err = a.print(result, func() {
+	return a.answer(r.Up(), result, func() {
 		a.printf("the plugin %s %s", clean(r.Plugin), words.If(r.From != r.State || !r.Up(), "was "+string(r.From)+" and "))
 		a.printf("%s%s", words.If(!r.Up(), "was started again; now it "), "is "+string(r.State))
 		if !r.Up() && r.Code != "" {
@@ -267,8 +254,4 @@ func (a *app) pluginRelease(ctx context.Context, f *reachFlags, plugin string) e
 		}
 		a.printf("%s\n", words.If(len(r.Breakers) > 0, "; breakers closed: "+strings.Join(r.Breakers, ", ")))
 	})
-	if err == nil && !r.Up() {
-		return answerNo()
-	}
-	return err
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/suggest"
@@ -22,28 +21,24 @@ import (
 
 // programFlags are those of commands that also run a program that is in no configuration.
 type programFlags struct {
-	transport string
-	grantAll  bool
+	Transport string `flag:"transport" words:"grpc|stdio" usage:"how the program behind -- speaks: grpc or stdio (default grpc)"`
+	GrantAll  bool   `flag:"grant-all" usage:"grant the plugin everything, for this run"`
+
+	dash int // how many arguments stand before "--"; -1 without it
 }
 
-func (f *programFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.transport, "transport", "", "how the program behind -- speaks: grpc or stdio (default grpc)")
-	flags.BoolVar(&f.grantAll, "grant-all", false, "grant the plugin everything, for this run")
-}
+func (f *programFlags) parsed(c *cobra.Command) { f.dash = c.ArgsLenAtDash() }
 
 // apply changes the one plugin of a configuration. program says that it is one behind --.
 func (f *programFlags) apply(cfg *config.Config, program bool) error {
-	switch {
-	case f.transport != "" && !program:
+	if f.Transport != "" && !program {
 		return usagef("--transport is for a program behind --; that of a declared plugin stands in the configuration")
-	case f.transport != "" && f.transport != "grpc" && f.transport != config.TransportStdio:
-		return usagef("--transport %q: use grpc or stdio", f.transport)
 	}
 	p := &cfg.Plugins[0]
 	if program {
-		p.Transport = f.transport
+		p.Transport = f.Transport
 	}
-	if f.grantAll {
+	if f.GrantAll {
 		p.Grants = allGrants()
 	}
 	return nil
@@ -51,35 +46,27 @@ func (f *programFlags) apply(cfg *config.Config, program bool) error {
 
 type callFlags struct {
 	programFlags
+	recordFlags
 
-	args, context, dir string
+	Args    string `flag:"args"    usage:"the tool's arguments: {JSON}, @FILE, or - for standard input"`
+	Context string `flag:"context" usage:"JSON {FILE} with the context, or -"`
+	Dir     string `flag:"dir"     usage:"working {DIR} (default the current directory)"`
 }
 
-func (a *app) pluginCallCommand() *cobra.Command {
-	var f callFlags
-	c := newCommand("call NAME TOOL | call TOOL -- COMMAND [ARG]...", "Call one tool of a plugin, outside of any turn", nil,
-		func(c *cobra.Command, args []string) error {
-			target, tool, program, err := callTarget(args, c.ArgsLenAtDash())
-			if err != nil {
-				return err
-			}
-			cfg, name, err := a.runTarget(target, program)
-			if err != nil {
-				return err
-			}
-			if err := f.apply(cfg, program); err != nil {
-				return err
-			}
-			return a.pluginCall(c.Context(), cfg, name, tool, &f)
-		})
-	c.ValidArgsFunction = a.completePlugins
-	flags := c.Flags()
-	f.register(flags)
-	a.record.register(c)
-	flags.StringVar(&f.args, "args", "", "the tool's arguments: `JSON`, @FILE, or - for standard input")
-	flags.StringVar(&f.context, "context", "", "JSON `FILE` with the context, or -")
-	flags.StringVar(&f.dir, "dir", "", "working `DIR` (default the current directory)")
-	return c
+func (a *app) pluginCall(ctx context.Context, f *callFlags, args []string) error {
+	a.record = f.recordFlags
+	target, tool, program, err := callTarget(args, f.dash)
+	if err != nil {
+		return err
+	}
+	cfg, name, err := a.runTarget(target, program)
+	if err != nil {
+		return err
+	}
+	if err := f.apply(cfg, program); err != nil {
+		return err
+	}
+	return a.callTool(ctx, cfg, name, tool, f)
 }
 
 // callTarget separates the tool from the plugin's name, or from the program behind "--", which is at dash.
@@ -93,15 +80,15 @@ func callTarget(args []string, dash int) (target []string, tool string, program 
 	return nil, "", false, usagef("plugin call needs the NAME of a plugin and a TOOL of it, or a TOOL, -- and a COMMAND; see: grapnel plugin call --help")
 }
 
-func (a *app) pluginCall(ctx context.Context, cfg *config.Config, name, tool string, f *callFlags) error {
-	if f.args == "-" && f.context == "-" {
+func (a *app) callTool(ctx context.Context, cfg *config.Config, name, tool string, f *callFlags) error {
+	if f.Args == "-" && f.Context == "-" {
 		return usagef("--args and --context cannot both be read from standard input")
 	}
-	arguments, err := a.jsonArgument("args", f.args)
+	arguments, err := a.jsonArgument("args", f.Args)
 	if err != nil {
 		return err
 	}
-	where, err := a.contextOf(f.context, f.dir)
+	where, err := a.contextOf(f.Context, f.Dir)
 	if err != nil {
 		return err
 	}

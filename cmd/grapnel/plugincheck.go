@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,43 +17,34 @@ import (
 )
 
 type checkFlags struct {
-	transport, sandbox, config, junit, known, requirements string
-	only, env                                              []string
-	long                                                   bool
+	Transport    string   `flag:"transport"     default:"grpc" words:"grpc|stdio" usage:"the {BINDING} to speak: grpc or stdio"`
+	Sandbox      string   `flag:"sandbox"       default:"T0" usage:"the {TIER} of the sandbox that the plugin runs in: T0, T1 or T2"`
+	Config       string   `flag:"config"        usage:"the plugin's configuration, {JSON} or @FILE"`
+	JUnit        string   `flag:"junit"         usage:"write the results to {FILE} as JUnit XML"`
+	Known        string   `flag:"known-failing" usage:"a {FILE} with the ids of checks that are known to fail, one a line; one that passes is an error"`
+	Requirements string   `flag:"requirements"  default:"v1" usage:"the {VERSION} of the list of checks"`
+	Only         []string `flag:"only"          usage:"only the checks with these {IDS}"`
+	Env          []string `flag:"env"           usage:"the {NAMES} of environment variables that the plugin inherits"`
+	Long         bool     `flag:"long"          usage:"make 10000 calls in the check for leaking descriptors, not 1000"`
+
+	dash int
 }
+
+func (f *checkFlags) parsed(c *cobra.Command) { f.dash = c.ArgsLenAtDash() }
 
 const longCalls = 10_000
 
-func (a *app) pluginCheckCommand() *cobra.Command {
-	var f checkFlags
-	c := newCommand("check COMMAND | check -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil,
-		func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || c.ArgsLenAtDash() > 0 {
-				return usagef("plugin check needs the COMMAND of a plugin, with -- before it if it has arguments; see: grapnel plugin check --help")
-			}
-			return a.pluginCheck(c, args, &f)
-		})
-	flags := c.Flags()
-	flags.StringVar(&f.transport, "transport", "grpc", "the `BINDING` to speak: grpc or stdio")
-	flags.StringVar(&f.sandbox, "sandbox", "T0", "the `TIER` of the sandbox that the plugin runs in: T0, T1 or T2")
-	flags.StringVar(&f.config, "config", "", "the plugin's configuration, `JSON` or @FILE")
-	flags.StringVar(&f.junit, "junit", "", "write the results to `FILE` as JUnit XML")
-	flags.StringVar(&f.known, "known-failing", "", "a `FILE` with the ids of checks that are known to fail, one a line; one that passes is an error")
-	flags.StringVar(&f.requirements, "requirements", "v1", "the `VERSION` of the list of checks")
-	flags.StringSliceVar(&f.only, "only", nil, "only the checks with these `IDS`")
-	flags.StringSliceVar(&f.env, "env", nil, "the `NAMES` of environment variables that the plugin inherits")
-	flags.BoolVar(&f.long, "long", false, fmt.Sprintf("make %d calls in the check for leaking descriptors, not 1000", longCalls))
-	return c
-}
-
-func (a *app) pluginCheck(c *cobra.Command, args []string, f *checkFlags) error {
+func (a *app) pluginCheck(ctx context.Context, f *checkFlags, args []string) error {
+	if len(args) == 0 || f.dash > 0 {
+		return usagef("plugin check needs the COMMAND of a plugin, with -- before it if it has arguments; see: grapnel plugin check --help")
+	}
 	o, err := f.options(a, args)
 	if err != nil {
 		return err
 	}
 	done := a.startCount("%s checks done")
 	o.Progress = func(*conformance.Result) { done.add() }
-	report, err := conformance.Run(c.Context(), o)
+	report, err := conformance.Run(ctx, o)
 	done.stop()
 	if _, wrong := errors.AsType[*conformance.OptionError](err); wrong {
 		return usagef("%w", err)
@@ -60,16 +52,12 @@ func (a *app) pluginCheck(c *cobra.Command, args []string, f *checkFlags) error 
 	if err != nil {
 		return unable(err)
 	}
-	if f.junit != "" {
-		if err := writeJUnit(f.junit, report); err != nil {
+	if f.JUnit != "" {
+		if err := writeJUnit(f.JUnit, report); err != nil {
 			return unable(err)
 		}
 	}
-	err = a.print(report, func() { a.printConformance(report) })
-	if err == nil && !report.Conforms {
-		return answerNo()
-	}
-	return err
+	return a.answer(report.Conforms, report, func() { a.printConformance(report) })
 }
 
 func (f *checkFlags) options(a *app, args []string) (conformance.Options, error) {
@@ -78,33 +66,37 @@ func (f *checkFlags) options(a *app, args []string) (conformance.Options, error)
 		return conformance.Options{}, err
 	}
 	p := &cfg.Plugins[0]
-	p.Transport, p.Sandbox = f.transport, f.sandbox
-	o := conformance.Options{Path: p.Path, Args: p.Args, Env: f.env, Transport: f.transport, Requirements: f.requirements, Only: f.only}
+	p.Transport, p.Sandbox = f.Transport, f.Sandbox
+	o := conformance.Options{Path: p.Path, Args: p.Args, Env: apartByCommas(f.Env), Transport: f.Transport, Requirements: f.Requirements, Only: apartByCommas(f.Only)}
 	if o.Sandbox, err = pool.Confinement(p); err != nil {
 		return o, usagef("--sandbox: %w", err)
 	}
 	if err := sandbox.Probe().Reach(o.Sandbox.Tier, o.Sandbox.Policy, o.Sandbox.Groups); err != nil {
-		return o, unable(fmt.Errorf("--sandbox %s: %w", f.sandbox, err))
+		return o, unable(fmt.Errorf("--sandbox %s: %w", f.Sandbox, err))
 	}
-	if f.long {
+	if f.Long {
 		o.Calls = longCalls
 	}
-	if o.Config, err = a.jsonArgument("config", f.config); err != nil {
+	if o.Config, err = a.jsonArgument("config", f.Config); err != nil {
 		return o, err
 	}
 	var object map[string]any
 	if err := json.Unmarshal(o.Config, &object); len(o.Config) > 0 && err != nil {
 		return o, usagef("--config is not a JSON object: %s", phases.Whole(err))
 	}
-	if f.known == "" {
+	if f.Known == "" {
 		return o, nil
 	}
-	file, err := openNamed(f.known)
+	file, err := openNamed(f.Known)
 	if err != nil {
-		return o, usagef("--known-failing %s: %w", f.known, err)
+		return o, usagef("--known-failing %s: %w", f.Known, err)
 	}
 	o.Known, err = conformance.ReadIDs(file)
 	return o, errors.Join(err, file.Close())
+}
+
+func apartByCommas(lists []string) []string {
+	return strings.FieldsFunc(strings.Join(lists, ","), func(r rune) bool { return r == ',' })
 }
 
 func writeJUnit(name string, report *conformance.Report) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/internal/sandbox"
-	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -29,11 +27,11 @@ import (
 //go:embed scaffold
 var scaffold embed.FS
 
-func scaffoldLangs() []string { return []string{"go", "ts", "python"} }
-
-func scaffoldKinds() []string { return []string{"guard", "section", "tool", "observer"} }
-
-type newFlags struct{ lang, kind, sdk string }
+type newFlags struct {
+	Lang string `flag:"lang" words:"go|ts|python" usage:"the {LANGUAGE}: go, ts or python"`
+	Kind string `flag:"kind" words:"guard|section|tool|observer" default:"guard" usage:"the {KIND} of plugin: guard, section, tool or observer"`
+	SDK  string `flag:"sdk"  usage:"use the kit of a checkout of Grapnel in {DIR}, instead of the published one"`
+}
 
 type newPlugin struct {
 	Plugin string    `json:"plugin"`
@@ -49,33 +47,15 @@ type newStep struct {
 	Says    string `json:"says"`
 }
 
-func (a *app) pluginNewCommand() *cobra.Command {
-	var f newFlags
-	c := newCommand("new NAME", "Make a directory with a new plugin: source, test, declaration",
-		exactlyOne("plugin new needs the NAME of the plugin"),
-		func(_ *cobra.Command, args []string) error { return a.pluginNew(args[0], &f) })
-	c.ValidArgsFunction = cobra.NoFileCompletions
-	flags := c.Flags()
-	flags.StringVar(&f.lang, "lang", "", "the `LANGUAGE`: go, ts or python")
-	flags.StringVar(&f.kind, "kind", "guard", "the `KIND` of plugin: guard, section, tool or observer")
-	flags.StringVar(&f.sdk, "sdk", "", "use the kit of a checkout of Grapnel in `DIR`, instead of the published one")
-	completeFlag(c, "lang", scaffoldLangs())
-	completeFlag(c, "kind", scaffoldKinds())
-	return c
-}
-
-func (a *app) pluginNew(name string, f *newFlags) error {
+func (a *app) pluginNew(_ context.Context, f *newFlags, args []string) error {
+	name := args[0]
 	switch {
 	case !phases.ValidPluginName(name):
 		return usagef("%.80q cannot name a plugin: use letters, digits, _ and -", name)
 	case name == phases.OwnerBuiltin || name == phases.OwnerHost:
 		return usagef("%q cannot name a plugin: it is the name of an owner that is not a plugin", name)
-	case f.lang == "":
+	case f.Lang == "":
 		return usagef("plugin new needs a language: --lang go, ts or python")
-	case !slices.Contains(scaffoldLangs(), f.lang):
-		return usagef("--lang %q: use go, ts or python%s", f.lang, suggest.DidYouMean(f.lang, scaffoldLangs()))
-	case !slices.Contains(scaffoldKinds(), f.kind):
-		return usagef("--kind %q: use guard, section, tool or observer%s", f.kind, suggest.DidYouMean(f.kind, scaffoldKinds()))
 	}
 	data, err := newProject(name, f)
 	if err != nil {
@@ -85,7 +65,7 @@ func (a *app) pluginNew(name string, f *newFlags) error {
 	if err != nil {
 		return unable(err)
 	}
-	result := newPlugin{Plugin: name, Lang: f.lang, Kind: f.kind, Dir: name, Files: []string{}, Next: data.Steps}
+	result := newPlugin{Plugin: name, Lang: f.Lang, Kind: f.Kind, Dir: name, Files: []string{}, Next: data.Steps}
 	if result.Files, err = writeProject(name, files); err != nil {
 		return err
 	}
@@ -94,7 +74,7 @@ func (a *app) pluginNew(name string, f *newFlags) error {
 			return unable(err)
 		}
 	}
-	if f.sdk == "" && strings.HasSuffix(version, "-dev") {
+	if f.SDK == "" && strings.HasSuffix(version, "-dev") {
 		reportf(a.err, "grapnel: version %s is not a release, and its kits may not be published: --sdk DIR uses those of a checkout\n", version)
 	}
 	return a.print(result, func() {
@@ -124,22 +104,22 @@ type project struct {
 
 func newProject(name string, f *newFlags) (*project, error) {
 	p := &project{
-		Name: name, Lang: f.lang, Kind: f.kind,
+		Name: name, Lang: f.Lang, Kind: f.Kind,
 		ID:       strings.ToLower(strings.ReplaceAll(name, "-", "_")),
-		Doc:      kindDoc(f.kind),
+		Doc:      kindDoc(f.Kind),
 		Confined: sandbox.Probe().Reach(sandbox.T1, sandbox.Policy{}, "") == nil,
 	}
-	if f.sdk != "" {
-		dir, err := filepath.Abs(f.sdk)
+	if f.SDK != "" {
+		dir, err := filepath.Abs(f.SDK)
 		if err != nil {
-			return nil, usagef("--sdk %s: %w", f.sdk, err)
+			return nil, usagef("--sdk %s: %w", f.SDK, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(kitDirectory(f.lang)))); err != nil {
-			return nil, usagef("--sdk %s: is not a checkout of Grapnel: %w", f.sdk, unwrapPath(err))
+		if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(kitDirectory(f.Lang)))); err != nil {
+			return nil, usagef("--sdk %s: is not a checkout of Grapnel: %w", f.SDK, unwrapPath(err))
 		}
 		p.SDK = filepath.ToSlash(dir)
 	}
-	switch f.lang {
+	switch f.Lang {
 	case "go":
 		p.Source, p.Program = "main.go", "./"+name
 	case "ts":

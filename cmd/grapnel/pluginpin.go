@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
@@ -42,19 +41,13 @@ const (
 	pinChanged  pinState = "changed"
 )
 
-// A command that changes the operator's file does not do it by surprise.
-func (a *app) pluginPinCommand() *cobra.Command {
-	var write bool
-	c := newCommand("pin [NAME]...",
-		"Show the checksums of the plugins' programs, or write them into the configuration", nil,
-		func(_ *cobra.Command, args []string) error { return a.pluginPin(args, write) })
-	c.ValidArgsFunction = a.completePlugins
-	c.Flags().BoolVar(&write, "write", false, "write the checksums into the configuration file")
-	return c
+// pinFlags: a command that changes the operator's file does not do it by surprise.
+type pinFlags struct {
+	Write bool `flag:"write" usage:"write the checksums into the configuration file"`
 }
 
-// All programs are hashed before anything is written.
-func (a *app) pluginPin(names []string, write bool) error {
+// pluginPin hashes all programs before anything is written.
+func (a *app) pluginPin(_ context.Context, f *pinFlags, names []string) error {
 	from, err := a.configOrigin()
 	if err != nil {
 		return err
@@ -66,12 +59,12 @@ func (a *app) pluginPin(names []string, write bool) error {
 	if result.Plugins, err = programs(from.Path, names); err != nil {
 		return err
 	}
-	if write {
+	if f.Write {
 		if result.Written, err = writePins(from.Path, result.Plugins); err != nil {
 			return err
 		}
 	}
-	return a.print(result, func() { a.printPins(&result, write) })
+	return a.print(result, func() { a.printPins(&result, f.Write) })
 }
 
 func programs(path string, names []string) ([]pinned, error) {

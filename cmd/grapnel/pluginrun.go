@@ -26,30 +26,19 @@ type runFlags struct {
 	dispatchFlags
 	programFlags
 
-	phase string
+	Phase string `flag:"phase" usage:"the {PHASE} to dispatch (default: the one that the plugin has hooks in)"`
 }
 
-func (a *app) pluginRunCommand() *cobra.Command {
-	var f runFlags
-	c := newCommand("run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil,
-		func(c *cobra.Command, args []string) error {
-			program := isProgram(args, c.ArgsLenAtDash())
-			cfg, name, err := a.runTarget(args, program)
-			if err != nil {
-				return err
-			}
-			if err := f.apply(cfg, program); err != nil {
-				return err
-			}
-			return a.pluginRun(c.Context(), cfg, name, &f)
-		})
-	c.ValidArgsFunction = a.completePlugins
-	flags := c.Flags()
-	f.dispatchFlags.register(c)
-	f.programFlags.register(flags)
-	a.record.register(c)
-	flags.StringVar(&f.phase, "phase", "", "the `PHASE` to dispatch (default: the one that the plugin has hooks in)")
-	return c
+func (a *app) pluginRun(ctx context.Context, f *runFlags, args []string) error {
+	program := isProgram(args, f.dash)
+	cfg, name, err := a.runTarget(args, program)
+	if err != nil {
+		return err
+	}
+	if err := f.apply(cfg, program); err != nil {
+		return err
+	}
+	return a.runPlugin(ctx, cfg, name, f)
 }
 
 // isProgram reports whether the first argument is a program: it stands behind "--", or it is a path, which no name of a
@@ -117,15 +106,15 @@ func allGrants() phases.Grants {
 	}
 }
 
-// Without --phase the plugin is started twice: first to ask for its phases.
-func (a *app) pluginRun(ctx context.Context, cfg *config.Config, name string, f *runFlags) error {
-	phase := phases.Phase(f.phase)
+// runPlugin starts the plugin twice without --phase: first to ask for its phases.
+func (a *app) runPlugin(ctx context.Context, cfg *config.Config, name string, f *runFlags) error {
+	phase := phases.Phase(f.Phase)
 	if phase == "" {
 		d, err := a.describe(ctx, cfg, origin{}, name) // cfg declares it
 		if err != nil {
 			return err
 		}
-		if phase, err = defaultPhase(name, d, f.input != ""); err != nil {
+		if phase, err = defaultPhase(name, d, f.Input != ""); err != nil {
 			return err
 		}
 	}
@@ -181,11 +170,16 @@ func takesPart(name string, d *phases.Description, phase phases.Phase) error {
 }
 
 type replayFlags struct {
-	plugin, only string
-	command      string // with args a program in place of the declared one
-	args         []string
-	diff         bool
+	Plugin  string `flag:"plugin"  usage:"only the calls of the plugin of this {NAME}"`
+	Only    string `flag:"only"    usage:"only the calls of one {SUBSCRIPTION}, or PLUGIN.TOOL"`
+	Command string `flag:"command" usage:"the program {PATH} to replay to; its arguments stand behind --"`
+	Diff    bool   `flag:"diff"    usage:"show what differs"`
+
+	dash int
+	args []string // of the program
 }
+
+func (f *replayFlags) parsed(c *cobra.Command) { f.dash = c.ArgsLenAtDash() }
 
 type replayed struct {
 	File       string           `json:"file"        jsonschema:"the record"`
@@ -211,32 +205,18 @@ type replayedPlugin struct {
 	Runs            int    `json:"runs"`
 }
 
-func (a *app) pluginReplayCommand() *cobra.Command {
-	var f replayFlags
-	c := newCommand("replay FILE",
-		"Send recorded calls to the plugins again, without host or model, and compare the answers", nil,
-		func(c *cobra.Command, args []string) error {
-			if dash := c.ArgsLenAtDash(); dash >= 0 {
-				args, f.args = args[:dash], args[dash:]
-			}
-			switch {
-			case len(args) != 1:
-				return usagef("plugin replay needs one FILE of --record; see: grapnel plugin replay --help")
-			case len(f.args) > 0 && f.command == "":
-				return usagef("arguments behind -- are those of a program: name it with --command")
-			}
-			return a.pluginReplay(c.Context(), args[0], &f)
-		})
-	flags := c.Flags()
-	flags.StringVar(&f.plugin, "plugin", "", "only the calls of the plugin of this `NAME`")
-	flags.StringVar(&f.only, "only", "", "only the calls of one `SUBSCRIPTION`, or PLUGIN.TOOL")
-	flags.StringVar(&f.command, "command", "", "the program `PATH` to replay to; its arguments stand behind --")
-	flags.BoolVar(&f.diff, "diff", false, "show what differs")
-	return c
-}
-
 // pluginReplay plays each part of a record on an engine of its own.
-func (a *app) pluginReplay(ctx context.Context, file string, f *replayFlags) error {
+func (a *app) pluginReplay(ctx context.Context, f *replayFlags, args []string) error {
+	if f.dash >= 0 {
+		args, f.args = args[:f.dash], args[f.dash:]
+	}
+	switch {
+	case len(args) != 1:
+		return usagef("plugin replay needs one FILE of --record; see: grapnel plugin replay --help")
+	case len(f.args) > 0 && f.Command == "":
+		return usagef("arguments behind -- are those of a program: name it with --command")
+	}
+	file := args[0]
 	all, err := readRecord(file, f)
 	if err != nil {
 		return err
@@ -256,11 +236,7 @@ func (a *app) pluginReplay(ctx context.Context, file string, f *replayFlags) err
 		}
 	}
 	result.sum()
-	err = a.print(result, func() { a.printReplayed(result, f.diff) })
-	if err == nil && result.Differs+result.Failed > 0 {
-		return answerNo()
-	}
-	return err
+	return a.answer(result.Differs+result.Failed == 0, result, func() { a.printReplayed(result, f.Diff) })
 }
 
 func readRecord(file string, f *replayFlags) (*replay.Recording, error) {
@@ -268,7 +244,7 @@ func readRecord(file string, f *replayFlags) (*replay.Recording, error) {
 	if err != nil {
 		return nil, usagef("%s: %w", file, err)
 	}
-	all, err := replay.Read(in, replay.Filter{Plugin: f.plugin, Subscription: f.only})
+	all, err := replay.Read(in, replay.Filter{Plugin: f.Plugin, Subscription: f.Only})
 	if err = errors.Join(err, in.Close()); err != nil {
 		if _, wrong := errors.AsType[*replay.FilterError](err); wrong {
 			return nil, usagef("%s: %w", file, err)
@@ -279,7 +255,7 @@ func readRecord(file string, f *replayFlags) (*replay.Recording, error) {
 	for _, part := range all.Parts {
 		names = append(names, part.Plugin)
 	}
-	if names = slices.Compact(names); f.command != "" && len(names) > 1 {
+	if names = slices.Compact(names); f.Command != "" && len(names) > 1 {
 		return nil, usagef("--command is one program, and the record has calls of several plugins; choose one with --plugin: %s", strings.Join(names, ", "))
 	}
 	return all, nil
@@ -308,8 +284,8 @@ func (a *app) replayConfig(part *replay.Part, f *replayFlags) (*config.Config, e
 // replayDeclared says how the plugin is started: by --command, as it is configured, or as the built-in plugin it was.
 func (a *app) replayDeclared(part *replay.Part, f *replayFlags) (p config.Plugin, cfg *config.Config, err error) {
 	var program *config.Config
-	if f.command != "" {
-		program, _, err = programConfig(append([]string{f.command}, f.args...))
+	if f.Command != "" {
+		program, _, err = programConfig(append([]string{f.Command}, f.args...))
 		if err != nil {
 			return p, nil, err
 		}

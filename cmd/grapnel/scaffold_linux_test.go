@@ -21,13 +21,13 @@ func TestScaffold(t *testing.T) {
 		t.Logf("the plugins run without the sandbox T1: %v", err)
 	}
 	shown := map[string]string{"guard": "decision: deny", "section": "Answer in whole sentences.", "tool": "2 words", "observer": "audit"}
-	for _, lang := range scaffoldLangs() {
+	for _, lang := range []string{"go", "ts", "python"} {
 		t.Run(lang, func(t *testing.T) {
 			t.Parallel()
 
 			root := t.TempDir()
 			sdk, prepare := kitFor(t, lang, root)
-			for _, kind := range scaffoldKinds()[:rounds(len(scaffoldKinds()), 1)] {
+			for _, kind := range []string{"guard", "section", "tool", "observer"}[:rounds(4, 1)] {
 				t.Run(kind, func(t *testing.T) {
 					name := lang + "-" + kind
 					shell(t, root, "grapnel plugin new "+name+" --lang "+lang+" --kind "+kind+" --sdk '"+sdk+"'")

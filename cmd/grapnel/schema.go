@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"reflect"
 	"slices"
 
@@ -43,31 +44,28 @@ type schemaName struct {
 	Doc  string `json:"doc"`
 }
 
-func (a *app) schemaCommand() *cobra.Command {
-	c := newCommand("schema [NAME]", "Print the JSON Schema of a result, an input or the configuration", atMost(1, "schema takes at most one NAME"),
-		func(_ *cobra.Command, args []string) error {
-			list := schemaList{Schemas: []schemaName{}}
-			t := newTable("", "")
-			for _, entry := range schemas() {
-				if len(args) > 0 && entry.name == args[0] {
-					s, err := entry.schema()
-					if err != nil {
-						return unable(err)
-					}
-					return a.printJSON(s)
-				}
-				list.Schemas = append(list.Schemas, schemaName{entry.name, entry.doc})
-				t.add(entry.name, entry.doc)
+func (a *app) schema(_ context.Context, _ *noFlags, args []string) error {
+	list := schemaList{Schemas: []schemaName{}}
+	t := newTable("", "")
+	for _, entry := range schemas() {
+		if len(args) > 0 && entry.name == args[0] {
+			s, err := entry.schema()
+			if err != nil {
+				return unable(err)
 			}
-			if len(args) > 0 {
-				return usagef("there is no schema %q%s; see: grapnel schema", args[0], suggestSchema(args[0]))
-			}
-			return a.print(list, func() { a.printTable(t) })
-		})
-	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return schemaNames(), cobra.ShellCompDirectiveNoFileComp
+			return a.printJSON(s)
+		}
+		list.Schemas = append(list.Schemas, schemaName{entry.name, entry.doc})
+		t.add(entry.name, entry.doc)
 	}
-	return c
+	if len(args) > 0 {
+		return usagef("there is no schema %q%s; see: grapnel schema", args[0], suggestSchema(args[0]))
+	}
+	return a.print(list, func() { a.printTable(t) })
+}
+
+func completeSchemas(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return schemaNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // suggestSchema also finds the name of a phase without its prefix.

@@ -42,36 +42,24 @@ var serveDefaults []byte
 const drainTime = 6 * time.Second
 
 type serveFlags struct {
-	// listen is empty where nothing is listened to but the socket.
-	listen, socket string
-	persona        string
-	tokenFile      string
-	watch          bool
-	open           bool
+	recordFlags
+
+	// Listen is empty where nothing is listened to but the socket.
+	Listen    string `flag:"listen"     default:"127.0.0.1:0" usage:"{ADDRESS} to listen at; port 0 takes a free one. Other than loopback needs --token-file"`
+	Socket    string `flag:"socket"     usage:"unix socket to listen at, for this user alone ({PATH}; alone it replaces --listen)"`
+	Persona   string `flag:"persona"    usage:"persona directory {DIR}, prepared at start (default grapnel/home in the user's data directory)"`
+	TokenFile string `flag:"token-file" usage:"YAML {FILE} of the tokens' hashes that callers need; see: grapnel schema tokens"`
+	Open      bool   `flag:"open"       usage:"open the page in a browser, logged in by a code for one login"`
+	Watch     bool   `flag:"watch"      usage:"read configuration and tokens again when their files change (also: serve.watch)"`
+
+	ownLogLevel bool
 }
 
-func (a *app) serveCommand() *cobra.Command {
-	var f serveFlags
-	c := newCommand("serve",
-		"Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(),
-		func(c *cobra.Command, _ []string) error {
-			if f.socket != "" && !c.Flags().Changed("listen") {
-				f.listen = ""
-			}
-			if !c.Flags().Changed("log-level") {
-				a.logLevel = "info" // nobody watches, so the log is all there is
-			}
-			return a.serve(c.Context(), &f)
-		})
-	a.record.register(c)
-	flags := c.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` to listen at; port 0 takes a free one. Other than loopback needs --token-file")
-	flags.StringVar(&f.socket, "socket", "", "unix socket to listen at, for this user alone (`PATH`; alone it replaces --listen)")
-	flags.StringVar(&f.persona, "persona", "", "persona directory `DIR`, prepared at start (default grapnel/home in the user's data directory)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "YAML `FILE` of the tokens' hashes that callers need; see: grapnel schema tokens")
-	flags.BoolVar(&f.open, "open", false, "open the page in a browser, logged in by a code for one login")
-	flags.BoolVar(&f.watch, "watch", false, "read configuration and tokens again when their files change (also: serve.watch)")
-	return c
+func (f *serveFlags) parsed(c *cobra.Command) {
+	if f.Socket != "" && !c.Flags().Changed("listen") {
+		f.Listen = ""
+	}
+	f.ownLogLevel = c.Flags().Changed("log-level")
 }
 
 type serving struct {
@@ -93,8 +81,12 @@ type serving struct {
 }
 
 // serve opens everything, serves, and closes everything in reverse order.
-func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
-	s := &serving{flags: f, looked: lookAt(a.watchedFiles(f.tokenFile)), secret: []byte(rand.Text())}
+func (a *app) serve(ctx context.Context, f *serveFlags, _ []string) (err error) {
+	a.record = f.recordFlags
+	if !f.ownLogLevel {
+		a.logLevel = "info" // nobody watches, so the log is all there is
+	}
+	s := &serving{flags: f, looked: lookAt(a.watchedFiles(f.TokenFile)), secret: []byte(rand.Text())}
 	if err := a.prepareServe(s); err != nil {
 		return err
 	}
@@ -143,7 +135,7 @@ func (a *app) prepareServe(s *serving) error {
 	if err != nil {
 		return err
 	}
-	s.cfg, s.from, s.ref, s.persona = cfg, from, a.storeNamed(cfg, from), s.flags.persona
+	s.cfg, s.from, s.ref, s.persona = cfg, from, a.storeNamed(cfg, from), s.flags.Persona
 	if s.ref.dsn == "" {
 		if s.ref, err = serveStore(); err != nil {
 			return err
@@ -210,7 +202,7 @@ func (a *app) serveOpened(ctx context.Context, s *serving) error {
 		if threadPromptChars(s.cfg) == 0 {
 			s.logger.Warn("documents of the thread tree are in no prompt: the configuration has no plugin agentsdoc with source: both (or tree) and the grants for it")
 		}
-		if s.flags.open {
+		if s.flags.Open {
 			a.openPage(ctx, g, s)
 		}
 		s.logger.Info("serving", "target", s.doors.target(), "socket", s.doors.socket, "store", s.ref.name, "tokens", s.access.file)
@@ -312,48 +304,48 @@ const unixScheme = "unix:"
 const maxSocketPath = 103 // how long a socket's path may be on every system
 
 func checkListen(f *serveFlags) error {
-	if f.socket != "" {
-		path, err := filepath.Abs(f.socket)
+	if f.Socket != "" {
+		path, err := filepath.Abs(f.Socket)
 		if err != nil {
-			return usagef("--socket %s: %w", f.socket, err)
+			return usagef("--socket %s: %w", f.Socket, err)
 		}
-		if f.socket = path; len(path) > maxSocketPath {
+		if f.Socket = path; len(path) > maxSocketPath {
 			return usagef("--socket %s: the path has %d bytes, and systems take %d; choose a shorter one", path, len(path), maxSocketPath)
 		}
 	}
-	if f.listen == "" && f.open {
+	if f.Listen == "" && f.Open {
 		return usagef("--open: a browser needs an address; give --listen 127.0.0.1:0 beside --socket")
 	}
-	if f.listen == "" {
+	if f.Listen == "" {
 		return nil
 	}
-	addr, err := net.ResolveTCPAddr("tcp", f.listen)
+	addr, err := net.ResolveTCPAddr("tcp", f.Listen)
 	if err != nil {
-		return usagef("--listen %q: use HOST:PORT, such as 127.0.0.1:7433: %w", f.listen, err)
+		return usagef("--listen %q: use HOST:PORT, such as 127.0.0.1:7433: %w", f.Listen, err)
 	}
-	if !addr.IP.IsLoopback() && f.tokenFile == "" {
-		return usagef("--listen %s: others than this machine could call it, so it needs --token-file; use 127.0.0.1 for this machine alone", f.listen)
+	if !addr.IP.IsLoopback() && f.TokenFile == "" {
+		return usagef("--listen %s: others than this machine could call it, so it needs --token-file; use 127.0.0.1 for this machine alone", f.Listen)
 	}
 	return nil
 }
 
 func openDoors(ctx context.Context, f *serveFlags) (*doors, error) {
 	d := &doors{}
-	if f.listen != "" {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	if f.Listen != "" {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 		if err != nil {
-			return nil, unable(fmt.Errorf("--listen %s: %w", f.listen, plainListenError(err)))
+			return nil, unable(fmt.Errorf("--listen %s: %w", f.Listen, plainListenError(err)))
 		}
 		d.listeners = append(d.listeners, l)
 		d.tcp, _ = l.Addr().(*net.TCPAddr)
 	}
-	if f.socket != "" {
-		l, err := openSocket(ctx, f.socket)
+	if f.Socket != "" {
+		l, err := openSocket(ctx, f.Socket)
 		if err != nil {
 			d.close()
 			return nil, err
 		}
-		d.listeners, d.socket, d.release = append(d.listeners, l), f.socket, ownSocket(f.socket)
+		d.listeners, d.socket, d.release = append(d.listeners, l), f.Socket, ownSocket(f.Socket)
 	}
 	return d, nil
 }

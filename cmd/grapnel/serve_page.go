@@ -46,7 +46,7 @@ var _ gateway.Memories = servedMemories{}
 // in works on the memories of a workspace; without a database there are none.
 func (s servedMemories) in(ctx context.Context, workspace string, work func(m *memories) error) error {
 	own := &app{config: s.app.config, err: s.app.err, json: true}
-	return own.withMemories(ctx, &memoryFlags{workspace: workspace, chosen: true}, func(m *memories) error {
+	return own.withMemories(ctx, &memoriesFlags{Workspace: &workspace}, func(m *memories) error {
 		if m.Store == nil {
 			return nil
 		}

@@ -97,7 +97,7 @@ func serveIn(t *testing.T, dir string, args ...string) *served {
 // serveAs is serveIn with more to be said about the process.
 func serveAs(t *testing.T, dir string, attr *syscall.SysProcAttr, args ...string) *served {
 	t.Helper()
-	cmd, _ := command(t, append([]string{"serve"}, args...)...)
+	cmd, _ := programCommand(t, append([]string{"serve"}, args...)...)
 	return serveWith(t, cmd, dir, attr)
 }
 
@@ -222,7 +222,7 @@ func (h *heard) ask(t *testing.T, method string, params object) json.RawMessage 
 // grapnelIn runs a command with a home, and returns what it printed.
 func grapnelIn(t *testing.T, dir string, args ...string) (code int, out, errs string) {
 	t.Helper()
-	cmd, _ := command(t, args...)
+	cmd, _ := programCommand(t, args...)
 	cmd.Env = append(cmd.Env, homeIn(dir)...)
 	var o, e strings.Builder
 	cmd.Stdout, cmd.Stderr = &o, &e

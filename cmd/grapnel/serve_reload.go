@@ -77,7 +77,7 @@ func (r *reloader) restartNeeded(next *config.Config, from origin) error {
 		{"serve.hosts", !slices.Equal(r.now.Serve.Hosts, next.Serve.Hosts)},
 		{"serve.origins", !slices.Equal(r.now.Serve.Origins, next.Serve.Origins)},
 		{"serve.conversations", !reflect.DeepEqual(r.now.Serve.Conversations, next.Serve.Conversations)},
-		{"serve.watch", r.now.Serve.Watch != next.Serve.Watch && !r.flags.watch},
+		{"serve.watch", r.now.Serve.Watch != next.Serve.Watch && !r.flags.Watch},
 	} {
 		if s.changed {
 			refuse(s.key, s.key, settled)
@@ -195,7 +195,7 @@ func (a *app) reloadOnChange(ctx context.Context, g *gateway.Gateway, s *serving
 			}
 		}
 	})
-	if s.flags.watch || s.cfg.Serve.Watch {
+	if s.flags.Watch || s.cfg.Serve.Watch {
 		files := func() []string { return a.watchedFiles(s.access.file) }
 		running.Go(func() {
 			watchFiles(ctx, s.looked, files, func() { g.Reload(ctx, gateway.ReloadWatch, "") })

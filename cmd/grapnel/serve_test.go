@@ -190,12 +190,12 @@ func TestServedRoots(t *testing.T) {
 		roots  []string
 		served []string
 	}{
-		{"a socket", serveFlags{socket: "/s"}, true, nil, []string{"/"}},
-		{"a socket and roots", serveFlags{socket: "/s"}, true, []string{"/work"}, []string{"/work"}},
-		{"an address", serveFlags{listen: "127.0.0.1:0"}, false, nil, nil},
-		{"an address and the made token", serveFlags{listen: "127.0.0.1:0"}, true, nil, nil},
-		{"both", serveFlags{socket: "/s", listen: "127.0.0.1:0"}, true, nil, nil},
-		{"others' tokens", serveFlags{socket: "/s", tokenFile: "/t"}, false, nil, nil},
+		{"a socket", serveFlags{Socket: "/s"}, true, nil, []string{"/"}},
+		{"a socket and roots", serveFlags{Socket: "/s"}, true, []string{"/work"}, []string{"/work"}},
+		{"an address", serveFlags{Listen: "127.0.0.1:0"}, false, nil, nil},
+		{"an address and the made token", serveFlags{Listen: "127.0.0.1:0"}, true, nil, nil},
+		{"both", serveFlags{Socket: "/s", Listen: "127.0.0.1:0"}, true, nil, nil},
+		{"others' tokens", serveFlags{Socket: "/s", TokenFile: "/t"}, false, nil, nil},
 	} {
 		cfg := &config.Config{}
 		cfg.Serve.Roots = tt.roots

@@ -45,14 +45,14 @@ const (
 // in: a foreign plugin could call the gateway with everybody's rights. A socket always takes a token, because plugins
 // run as its user and may connect to it.
 func settleAccess(f *serveFlags, cfg *config.Config) (access, error) {
-	if f.tokenFile != "" {
-		tokens, err := readTokens(f.tokenFile)
+	if f.TokenFile != "" {
+		tokens, err := readTokens(f.TokenFile)
 		if err != nil {
 			return access{}, usagef("--token-file: %w", err)
 		}
-		return access{tokens: tokens, file: f.tokenFile}, nil
+		return access{tokens: tokens, file: f.TokenFile}, nil
 	}
-	if f.socket == "" && !slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Builtin == "" }) {
+	if f.Socket == "" && !slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Builtin == "" }) {
 		return access{}, nil
 	}
 	dir, err := dataDir()
@@ -73,7 +73,7 @@ func settleAccess(f *serveFlags, cfg *config.Config) (access, error) {
 // socket, and the token that serve made: whatever its plugins read for a caller, the caller can read without it. Such a
 // gateway takes any directory, unless the configuration has roots.
 func servedRoots(f *serveFlags, a *access, cfg *config.Config) []string {
-	if len(cfg.Serve.Roots) == 0 && f.listen == "" && a.made {
+	if len(cfg.Serve.Roots) == 0 && f.Listen == "" && a.made {
 		return []string{string(filepath.Separator)}
 	}
 	return cfg.Serve.Roots

@@ -417,7 +417,7 @@ func TestServeTwoStarts(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			d, err := openDoors(t.Context(), &serveFlags{socket: socket})
+			d, err := openDoors(t.Context(), &serveFlags{Socket: socket})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

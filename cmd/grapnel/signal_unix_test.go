@@ -26,7 +26,7 @@ plugins:
 
 // command prepares this binary as the command line, with a directory of its own for
 // the sockets of plugins.
-func command(t *testing.T, args ...string) (cmd *exec.Cmd, run string) {
+func programCommand(t *testing.T, args ...string) (cmd *exec.Cmd, run string) {
 	t.Helper()
 	return commandFor(t, longest, args...)
 }
@@ -63,7 +63,7 @@ func TestInterrupted(t *testing.T) {
 			if err := os.WriteFile(file, []byte(slowConfig), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd, run := command(t, "dispatch", "tool.pre_call", "--config", file, "--log-level", "info", "--json")
+			cmd, run := programCommand(t, "dispatch", "tool.pre_call", "--config", file, "--log-level", "info", "--json")
 			var out strings.Builder
 			cmd.Stdout = &out
 			errs, err := cmd.StderrPipe()
@@ -107,7 +107,7 @@ func TestClosedPipe(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 
-			cmd, _ := command(t, args...)
+			cmd, _ := programCommand(t, args...)
 			cmd.Dir = t.TempDir()
 			r, w, err := os.Pipe()
 			if err != nil {
@@ -138,7 +138,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	defer full.Close() //nolint:errcheck // a device
-	cmd, _ := command(t, "version")
+	cmd, _ := programCommand(t, "version")
 	var errs strings.Builder
 	cmd.Stdout, cmd.Stderr = full, &errs
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exitUnable {

@@ -1,21 +1,16 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 	"strconv"
-
-	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/internal/words"
 )
 
-func (a *app) skillsLintCommand() *cobra.Command {
-	return newCommand("lint [DIR]", "Check the skills in a directory against the format's rules", atMost(1, "skills lint takes at most one DIR"),
-		func(_ *cobra.Command, args []string) error { return a.skillsLint(append(args, ".")[0]) })
-}
-
-func (a *app) skillsLint(dir string) error {
+func (a *app) skillsLint(_ context.Context, _ *noFlags, args []string) error {
+	dir := append(args, ".")[0]
 	path, err := filepath.Abs(dir)
 	if err != nil {
 		return unable(err)
@@ -27,13 +22,7 @@ func (a *app) skillsLint(dir string) error {
 	if err != nil {
 		return usagef("the directory %s: %w", dir, err)
 	}
-	if err := a.print(report, func() { a.printSkillsLint(path, &report) }); err != nil {
-		return err
-	}
-	if report.Broken() {
-		return answerNo()
-	}
-	return nil
+	return a.answer(!report.Broken(), report, func() { a.printSkillsLint(path, &report) })
 }
 
 func (a *app) printSkillsLint(base string, r *skillset.LintReport) {

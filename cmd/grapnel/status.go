@@ -19,8 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/peer"
@@ -34,14 +32,10 @@ import (
 
 const statusTime = 10 * time.Second // bounds the question: a gateway that does not answer it is not well
 
-func (a *app) statusCommand() *cobra.Command {
-	var f reachFlags
-	var hooks bool
-	c := newCommand("status", "Show how a running gateway is: plugins, hooks, issues and their hints", noArgs(),
-		func(c *cobra.Command, _ []string) error { return a.status(c.Context(), &f, hooks) })
-	f.register(c)
-	c.Flags().BoolVar(&hooks, "hooks", false, "show every hook and phase too")
-	return c
+type statusFlags struct {
+	reachFlags
+
+	Hooks bool `flag:"hooks" usage:"show every hook and phase too"`
 }
 
 type statusResult struct {
@@ -49,7 +43,7 @@ type statusResult struct {
 	gateway.Status
 }
 
-func (a *app) status(ctx context.Context, f *reachFlags, hooks bool) error {
+func (a *app) status(ctx context.Context, f *statusFlags, _ []string) error {
 	var result statusResult
 	var err error
 	if result.Target, err = f.ask(ctx, statusTime, "status", nil, &result.Status); err != nil {
@@ -57,7 +51,7 @@ func (a *app) status(ctx context.Context, f *reachFlags, hooks bool) error {
 	}
 	return a.print(result, func() {
 		a.printStatus(&result)
-		if hooks {
+		if f.Hooks {
 			a.printHooks(&result)
 		}
 	})
@@ -66,15 +60,11 @@ func (a *app) status(ctx context.Context, f *reachFlags, hooks bool) error {
 // tokenVariable has no flag: everybody on a machine can read the command lines of its processes.
 const tokenVariable = "GRAPNEL_TOKEN" //nolint:gosec // a name, no token
 
+// reachFlags say which gateway is called, and with which token.
 type reachFlags struct {
-	url, socket, tokenFile string
-}
-
-func (f *reachFlags) register(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringVar(&f.url, "url", "", "`URL` of the gateway (default: the one of yours that runs on this machine)")
-	flags.StringVar(&f.socket, "socket", "", "unix socket of the gateway (`PATH`)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token itself (default $"+tokenVariable+", or the one that serve made)")
+	URL       string `flag:"url"        usage:"{URL} of the gateway (default: the one of yours that runs on this machine)"`
+	Socket    string `flag:"socket"     usage:"unix socket of the gateway ({PATH})"`
+	TokenFile string `flag:"token-file" usage:"{FILE} with the token itself (default $GRAPNEL_TOKEN, or the one that serve made)"`
 }
 
 type reached struct {
@@ -110,7 +100,7 @@ func (f *reachFlags) reach(ctx context.Context) (*reached, error) {
 }
 
 func (f *reachFlags) token(n *note) (string, error) {
-	file := f.tokenFile
+	file := f.TokenFile
 	if file == "" {
 		if token := os.Getenv(tokenVariable); token != "" || n == nil || n.SecretFile == "" {
 			return token, nil
@@ -126,18 +116,18 @@ func (f *reachFlags) token(n *note) (string, error) {
 
 func (f *reachFlags) target() (target string, n *note, err error) {
 	switch {
-	case f.url != "" && f.socket != "":
+	case f.URL != "" && f.Socket != "":
 		return "", nil, usagef("--url and --socket name two gateways; give one of them")
-	case f.socket != "":
-		target = unixScheme + f.socket
-	case f.url != "":
-		if u, err := url.Parse(f.url); err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "" {
-			if path, isSocket := strings.CutPrefix(f.url, unixScheme); isSocket {
-				return "", nil, usagef("--url %q: a socket is named with --socket %s", f.url, path)
+	case f.Socket != "":
+		target = unixScheme + f.Socket
+	case f.URL != "":
+		if u, err := url.Parse(f.URL); err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "" {
+			if path, isSocket := strings.CutPrefix(f.URL, unixScheme); isSocket {
+				return "", nil, usagef("--url %q: a socket is named with --socket %s", f.URL, path)
 			}
-			return "", nil, usagef("--url %q: use http://HOST:PORT, as serve prints it", f.url)
+			return "", nil, usagef("--url %q: use http://HOST:PORT, as serve prints it", f.URL)
 		}
-		target = f.url
+		target = f.URL
 	}
 	list, err := readNotes()
 	switch {

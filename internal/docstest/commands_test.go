@@ -1,7 +1,6 @@
 package docstest
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -94,86 +93,6 @@ func TestCommandLines(t *testing.T) {
 	if found < 20 {
 		t.Errorf("found %d command lines: the search does not work", found)
 	}
-	for words := range tree {
-		group := strings.Contains(tree[words], "Available Commands:")
-		if !group && !strings.HasPrefix(words, "completion") && words != "help" && !strings.Contains(text(t, "docs/CLI.md"), "grapnel "+words) {
-			t.Errorf("docs/CLI.md does not mention grapnel %s", words)
-		}
-	}
-}
-
-// TestShapes compares the JSON in docs/CLI.md with the schema that stands behind "json"
-// at its fence: the schema has every key, and no required one is missing.
-func TestShapes(t *testing.T) {
-	t.Parallel()
-
-	program, err := grapnel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := map[string]bool{}
-	for _, b := range blocks(document{"docs/CLI.md", text(t, "docs/CLI.md")}) {
-		name, ok := strings.CutPrefix(b.lang, "json ")
-		if !ok {
-			continue
-		}
-		var doc map[string]any
-		if err := json.Unmarshal([]byte(b.text), &doc); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.CommandContext(t.Context(), program, "schema", name).Output()
-		if err != nil {
-			t.Fatalf("grapnel schema %s: %v", name, err)
-		}
-		var schema map[string]any
-		if err := json.Unmarshal(out, &schema); err != nil {
-			t.Fatal(err)
-		}
-		shown[name] = true
-		at := fmt.Sprintf("docs/CLI.md:%d: %s", b.line, name)
-		compareShape(t, at, doc, schema)
-		for _, key := range anyList(schema["required"]) {
-			if _, ok := doc[fmt.Sprint(key)]; !ok {
-				t.Errorf("%s: the document lacks %v", at, key)
-			}
-		}
-	}
-	if len(shown) < 7 {
-		t.Errorf("docs/CLI.md shows the shapes of %v only", shown)
-	}
-}
-
-// compareShape wants every key of a value in its schema.
-func compareShape(t *testing.T, at string, v any, schema map[string]any) {
-	t.Helper()
-	switch v := v.(type) {
-	case map[string]any:
-		properties, closed := schema["properties"].(map[string]any)
-		if !closed {
-			return // any object
-		}
-		for key, member := range v {
-			property, known := properties[key]
-			if !known {
-				t.Errorf("%s: the schema has no %s", at, key)
-			}
-			if schema, ok := property.(map[string]any); ok { // else true: anything
-				compareShape(t, at+"."+key, member, schema)
-			}
-		}
-	case []any:
-		items, ok := schema["items"].(map[string]any)
-		for _, member := range v {
-			if ok {
-				compareShape(t, at, member, items)
-			}
-		}
-	}
-}
-
-func anyList(v any) []any {
-	list, _ := v.([]any)
-	return list
 }
 
 // console is one command of a console block with the output below it.
