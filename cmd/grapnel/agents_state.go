@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
@@ -117,157 +116,88 @@ func (a *app) printResumed(r *lazy.Resumed) {
 	a.printReminder(r.Reminder)
 }
 
-// A state file holds what package lazy encodes and nothing else, so that a host can pass its
-// content to the plugin. Only its owner can read it. A command locks it while working on it
-// and replaces it by renaming, so that readers without the lock see one state or the other.
-
-const (
-	lockTime  = 10 * time.Second
-	lockEvery = 2 * time.Millisecond
-)
+// A state file holds what package lazy encodes and nothing else, so that a host can pass its content to the plugin. Only its
+// owner can read it. A command locks it while working on it and replaces it by renaming, so that readers without the lock
+// see one state or the other.
 
 var errNoState = errors.New("there is no state in it")
 
-type stateFile struct {
-	path string
-	lock *os.File
-	was  []byte // its content, once it was read
-}
-
-func lockState(ctx context.Context, path string, create bool) (*stateFile, error) {
-	// Renaming onto a link would replace the link and leave the file as it is.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	f, err := lockFile(ctx, path, lockTime, func() (*os.File, error) { return openState(path, create) },
-		func(_ *os.File, err error) error { return unable(fmt.Errorf("--state %s: %w", path, unwrapPath(err))) })
-	if err != nil {
-		return nil, err
-	}
-	return &stateFile{path: path, lock: f}, nil
-}
-
-// lockFile opens a file and waits for its lock; busy makes the error if that fails. A file that the previous holder
-// replaced or removed is opened again.
-func lockFile(ctx context.Context, path string, limit time.Duration, open func() (*os.File, error), busy func(*os.File, error) error) (*os.File, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has been locked for %s", limit))
-	defer cancel()
-	for {
-		f, err := open()
-		if err != nil {
-			return nil, err
-		}
-		if err := waitLock(ctx, f); err != nil {
-			err = busy(f, err)
-			_ = f.Close() // nothing was written
-			return nil, err
-		}
-		now, err := os.Stat(path)
-		if opened, failed := f.Stat(); err == nil && failed == nil && os.SameFile(now, opened) {
-			return f, nil
-		}
-		_ = f.Close()
-	}
-}
-
-func openState(path string, create bool) (*os.File, error) {
-	info, err := os.Stat(path)
-	flags := os.O_RDWR
-	if create && errors.Is(err, fs.ErrNotExist) {
-		flags, err = os.O_RDWR|os.O_CREATE, nil
-	} else if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("is not a regular file")
-	}
-	var f *os.File
-	if err == nil {
-		f, err = os.OpenFile(path, flags, 0o600)
-	}
-	switch {
-	case !create && errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("--state %s: there is no such file; begin with: grapnel agents chain --state %s", path, path)
-	case err != nil:
-		return nil, usagef("--state %s: %w", path, unwrapPath(err))
-	}
-	return f, nil
-}
-
-// waitLock takes the lock as soon as it is free, or returns the cause of the end of ctx.
-func waitLock(ctx context.Context, f *os.File) error {
-	tick := time.NewTicker(lockEvery)
-	defer tick.Stop()
-	for {
-		switch got, err := tryLock(f); {
-		case err != nil:
-			return err
-		case got:
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-}
-
-func (s *stateFile) read() (lazy.State, error) {
-	var err error
-	if s.was, err = io.ReadAll(io.LimitReader(s.lock, lazy.MaxBytes+2)); err != nil {
-		return lazy.State{}, unwrapPath(err)
-	}
-	if len(s.was) == 0 {
-		return lazy.State{}, errNoState
-	}
-	return lazy.Decode(bytes.TrimSuffix(s.was, []byte("\n")))
-}
-
-// write replaces the state, unless it did not change.
-func (s *stateFile) write(state lazy.State) error {
-	data, err := lazy.Encode(state)
-	if err != nil {
-		return unable(fmt.Errorf("--state %s: %w", s.path, err))
-	}
-	if data = append(data, '\n'); bytes.Equal(data, s.was) {
-		return nil
-	}
-	if !holdsLock {
-		_ = s.lock.Close()
-	}
-	if err := replaceFile(s.path, data, 0o600); err != nil {
-		return unable(fmt.Errorf("--state %s: %w", s.path, err))
-	}
-	return nil
-}
-
 // beginState writes the state of a new session. It replaces only a file that holds a state.
 func beginState(ctx context.Context, path string, state lazy.State) error {
-	s, err := lockState(ctx, path, true)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.lock.Close() }()
-	if _, err := s.read(); err != nil && !errors.Is(err, errNoState) {
-		return usagef("--state %s: %w; it is left as it is", path, err)
-	}
-	return s.write(state)
+	return replaceState(ctx, path, func(_ lazy.State, err error) (lazy.State, error) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoState) {
+			err = nil
+		}
+		return state, err
+	})
 }
 
 func changeState(ctx context.Context, path string, change func(*lazy.State)) error {
 	if path == "" {
 		return usagef("give the session's file with --state FILE, as agents chain --state FILE wrote it")
 	}
-	s, err := lockState(ctx, path, false)
+	return replaceState(ctx, path, func(state lazy.State, err error) (lazy.State, error) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return state, usagef("--state %s: there is no such file; begin with: grapnel agents chain --state %s", path, path)
+		case errors.Is(err, errNoState):
+			return state, usagef("--state %s: %w; begin with: grapnel agents chain --state %s", path, err, path)
+		case err == nil:
+			change(&state)
+		}
+		return state, err
+	})
+}
+
+// replaceState replaces the state in a file by the next one, unless it is the same.
+func replaceState(ctx context.Context, name string, next func(lazy.State, error) (lazy.State, error)) error {
+	failed := func(err error) error { return unable(fmt.Errorf("--state %s: %w", name, err)) }
+	path, err := realFile(name)
 	if err != nil {
-		return err
+		return usagef("--state %s: %w", name, err)
 	}
-	defer func() { _ = s.lock.Close() }()
-	state, err := s.read()
+	unlock, err := lockBeside(ctx, path, lockTime, "another command works on it")
+	if err != nil {
+		return failed(err)
+	}
+	defer unlock()
+	was, state, err := readState(path)
+	if state, err = next(state, err); err != nil {
+		if _, coded := errors.AsType[*exitError](err); coded {
+			return err
+		}
+		return usagef("--state %s: %w; it is left as it is", name, unwrapPath(err))
+	}
+	data, err := lazy.Encode(state)
+	if err != nil {
+		return failed(err)
+	}
+	if data = append(data, '\n'); bytes.Equal(data, was) {
+		return nil
+	}
+	if err := replaceFile(path, data, 0o600); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+func readState(path string) (data []byte, state lazy.State, err error) {
+	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, errNoState):
-		return usagef("--state %s: %w; begin with: grapnel agents chain --state %s", path, err, path)
 	case err != nil:
-		return usagef("--state %s: %w; it is left as it is", path, err)
+		return nil, state, err
+	case !info.Mode().IsRegular():
+		return nil, state, errors.New("is not a regular file")
+	case info.Size() == 0:
+		return nil, state, errNoState
 	}
-	change(&state)
-	return s.write(state)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, state, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if data, err = io.ReadAll(io.LimitReader(f, lazy.MaxBytes+2)); err == nil {
+		state, err = lazy.Decode(bytes.TrimSuffix(data, []byte("\n")))
+	}
+	return data, state, err
 }

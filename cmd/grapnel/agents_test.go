@@ -115,25 +115,6 @@ func TestPromptChars(t *testing.T) {
 	}
 }
 
-// TestBar: what is not whole does not look it, and what is there is seen.
-func TestInTree(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct{ root, path, want string }{
-		{"/repo", "/repo/a/AGENTS.md", "a/AGENTS.md"},
-		{"/repo", "/repo", "."},
-		{"/repo", "/repository/x", "/repository/x"},
-		{"/repo", "/etc/x", "/etc/x"},
-		{"/repo", "/repo/..x/y", "..x/y"},
-		{"", "/etc/x", "/etc/x"},
-		{"/repo", "a/b", "a/b"},
-	} {
-		if got := inTree(tt.root, tt.path); got != tt.want {
-			t.Errorf("inTree(%q, %q) = %q, want %q", tt.root, tt.path, got, tt.want)
-		}
-	}
-}
-
 // newState writes a state file.
 func newState(t *testing.T) string {
 	t.Helper()
@@ -186,11 +167,11 @@ func TestStateLocked(t *testing.T) {
 		t.Skip("there are no such locks here")
 	}
 	path := newState(t)
-	held, err := lockState(t.Context(), path, false)
+	unlock, err := lockBeside(t.Context(), path, lockTime, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = held.lock.Close() }()
+	defer unlock()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	over := errors.New("nobody waits")
 	cancel(over)

@@ -136,19 +136,6 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestDiscardForgetsStyles: what is written behind a question is not in the colours of what stood before it.
-func TestDiscardForgetsStyles(t *testing.T) {
-	t.Parallel()
-
-	a := &app{color: "always"}
-	a.heading("a question")
-	a.discard()
-	a.println("an answer")
-	if got, want := a.result(), "an answer\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // TestColoured: a flag decides about colours in text, else the terminal; JSON never has any.
 func TestColoured(t *testing.T) {
 	t.Parallel()

@@ -335,14 +335,16 @@ func (a *app) initialise(_ context.Context, f *initFlags, _ []string) error {
 		return err
 	}
 	result := initialised{Created: []string{}, Kept: []string{}}
-	created, err := createFile(path, firstConfig())
-	if err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return unable(err)
 	}
-	if created {
-		result.Created = append(result.Created, path)
-	} else {
+	switch err := createWhole(path, firstConfig()); {
+	case errors.Is(err, fs.ErrExist):
 		result.Kept = append(result.Kept, path)
+	case err != nil:
+		return unable(err)
+	default:
+		result.Created = append(result.Created, path)
 	}
 	if f.Persona != "" {
 		dir, err := filepath.Abs(f.Persona)
@@ -375,28 +377,6 @@ func firstConfig() []byte {
 	const list = "\nplugins:\n"
 	_, declared, _ := bytes.Cut(defaults, []byte(list))
 	return bytes.Replace(config.Template(), []byte(list), slices.Concat([]byte(list), declared, memoryOffer), 1)
-}
-
-// createFile reports false if the file exists. One that cannot be written whole is removed again.
-func createFile(path string, content []byte) (created bool, err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return false, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return false, err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
-		return false, err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return false, errors.Join(err, os.Remove(path))
-	}
-	return true, nil
 }
 
 // checkPersona refuses a missing directory, which the engine would accept: it is most likely mistyped.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	_ "embed" // for the configuration
 	"encoding/json"
@@ -144,11 +143,13 @@ func (d *demo) write(name, content string) error {
 	return os.WriteFile(filepath.Join(d.result.Dir, demoProject, filepath.FromSlash(name)), []byte(content), 0o600)
 }
 
-// show adds a step. What was not seen is empty.
-func (d *demo) show(title, seen, command string) {
-	d.result.Steps = append(d.result.Steps, demoStep{
-		Title: title, OK: seen != "", Seen: cmp.Or(text.Sanitize(seen, 400), "not seen"), Command: "grapnel " + command,
-	})
+// show adds a step, with what was seen if it was.
+func (d *demo) show(title, command string, ok bool, format string, seen ...any) {
+	step := demoStep{Title: title, OK: ok, Seen: "not seen", Command: "grapnel " + command}
+	if ok {
+		step.Seen = text.Sanitize(fmt.Sprintf(format, seen...), 400)
+	}
+	d.result.Steps = append(d.result.Steps, step)
 }
 
 // shellWord quotes a path for a shell where that is needed.

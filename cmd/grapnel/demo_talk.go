@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,57 +149,44 @@ func demoModel(t *demoTurn) (call loop.Call, answer string) {
 
 // showFirst shows what the first turn's prompt and calls hold.
 func (d *demo) showFirst(t *demoTurn) {
-	show := "manifest show " + t.ManifestID
-	files := ""
-	if s := t.section("agents_md"); s != nil {
-		var from []string
-		for _, ref := range s.SourceRefs {
-			from = append(from, strings.TrimPrefix(ref.ID, filepath.Join(d.result.Dir, demoProject)+"/"))
-		}
-		files = fmt.Sprintf("the section agents_md is from %s: %s characters, which hold %s", s.Owner, text.Thousands(s.Chars), strings.Join(from, " and "))
+	show, calls := "manifest show "+t.ManifestID, "manifest calls --thread "+demoThread
+	rules, house := t.section("agents_md"), t.section("house_rules")
+	var from []string
+	for _, ref := range rules.SourceRefs {
+		from = append(from, strings.TrimPrefix(ref.ID, filepath.Join(d.result.Dir, demoProject)+"/"))
 	}
-	d.show("Instructions with owners", files, show)
+	d.show("Instructions with owners", show, rules.Owner != "", "the section agents_md is from %s: %s characters, which hold %s", rules.Owner, text.Thousands(rules.Chars), strings.Join(from, " and "))
 	rewritten, denied := t.calls["list_files"], t.calls["shell"]
-	seen := ""
-	if strings.HasPrefix(rewritten.Text, `{"depth":1}`) {
-		seen = fmt.Sprintf("the model called list_files %s, and house.shallow made it {\"depth\":1}", rewritten.asked)
-	}
-	d.show("A call that was rewritten", seen, "manifest calls --thread "+demoThread)
-	seen = ""
-	if r := denied.Refused; r != nil && r.By == "house.guard" {
-		seen = fmt.Sprintf("the model called shell %s, and %s denied it: %s (the model was told so)", denied.asked, r.By, r.Reason)
-	}
-	d.show("A call that was denied", seen, "manifest calls --thread "+demoThread)
-	seen = ""
-	if s := t.section("house_rules"); s != nil && s.Truncation != nil {
-		seen = fmt.Sprintf("house_rules has %d of %d characters: the %s limit cut it", s.Truncation.Kept, s.Truncation.Original, s.Truncation.Limit)
-	}
-	d.show("A section that was cut", seen, show)
-	seen = ""
-	for _, run := range t.Runs {
-		if run.Plugin == "weather" && run.State == phases.StateTimedOut && t.answer != "" {
-			seen = fmt.Sprintf("weather.forecast was stopped after %.0f ms, its section is missing, and the turn went on", run.DurationMS)
-		}
-	}
-	d.show("A plugin that hangs", seen, "explain weather.forecast --manifest "+t.ManifestID)
+	d.show("A call that was rewritten", calls, strings.HasPrefix(rewritten.Text, `{"depth":1}`), "the model called list_files %s, and house.shallow made it {\"depth\":1}", rewritten.asked)
+	refusal := cmp.Or(denied.Refused, &loop.Refused{})
+	d.show("A call that was denied", calls, refusal.By == "house.guard", "the model called shell %s, and %s denied it: %s (the model was told so)", denied.asked, refusal.By, refusal.Reason)
+	cut := cmp.Or(house.Truncation, &phases.Truncation{})
+	d.show("A section that was cut", show, cut.Kept > 0, "house_rules has %d of %d characters: the %s limit cut it", cut.Kept, cut.Original, cut.Limit)
+	run, late := firstWhere(t.Runs, func(r *phases.Run) bool { return r.Plugin == "weather" && r.State == phases.StateTimedOut })
+	d.show("A plugin that hangs", "explain weather.forecast --manifest "+t.ManifestID, late && t.answer != "",
+		"weather.forecast was stopped after %.0f ms, its section is missing, and the turn went on", run.DurationMS)
 }
 
 // showMemory shows what the second turn knew.
 func (d *demo) showMemory(t *demoTurn) {
-	seen := ""
-	if s := t.section("memory_recall"); s != nil && strings.Contains(t.answer, "Lisbon") {
-		seen = fmt.Sprintf("asked where, the model answered %q: memory_recall from %s has it", t.answer, s.Owner)
-	}
-	d.show("A memory", seen, "manifest show --text "+t.ManifestID)
+	s := t.section("memory_recall")
+	d.show("A memory", "manifest show --text "+t.ManifestID, s.Owner != "" && strings.Contains(t.answer, "Lisbon"), "asked where, the model answered %q: memory_recall from %s has it", t.answer, s.Owner)
 }
 
-func (t *demoTurn) section(id string) *manifest.Section {
-	for i := range t.Sections {
-		if t.Sections[i].SectionID == id {
-			return &t.Sections[i]
+// section is an empty one if the prompt does not have it.
+func (t *demoTurn) section(id string) manifest.Section {
+	s, _ := firstWhere(t.Sections, func(s *manifest.Section) bool { return s.SectionID == id })
+	return s
+}
+
+// firstWhere returns the first of a list that is wanted, else a zero value and false.
+func firstWhere[T any](list []T, wanted func(*T) bool) (found T, ok bool) {
+	for i := range list {
+		if wanted(&list[i]) {
+			return list[i], true
 		}
 	}
-	return nil
+	return found, false
 }
 
 // blame shows what the edit between the turns has cost.
@@ -209,13 +196,9 @@ func (d *demo) blame(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		seen := ""
-		for i := range blame.Turns {
-			if r := &blame.Turns[i]; r.TurnID == "3" && r.Place() == "agents_md" {
-				seen = fmt.Sprintf("AGENTS.md was edited before turn 3, which broke the prompt cache at %s of %s: %s tokens were paid again", r.Place(), r.Owner, text.Thousands(r.TokensLost))
-			}
-		}
-		d.show("What broke the cache", seen, "manifest blame --thread "+demoThread)
+		r, broke := firstWhere(blame.Turns, func(r *manifest.BlamedTurn) bool { return r.TurnID == "3" && r.Place() == "agents_md" })
+		d.show("What broke the cache", "manifest blame --thread "+demoThread, broke,
+			"AGENTS.md was edited before turn 3, which broke the prompt cache at %s of %s: %s tokens were paid again", r.Place(), r.Owner, text.Thousands(r.TokensLost))
 		return nil
 	})
 }
@@ -244,10 +227,8 @@ func (d *demo) forge(ctx context.Context) (err error) {
 	if err != nil {
 		return storeError(err)
 	}
-	seen := ""
-	if bad := verdict.FirstBad; !verdict.OK && bad != nil {
-		seen = fmt.Sprintf("somebody wrote another turn into a copy of the log; verify names the record: seq %d, %s", bad.Seq, bad.Reason)
-	}
-	d.show("A record that was tampered with", seen, "--store "+shellWord(sqliteScheme+path)+" manifest verify")
+	bad := cmp.Or(verdict.FirstBad, &manifest.Bad{})
+	d.show("A record that was tampered with", "--store "+shellWord(sqliteScheme+path)+" manifest verify", !verdict.OK && verdict.FirstBad != nil,
+		"somebody wrote another turn into a copy of the log; verify names the record: seq %d, %s", bad.Seq, bad.Reason)
 	return nil
 }

@@ -103,24 +103,6 @@ func TestExportBesideOddNames(t *testing.T) {
 	}
 }
 
-func TestLayout(t *testing.T) {
-	t.Parallel()
-
-	got := layout([]tree.Folder{
-		{ID: "c", ParentID: "b", Name: "x"},
-		{ID: "b", Name: "a"},
-		{ID: "a", Name: "A"},
-		{ID: "d", Name: "a~2"},
-		{ID: "e", Name: "a"},
-		{ID: "r1", ParentID: "r2", Name: "round"},
-		{ID: "r2", ParentID: "r1", Name: "round"},
-	})
-	want := map[tree.FolderID]string{"": ".", "a": "A", "b": "a~2", "c": "a~2/x", "d": "a~2~2", "e": "a~3"}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("paths (-got +want):\n%s", diff)
-	}
-}
-
 // TestLayoutIsOneToOne: in any tree each folder has a path of its own, below its
 // parent's, also where case does not count.
 func TestLayoutIsOneToOne(t *testing.T) {

@@ -5,18 +5,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/grapnelhq/grapnel/internal/peer"
 )
-
-const holdsLock = true // a locked file can be replaced
 
 // tryLock locks a file while it is open, unless another process has it. The system frees the lock of a killed process.
 func tryLock(f *os.File) (bool, error) {
@@ -25,15 +20,6 @@ func tryLock(f *os.File) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func checkFile(path string, info fs.FileInfo) error {
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if ok && (!peer.Trusted(int(owner.Uid)) || info.Mode().Perm()&0o002 != 0) {
-		return fmt.Errorf("%s belongs to another user (%d), or others may write to it (mode %04o); remove it, or choose another",
-			path, owner.Uid, info.Mode().Perm())
-	}
-	return nil
 }
 
 // ownFile reports whether a file belongs to this user.

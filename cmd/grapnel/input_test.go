@@ -12,35 +12,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// TestPosition fixes where a mistake in JSON is shown: at the byte that the
-// decoder stopped at, counted from 1 and in characters.
-func TestPosition(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name         string
-		data         string
-		offset       int
-		line, column int
-	}{
-		{"first byte", "x", 1, 1, 1},
-		{"second line", "{\n  x", 5, 2, 3},
-		{"columns count characters", "ää x", 6, 1, 4},
-		{"behind the end", "ab", 99, 1, 2},
-		{"nothing", "", 0, 1, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			line, column := position([]byte(tt.data), tt.offset)
-			if line != tt.line || column != tt.column {
-				t.Errorf("got %d:%d, want %d:%d", line, column, tt.line, tt.column)
-			}
-		})
-	}
-}
-
 // FuzzPosition asserts that a place is always inside the text.
 func FuzzPosition(f *testing.F) {
 	f.Add([]byte("{\n\"a\": }"), 8)

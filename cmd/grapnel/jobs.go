@@ -180,7 +180,7 @@ func (a *app) jobsList(ctx context.Context, f *jobsFlags, dead bool) error {
 		if result.Counts, err = r.Counts(ctx); err != nil {
 			return err
 		}
-		result.Jobs, result.Next, err = jobRows(ctx, r, jobqueue.Filter{Dead: dead, Plugin: f.Plugin, After: f.After}, f.Limit)
+		result.Jobs, result.Next, err = jobRows(ctx, r, jobqueue.Filter{Dead: dead, Plugin: f.Plugin, After: f.After}, "", f.Limit)
 		return err
 	})
 	if err != nil {
@@ -199,7 +199,8 @@ func (a *app) jobsList(ctx context.Context, f *jobsFlags, dead bool) error {
 	})
 }
 
-func jobRows(ctx context.Context, r *jobqueue.Records, f jobqueue.Filter, limit int) (rows []jobRow, next int64, err error) {
+// jobRows returns the first jobs, of one state if it is not empty, and the id after which there are more; 0 at the end.
+func jobRows(ctx context.Context, r *jobqueue.Records, f jobqueue.Filter, state string, limit int) (rows []jobRow, next int64, err error) {
 	rows = []jobRow{}
 	for {
 		f.Limit = 500
@@ -214,7 +215,9 @@ func jobRows(ctx context.Context, r *jobqueue.Records, f jobqueue.Filter, limit 
 			if limit > 0 && len(rows) == limit {
 				return rows, rows[limit-1].ID, nil
 			}
-			rows = append(rows, rowOfJob(&page[i]))
+			if job := rowOfJob(&page[i]); state == "" || job.State == state {
+				rows = append(rows, job)
+			}
 			f.After = page[i].ID
 		}
 		if len(page) < f.Limit {
@@ -367,7 +370,7 @@ func (a *app) changeJobs(ctx context.Context, f *jobsChange, args []string) (err
 
 func (f *jobsChange) find(ctx context.Context, r *jobqueue.Records) ([]jobRow, error) {
 	if len(f.ids) == 0 {
-		rows, _, err := jobRows(ctx, r, jobqueue.Filter{Dead: true, Plugin: f.Plugin}, 0)
+		rows, _, err := jobRows(ctx, r, jobqueue.Filter{Dead: true, Plugin: f.Plugin}, "", 0)
 		return rows, err
 	}
 	var rows []jobRow

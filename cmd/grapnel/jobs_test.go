@@ -5,10 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
@@ -81,35 +79,4 @@ func countJobs(t *testing.T, dsn string) jobs.Counts {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// TestQueueText: status says where background work is, and what there is to look at.
-func TestQueueText(t *testing.T) {
-	t.Parallel()
-
-	for want, q := range map[string]runtime.QueueStatus{
-		"in memory, lost at the end: 0 waiting, 1 running, 2 scheduled": {Counts: jobs.Counts{Running: 1, Scheduled: 2}},
-		"in the store: 3 waiting (the oldest for 2m), 0 running, 0 scheduled, 4 dead (see: grapnel jobs dead)": {
-			Durable: true, Counts: jobs.Counts{Waiting: 3, Dead: 4, OldestSeconds: 125},
-		},
-		"in the store: the database is away": {Durable: true, Error: "the database is away"},
-	} {
-		if got := queueText(&q); got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
-		}
-	}
-}
-
-// TestAgeText: an age is as exact as is of use, and never less than nothing.
-func TestAgeText(t *testing.T) {
-	t.Parallel()
-
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59*time.Minute + 59*time.Second: "59m",
-		time.Hour: "1h", 47 * time.Hour: "47h", 48 * time.Hour: "2d", 1000 * time.Hour: "41d",
-	} {
-		if got := ageText(d); got != want {
-			t.Errorf("%s: %q, want %q", d, got, want)
-		}
-	}
 }

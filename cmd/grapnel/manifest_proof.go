@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
@@ -36,26 +35,13 @@ func (a *app) manifestKey(_ context.Context, f *keyFlags, args []string) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	if err := writeNew(f.Out, private+"\n"); err != nil {
-		return err
+	switch err := createWhole(f.Out, []byte(private+"\n")); {
+	case errors.Is(err, fs.ErrExist):
+		return usagef("--out %s: the file is there already; a key that was used must not be lost", f.Out)
+	case err != nil:
+		return usagef("--out %s: %w", f.Out, unwrapPath(err))
 	}
 	return a.print(logKey{args[0], public, f.Out}, func() { a.println(public) })
-}
-
-// writeNew writes a file that only this user reads, and that was not there.
-func writeNew(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return usagef("--out %s: the file is there already; a key that was used must not be lost", path)
-	}
-	if err != nil {
-		return usagef("--out %s: %w", path, unwrapPath(err))
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return unable(fmt.Errorf("%s: %w", path, unwrapPath(err)))
-	}
-	return nil
 }
 
 // keyIn reads the private key in a file.

@@ -67,20 +67,6 @@ func (a *app) cosign(ctx context.Context, w *translog.Witness, l *translog.Log, 
 	return a.print(c, func() { a.out.WriteString(c.Note) })
 }
 
-// realFile is where a file is, or will be: all links to one file have one lock.
-func realFile(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Lstat(path); err == nil {
-		real, err := filepath.EvalSymlinks(path)
-		return real, unwrapPath(err)
-	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
-	return filepath.Join(dir, filepath.Base(path)), unwrapPath(err)
-}
-
 // lastSigned reads the checkpoint that was signed last; it is empty if there is no file.
 func lastSigned(path string, l *translog.Log) (string, error) {
 	const remedy = "put the last checkpoint that this witness has signed there, or remove the file if it has never signed one of this log"

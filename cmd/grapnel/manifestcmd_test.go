@@ -25,37 +25,6 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-func TestIsStored(t *testing.T) {
-	t.Parallel()
-
-	for arg, want := range map[string]bool{
-		api.Latest: true, "01JD": true, "01jd": true, "7": true, "01ARZ3NDEKTSV4RRFFQ69G5FAV": true,
-		"": false, "-": false, "two.json": false, "./01JD": false, "manifest": false, "01ARZ3NDEKTSV4RRFFQ69G5FAVX": false, "01U": false,
-	} {
-		if got := api.IsManifestID(arg); got != want {
-			t.Errorf("api.IsManifestID(%q) = %v, want %v", arg, got, want)
-		}
-	}
-}
-
-func TestParseAge(t *testing.T) {
-	t.Parallel()
-
-	const day = 24 * time.Hour
-	for text, want := range map[string]time.Duration{
-		"90d": 90 * day, "1d12h": 36 * time.Hour, "36h": 36 * time.Hour, "90s": 90 * time.Second, "0d": 0, "65535d": 65535 * day,
-	} {
-		if got, err := parseAge(text); err != nil || got != want {
-			t.Errorf("parseAge(%q) = %v, %v; want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "d", "90", "-3d", "1.5d", "1d2d", "1d-5h", "99999d", "fortnight", "12h1d", "65535d2562047h"} {
-		if got, err := parseAge(text); err == nil {
-			t.Errorf("parseAge(%q) = %v, want an error", text, got)
-		}
-	}
-}
-
 // FuzzParseAge: what is taken is what Go takes once the days are hours.
 func FuzzParseAge(f *testing.F) {
 	for _, text := range []string{"90d", "1d12h", "36h", "d", "-1d", "1d-1h", "1h1d", "0d0", "65535d2562047h"} {

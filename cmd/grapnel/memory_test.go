@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestForgetAsks(t *testing.T) {
 func emptyConfig(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "grapnel.yaml")
-	if _, err := createFile(file, []byte("version: 1\n")); err != nil {
+	if err := os.WriteFile(file, []byte("version: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 // TestPrintTable fixes what every table looks like: columns by characters, not
@@ -65,29 +63,6 @@ func TestCellsAreBounded(t *testing.T) {
 
 	if got := len([]rune(cell(strings.Repeat("x", 10*maxCell)))); got != maxCell {
 		t.Errorf("got %d characters, want %d", got, maxCell)
-	}
-}
-
-// TestMillis fixes how exact times are shown.
-func TestMillis(t *testing.T) {
-	t.Parallel()
-
-	for ms, want := range map[float64]string{0: "0", 0.004: "0.00", 0.126: "0.13", 9.5: "9.50", 42.25: "42.2", 1000: "1000"} {
-		if got := words.Millis(ms); got != want {
-			t.Errorf("words.Millis(%v) = %q, want %q", ms, got, want)
-		}
-	}
-}
-
-// TestRule checks that a rule is one whole line, whatever its label.
-func TestRule(t *testing.T) {
-	t.Parallel()
-
-	for _, label := range []string{"", "manifest", strings.Repeat("long ", 40)} {
-		got := rule(label)
-		if !strings.HasPrefix(got, "── "+label+" ──") || !strings.HasSuffix(got, "──\n") {
-			t.Errorf("rule(%q) = %q", label, got)
-		}
 	}
 }
 
@@ -145,19 +120,6 @@ func TestJSONHasNoOrders(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(data), "{\n  \"a\": \"\\u009b\\ud800\\u202e\uFFFD\"\n}\n"); diff != "" {
 		t.Errorf("raw JSON (-got +want):\n%s", diff)
-	}
-}
-
-// TestEncodeJSON checks that tags in a prompt stay readable.
-func TestEncodeJSON(t *testing.T) {
-	t.Parallel()
-
-	got, err := encodeJSON(map[string]string{"a": "<b> & c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(got), "{\n  \"a\": \"<b> & c\"\n}\n"); diff != "" {
-		t.Errorf("JSON (-got +want):\n%s", diff)
 	}
 }
 

@@ -2,65 +2,12 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-// TestPrintCache: what was predicted stands beside what came of it, and a prompt
-// without a past says nothing.
-func TestPrintCache(t *testing.T) {
-	t.Parallel()
-
-	reported := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	plan := manifest.CachePlan{Breakpoints: []manifest.Breakpoint{{After: manifest.AfterTools}, {After: manifest.AfterStable, SectionID: "safety"}}}
-	tests := []struct {
-		name  string
-		cache manifest.Cache
-		usage *manifest.Usage
-		want  string
-	}{
-		{"the first of a thread", manifest.Cache{Plan: plan}, nil, ""},
-		{
-			"served",
-			manifest.Cache{Plan: plan, Predicted: new(1024)},
-			&manifest.Usage{Rounds: 1, ReportedAt: reported, Usage: phases.Usage{InputTokens: 2000, OutputTokens: 1, CacheReadTokens: 1, CacheWriteTokens: 300}},
-			"\nprompt cache\n" +
-				"  predicted    1,024 tokens\n" +
-				"  actual       1 token of 2,000 in, 300 written to the cache, 1 out\n" +
-				"  reported     2026-01-02 03:04:05Z, for this prompt alone\n" +
-				"  breakpoints  after tools, after stable (safety)\n",
-		},
-		{
-			"broken",
-			manifest.Cache{Predicted: new(0), Break: manifest.Break{Cause: manifest.CauseText, BrokeAt: "agents_md", Field: "text", Owner: "agentsdoc", Because: manifest.CauseVersion, TokensLost: 1500}},
-			nil,
-			"\nprompt cache\n" +
-				"  predicted  0 tokens (section_text)\n" +
-				"  broke at   agents_md (agentsdoc): another text, with another version of agentsdoc, 1,500 tokens lost\n",
-		},
-		{
-			"a reason of a later version",
-			manifest.Cache{Predicted: new(0), Break: manifest.Break{Cause: "moon"}},
-			nil,
-			"\nprompt cache\n  predicted  0 tokens (moon)\n  broke at   moon: moon\n",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			a := &app{}
-			a.printCache(&manifest.Manifest{Cache: tt.cache}, tt.usage)
-			if diff := cmp.Diff(a.out.String(), tt.want); diff != "" {
-				t.Errorf("cache (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
 
 // TestPrintSections: tokens have a column where they were counted, and only
 // there.

@@ -369,7 +369,7 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err := owned.Dir(dir); err != nil {
 		return nil, usagef("--socket %s: %w", path, err)
 	}
-	unlock, err := lockSocket(ctx, path)
+	unlock, err := lockBeside(ctx, path, socketLockTime, "another gateway opens it")
 	if err != nil {
 		return nil, unable(fmt.Errorf("--socket %s: %w", path, err))
 	}
@@ -398,23 +398,6 @@ func (l *ownUser) Accept() (net.Conn, error) {
 }
 
 const socketLockTime = 2 * knock
-
-func lockSocket(ctx context.Context, path string) (unlock func(), err error) {
-	return lockBeside(ctx, path, socketLockTime, "another gateway opens it")
-}
-
-// lockBeside locks a file, beside another one, that no other user can open: anybody who can open a file can lock it forever.
-func lockBeside(ctx context.Context, path string, limit time.Duration, busy string) (unlock func(), err error) {
-	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
-	f, err := lockFile(ctx, name, limit, func() (*os.File, error) { return owned.Open(name, os.O_RDWR|os.O_CREATE) },
-		func(f *os.File, err error) error {
-			return fmt.Errorf("%s, or hangs, with the lock %s%s: %w; end that one, or remove the file", busy, name, lockHolder(f), err)
-		})
-	return func() {
-		_ = os.Remove(name) // one that stays is used again
-		_ = f.Close()       // which frees the lock
-	}, err
-}
 
 const knock = 2 * time.Second // bounds a connection attempt. The system accepts for whoever listens, at once
 
@@ -489,7 +472,7 @@ func checkStore(ref storeRef) error {
 		err = checkPlace(filepath.Dir(path))
 	}
 	if info, missing := os.Stat(path); err == nil && missing == nil {
-		err = checkFile(path, info)
+		err = owned.File(path, info)
 	}
 	if err != nil {
 		return usagef("the store %s: %w", ref.name, err)

@@ -17,24 +17,8 @@ type servedJobs struct{ *jobqueue.Records }
 var _ gateway.Jobs = servedJobs{}
 
 func (s servedJobs) List(ctx context.Context, state string, after int64, limit int) ([]gateway.Job, error) {
-	var list []gateway.Job
-	f := jobqueue.Filter{Dead: state == string(jobqueue.StateDead), After: after, Limit: limit}
-	for len(list) < limit {
-		page, err := s.Records.List(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page {
-			f.After = page[i].ID
-			if job := rowOfJob(&page[i]); (state == "" || job.State == state) && len(list) < limit {
-				list = append(list, job)
-			}
-		}
-		if len(page) == 0 {
-			break
-		}
-	}
-	return list, nil
+	rows, _, err := jobRows(ctx, s.Records, jobqueue.Filter{Dead: state == string(jobqueue.StateDead), After: after}, state, limit)
+	return rows, err
 }
 
 // servedMemories opens the memory plugin's database for each call: the plugin is another process, and the configuration

@@ -166,7 +166,7 @@ func TestSocketLocks(t *testing.T) {
 
 		dir := t.TempDir()
 		socket := filepath.Join(dir, "g.sock")
-		unlock, err := lockSocket(t.Context(), socket)
+		unlock, err := lockBeside(t.Context(), socket, socketLockTime, "another gateway opens it")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,39 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-// TestServeDefaults: the built-in configuration is valid, asks for documents, and
-// grants what that needs.
-func TestServeDefaults(t *testing.T) {
-	t.Parallel()
-
-	cfg, err := config.Parse(serveDefaults, "serve_defaults.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := cfg.Plugins[0]
-	if len(cfg.Plugins) != 1 || string(p.Config) != `{"source":"both"}` || p.Builtin == "" {
-		t.Errorf("plugins: %+v", cfg.Plugins)
-	}
-	if diff := cmp.Diff(p.Grants.Host, []string{"documents", "state"}) + cmp.Diff(p.Grants.Domains, []string{"thread_agents_doc"}); diff != "" {
-		t.Errorf("grants (-got +want):\n%s", diff)
-	}
-	// Everything else is as it is for the other commands.
-	plain, err := config.Parse(defaults, "defaults.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Grants.Host, p.Grants.Domains, p.Config = nil, nil, plain.Plugins[0].Config
-	if diff := cmp.Diff(p.String(), plain.Plugins[0].String()); diff != "" {
-		t.Errorf("beside that (-serve +others):\n%s", diff)
-	}
-}
 
 func TestThreadPromptChars(t *testing.T) {
 	t.Parallel()
@@ -135,47 +104,6 @@ func TestReadSecret(t *testing.T) {
 		if (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) || err == nil && got != "abc" {
 			t.Errorf("%.20q: %q, %v", text, got, err)
 		}
-	}
-}
-
-func TestDoorsTarget(t *testing.T) {
-	t.Parallel()
-
-	lan := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 5), Port: 80}
-	for _, tt := range []struct {
-		name   string
-		doors  doors
-		target string
-		hosts  []string
-	}{
-		{"a port", doors{tcp: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7}}, "http://127.0.0.1:7", nil},
-		{"IPv6", doors{tcp: &net.TCPAddr{IP: net.IPv6loopback, Port: 7}}, "http://[::1]:7", nil},
-		{"a socket", doors{socket: "/run/g"}, "unix:/run/g", nil},
-		{"both", doors{tcp: lan, socket: "/run/g"}, "http://10.0.0.5:80", []string{"10.0.0.5"}},
-		{"every address", doors{tcp: &net.TCPAddr{IP: net.IPv4zero, Port: 7}}, "http://0.0.0.0:7", nil},
-	} {
-		if got := tt.doors.target(); got != tt.target {
-			t.Errorf("%s: %s", tt.name, got)
-		}
-		if diff := cmp.Diff(tt.doors.hosts(), tt.hosts); diff != "" {
-			t.Errorf("%s: hosts (-got +want):\n%s", tt.name, diff)
-		}
-	}
-}
-
-// TestCreateWhole: a file is there whole or not at all, for its owner alone, and
-// never replaces another one.
-func TestCreateWhole(t *testing.T) {
-	t.Parallel()
-
-	path := filepath.Join(t.TempDir(), "x")
-	for i, want := range []error{nil, fs.ErrExist} {
-		if err := createWhole(path, []byte{byte('a' + i)}); (err == nil) != (want == nil) {
-			t.Errorf("%d: %v, want %v", i, err, want)
-		}
-	}
-	if data, err := os.ReadFile(path); err != nil || string(data) != "a" {
-		t.Errorf("%q, %v", data, err)
 	}
 }
 

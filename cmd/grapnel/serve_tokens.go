@@ -133,20 +133,6 @@ func makeTokens(a *access) error {
 	return nil
 }
 
-// createWhole creates a file with its whole content or not at all. An existing one is fs.ErrExist.
-func createWhole(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".grapnel-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // the other name stays
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
-}
-
 const maxSecret = 4096
 
 func readSecret(path string) (string, error) {

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/store"
 )
 
 func TestStoreNamed(t *testing.T) {
@@ -44,45 +41,5 @@ func TestStoreNamed(t *testing.T) {
 				t.Errorf("store (-got +want):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestStoreError fixes the exit codes of a store's failures.
-func TestStoreError(t *testing.T) {
-	t.Parallel()
-
-	for name, tt := range map[string]struct {
-		err  error
-		want int
-	}{
-		"none":                {nil, exitOK},
-		"what is no DSN":      {&store.Error{Code: store.CodeDSN}, exitUsage},
-		"too short an id":     {fmt.Errorf("show: %w", &store.Error{Code: store.CodeAmbiguous}), exitUsage},
-		"no such file":        {&store.Error{Code: store.CodeNotFound}, exitUnable},
-		"unreachable":         {&store.Error{Code: store.CodeUnreachable}, exitUnable},
-		"anything else":       {errors.New("broken"), exitUnable},
-		"with a code already": {refused(&store.Error{Code: store.CodeDSN}), exitNo},
-	} {
-		if got := codeOf(storeError(tt.err)); got != tt.want {
-			t.Errorf("%s: exit code %d, want %d", name, got, tt.want)
-		}
-	}
-	if err := storeError(&store.Error{Code: store.CodeLocked}); !store.HasCode(err, store.CodeLocked) {
-		t.Errorf("%v has lost its cause", err)
-	}
-}
-
-func TestOneLine(t *testing.T) {
-	t.Parallel()
-
-	for text, want := range map[string]string{
-		"plain": "plain",
-		"failed to connect:\n\ta: refused\n\tb: refused": "failed to connect: a: refused; b: refused",
-		"1\n2\n3\n4\n5\n6": "1; 2; 3; 4; and 2 more",
-		"":                 "",
-	} {
-		if got := (oneLine{errors.New(text)}).Error(); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -49,33 +47,6 @@ func TestCompileInput(t *testing.T) {
 	got := in.CompileInput()
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
-	}
-}
-
-// TestHostFacts checks that the zone is the clock's and not this machine's.
-func TestHostFacts(t *testing.T) {
-	t.Parallel()
-
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for offset, want := range map[int]string{0: "UTC", 2 * 3600: "UTC+02:00", -9*3600 - 1800: "UTC-09:30"} {
-		got := api.HostFacts(at.In(time.FixedZone("", offset)))
-		if diff := cmp.Diff(got, compiler.Facts{TimeZone: want, OS: got.OS}); diff != "" || got.OS == "" {
-			t.Errorf("facts (-got +want):\n%s", diff)
-		}
-	}
-}
-
-func TestIsHead(t *testing.T) {
-	t.Parallel()
-
-	const digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	for hash, want := range map[string]bool{
-		"sha256:" + digits: true, "hmac-sha256:" + digits: true,
-		"": false, digits: false, "sha256:" + digits[1:]: false, "md5:" + digits: false, "sha256:" + digits + "\n": false,
-	} {
-		if got := api.IsHead(hash); got != want {
-			t.Errorf("IsHead(%q) = %v, want %v", hash, got, want)
-		}
 	}
 }
 

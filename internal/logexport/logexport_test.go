@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,19 +174,3 @@ func TestFailures(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-// TestClean: what is written has passed Clean, a record at a time.
-func TestClean(t *testing.T) {
-	t.Parallel()
-	o := options()
-	o.Clean = bytes.ToUpper
-	for _, f := range logexport.Formats() {
-		plain, cleaned := export(t, f, options(), sealed(t, "a")), export(t, f, o, sealed(t, "a"))
-		if cleaned != strings.ToUpper(plain) {
-			t.Errorf("%s: %q", f, cleaned)
-		}
-	}
-	if !slices.Contains(logexport.Formats(), logexport.OTLP) {
-		t.Error("OTLP is not listed")
-	}
-}

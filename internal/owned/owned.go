@@ -86,6 +86,14 @@ func CheckSecret(path string, info os.FileInfo) error {
 	return nil
 }
 
+// File refuses a file that another user owns or may write to.
+func File(path string, info os.FileInfo) error {
+	if uid, other := Other(info); other || hasModes && info.Mode().Perm()&0o002 != 0 {
+		return errors.New(path + " belongs to another user (" + strconv.Itoa(uid) + "), or others may write to it (mode " + octal(info.Mode()) + "); remove it, or choose another")
+	}
+	return nil
+}
+
 // refused is why a secret is not taken.
 type refused string
 

@@ -161,25 +161,3 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
-
-func TestTimesOf(t *testing.T) {
-	t.Parallel()
-
-	hundred := make([]float64, 100)
-	for i := range hundred {
-		hundred[i] = float64(100 - i)
-	}
-	for name, tt := range map[string]struct {
-		ms   []float64
-		want replay.Times
-	}{
-		"none":    {nil, replay.Times{}},
-		"one":     {[]float64{3}, replay.Times{P50: 3, P99: 3}},
-		"two":     {[]float64{5, 3}, replay.Times{P50: 3, P99: 5}},
-		"hundred": {hundred, replay.Times{P50: 50, P99: 99}},
-	} {
-		if got := replay.TimesOf(tt.ms); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
-		}
-	}
-}

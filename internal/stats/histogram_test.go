@@ -55,67 +55,6 @@ func checkQuantiles(t *testing.T, s *Snapshot, ds []time.Duration) {
 	}
 }
 
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	ms := time.Millisecond
-	for _, tt := range []struct {
-		name string
-		in   []time.Duration
-		q    float64
-		want time.Duration
-	}{
-		{"nothing", nil, 0.5, 0},
-		{"one, by the middle of its bucket", []time.Duration{40 * ms}, 0.5, 39936 * time.Microsecond},
-		{"one, never more than the longest", []time.Duration{39 * ms}, 0.5, 39 * ms},
-		{"the first half of two", []time.Duration{5 * time.Microsecond, 40 * ms}, 0.5, 5500 * time.Nanosecond},
-		{"below a microsecond", []time.Duration{300}, 0.5, 300},
-		{"a clock that was set back", []time.Duration{-time.Hour}, 0.5, 0},
-		{"no number", []time.Duration{ms, 2 * ms}, math.NaN(), 1008 * time.Microsecond},
-		{"less than none", []time.Duration{ms, 2 * ms}, -1, 1008 * time.Microsecond},
-		{"more than all", []time.Duration{ms, 2 * ms}, 7, 2 * ms},
-		{"the smallest share that is one", []time.Duration{ms, 2 * ms}, 1e-300, 1008 * time.Microsecond},
-		{"p99 leaves one of a hundred out", append(slices.Repeat([]time.Duration{ms}, 99), 40*ms), 0.99, 1008 * time.Microsecond},
-		{"an hour counts in the last bucket", []time.Duration{time.Hour, time.Hour}, 0.5, middleOf(buckets - 1)},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if got := recorded(tt.in).Quantile(tt.q); got != tt.want {
-				t.Errorf("Quantile(%v) = %v, want %v", tt.q, got, tt.want)
-			}
-		})
-	}
-}
-
-// TestBuckets checks the layout itself: every bucket holds its own middle, they
-// grow without a gap, and none is wider than it may be.
-func TestBuckets(t *testing.T) {
-	t.Parallel()
-	for i := range buckets {
-		if got := bucketOf(middleOf(i)); got != i {
-			t.Fatalf("bucketOf(middleOf(%d)) = %d", i, got)
-		}
-		if i == 0 {
-			continue
-		}
-		first := middleOf(i)
-		for bucketOf(first-time.Microsecond) == i {
-			first -= time.Microsecond
-			if middleOf(i)-first > bound(first) {
-				t.Fatalf("bucket %d reaches from its middle %v down to %v", i, middleOf(i), first)
-			}
-		}
-		if i > 1<<8 {
-			continue // the walk above grows with the width
-		}
-		if got := bucketOf(first.Truncate(time.Microsecond) - 1); got != i-1 {
-			t.Fatalf("bucket %d begins at %v, and before it comes bucket %d", i, first, got)
-		}
-	}
-	if got, want := bucketOf(math.MaxInt64), buckets-1; got != want {
-		t.Errorf("the longest duration is in bucket %d, want %d", got, want)
-	}
-}
-
 // shapes draw durations as calls take them, and as they do not.
 func shapes(r *rand.Rand) map[string]func() time.Duration {
 	return map[string]func() time.Duration{

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/owned"
+	"github.com/grapnelhq/grapnel/internal/words"
+)
+
+// replaceFile writes the file beside its place and renames it.
+func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".grapnel-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// createWhole creates a file with its whole content or not at all. An existing one is fs.ErrExist.
+func createWhole(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".grapnel-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // the other name stays
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}
+
+// realFile is where a file is, or will be: all links to one file have one lock.
+func realFile(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		real, err := filepath.EvalSymlinks(path)
+		return real, unwrapPath(err)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), unwrapPath(err)
+}
+
+const (
+	lockTime  = 10 * time.Second
+	lockEvery = 2 * time.Millisecond
+)
+
+// lockBeside locks a file, beside another one, that no other user can open: anybody who can open a file can lock it forever.
+// One that the previous holder removed is opened again. The file holds the number of the process that has the lock.
+func lockBeside(ctx context.Context, path string, limit time.Duration, busy string) (unlock func(), err error) {
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has been locked for %s", limit))
+	defer cancel()
+	for {
+		f, err := owned.Open(name, os.O_RDWR|os.O_CREATE)
+		if err != nil {
+			return nil, err
+		}
+		if err := waitLock(ctx, f); err != nil {
+			holder, _ := io.ReadAll(io.LimitReader(f, 20)) // without it the message says less
+			_ = f.Close()
+			return nil, fmt.Errorf("%s, or hangs, with the lock %s%s: %w; end that one, or remove the file", busy, name,
+				words.If(len(holder) > 0, " (process "+string(holder)+")"), err)
+		}
+		now, err := os.Stat(name)
+		if opened, failed := f.Stat(); err != nil || failed != nil || !os.SameFile(now, opened) {
+			_ = f.Close()
+			continue
+		}
+		_ = f.Truncate(0)
+		_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0) // for messages alone
+		return func() {
+			_ = os.Remove(name) // one that stays is used again
+			_ = f.Close()       // which frees the lock
+		}, nil
+	}
+}
+
+// waitLock takes the lock as soon as it is free, or returns the cause of the end of ctx.
+func waitLock(ctx context.Context, f *os.File) error {
+	tick := time.NewTicker(lockEvery)
+	defer tick.Stop()
+	for {
+		if got, err := tryLock(f); got || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
