@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/sections"
+	"github.com/grapnelhq/grapnel/internal/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -123,36 +124,25 @@ func (r *Record) claims() (ids []string) {
 
 // IDs are all ids that [Record.About] knows, sorted.
 func (r *Record) IDs() []string {
-	ids := append(r.claims(), r.SectionIDs...)
-	for _, l := range r.Omitted {
-		if r.isSection(l.ID) {
-			ids = append(ids, l.ID)
-		}
-	}
-	for i := range r.HookSources {
-		ids = append(ids, r.HookSources[i].SubscriptionID)
-	}
-	for i := range r.Reminders {
-		if id := r.Reminders[i].Owner; id != phases.OwnerHost {
-			ids = append(ids, id)
-		}
-	}
-	for _, row := range sections.All() {
-		if r.fileOf(row.ID) != nil {
-			ids = append(ids, row.ID)
-		}
-	}
-	for i := range r.Runs {
-		ids = append(ids, r.Runs[i].Subscription)
-	}
-	for i := range r.Plugins {
-		ids = append(ids, r.Plugins[i].Plugin)
-	}
-	for i := range r.Tools {
-		ids = append(ids, r.Tools[i].Name)
-	}
+	ids := slices.Concat(r.claims(), r.SectionIDs,
+		named(r.Omitted, func(l *phases.Omitted) string { return words.If(r.isSection(l.ID), l.ID) }),
+		named(r.HookSources, func(h *phases.HookSource) string { return h.SubscriptionID }),
+		named(r.Reminders, func(m *manifest.Reminder) string { return words.If(m.Owner != phases.OwnerHost, m.Owner) }),
+		named(sections.All(), func(s *sections.Row) string { return words.If(r.fileOf(s.ID) != nil, s.ID) }),
+		named(r.Runs, func(run *phases.Run) string { return run.Subscription }),
+		named(r.Plugins, func(p *phases.PluginRow) string { return p.Plugin }),
+		named(r.Tools, func(t *manifest.Tool) string { return t.Name }),
+	)
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
+}
+
+func named[T any](list []T, name func(*T) string) []string {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = name(&list[i])
+	}
+	return names
 }
 
 // About says why a section, subscription, plugin or tool is, or is not, in the prompt. It returns nil for an id that the

@@ -9,55 +9,27 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 )
 
-const (
-	statementType = "https://in-toto.io/Statement/v1"
-	payloadType   = "application/vnd.in-toto+json"
-	// PredicateType says that a predicate is a [Predicate].
-	PredicateType = "https://github.com/grapnelhq/grapnel/attestation/manifest/v1"
-)
+// The type of the predicate: an object with the record, whose bytes the digest is over, and the provider's reports about it,
+// newest last, as usage.
+const predicateType = "https://github.com/grapnelhq/grapnel/attestation/manifest/v1"
 
-// statement is an in-toto statement (https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md).
-type statement struct {
-	Type          string    `json:"_type"`
-	Subject       []subject `json:"subject"`
-	PredicateType string    `json:"predicateType"`
-	Predicate     Predicate `json:"predicate"`
-}
-
-type subject struct {
-	Name   string            `json:"name"`
-	Digest map[string]string `json:"digest"`
-}
-
-// Predicate is what a statement says about its subject, a record of the log.
-type Predicate struct {
-	// Record is the record, with the bytes that the digest is over.
-	Record json.RawMessage `json:"record"`
-	// Usage are the provider's reports about it, newest last.
-	Usage []manifest.Usage `json:"usage"`
-}
-
-// envelope is the signed statement about a record.
+// envelope is the signed in-toto statement about a record (https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md).
 func (o *Options) envelope(r manifest.Record) ([]byte, error) {
 	usage, err := o.Usage(r.Index.ManifestID)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := encode(statement{
-		Type:          statementType,
-		Subject:       []subject{{r.Index.ManifestID, map[string]string{"sha256": hexSum(r.Data)}}},
-		PredicateType: PredicateType,
-		Predicate:     Predicate{Record: r.Data, Usage: usage},
+	sum := sha256.Sum256(r.Data)
+	payload, err := encode(object{
+		"_type":         "https://in-toto.io/Statement/v1",
+		"subject":       list{object{"name": r.Index.ManifestID, "digest": object{"sha256": hex.EncodeToString(sum[:])}}},
+		"predicateType": predicateType,
+		"predicate":     object{"record": json.RawMessage(r.Data), "usage": usage},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return o.Envelope(payloadType, payload)
-}
-
-func hexSum(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return o.Envelope("application/vnd.in-toto+json", payload)
 }
 
 // encode is json.Marshal, but leaves the bytes of raw JSON as they are.

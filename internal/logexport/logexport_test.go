@@ -126,13 +126,16 @@ func TestInToto(t *testing.T) {
 			Name   string            `json:"name"`
 			Digest map[string]string `json:"digest"`
 		} `json:"subject"`
-		Predicate logexport.Predicate `json:"predicate"`
+		Predicate struct {
+			Record json.RawMessage  `json:"record"`
+			Usage  []manifest.Usage `json:"usage"`
+		} `json:"predicate"`
 	}
 	if err := json.Unmarshal([]byte(envelope.Payload), &s); err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(s.Predicate.Record)
-	if s.Type != "https://in-toto.io/Statement/v1" || s.PredicateType != logexport.PredicateType || len(s.Subject) != 1 ||
+	if s.Type != "https://in-toto.io/Statement/v1" || s.PredicateType != "https://github.com/grapnelhq/grapnel/attestation/manifest/v1" || len(s.Subject) != 1 ||
 		s.Subject[0].Name != r.Index.ManifestID || s.Subject[0].Digest["sha256"] != hex.EncodeToString(sum[:]) ||
 		!bytes.Equal(s.Predicate.Record, r.Data) || len(s.Predicate.Usage) != 2 {
 		t.Errorf("the statement is %+v", s)
