@@ -192,7 +192,7 @@ type agentsChainFlags struct {
 }
 
 func (a *app) agentsChain(ctx context.Context, f *agentsChainFlags, _ []string) error {
-	if f.Text && a.json {
+	if f.Text && a.JSON {
 		return usagef("--text and --json contradict each other: the JSON has the text in it")
 	}
 	in, c, err := a.chainInForce(&f.chainFlags)

@@ -64,8 +64,6 @@ func (a *app) painted() string {
 	return b.String()
 }
 
-func colorWords() []string { return []string{"auto", "always", "never"} }
-
 // hasColours reports whether a terminal shows colours and its user wants them (https://no-color.org).
 func hasColours() bool {
 	term := os.Getenv("TERM")
@@ -74,7 +72,7 @@ func hasColours() bool {
 
 // coloured reports whether the result has colours.
 func (a *app) coloured() bool {
-	return !a.json && (a.color == "always" || a.color != "never" && a.colours)
+	return !a.JSON && (a.Color == "always" || a.Color != "never" && a.colours)
 }
 
 // styled is a cell of a table in a style.

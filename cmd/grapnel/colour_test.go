@@ -111,7 +111,7 @@ func TestColours(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			plain, coloured := &app{terminal: true, color: "never"}, &app{color: "always"}
+			plain, coloured := &app{terminal: true, globalFlags: globalFlags{Color: "never"}}, &app{globalFlags: globalFlags{Color: "always"}}
 			tt.print(plain)
 			tt.print(coloured)
 			want, got := plain.result(), coloured.result()
@@ -144,15 +144,15 @@ func TestColoured(t *testing.T) {
 		app  app
 		want bool
 	}{
-		{app{color: "auto", colours: true}, true},
-		{app{color: "auto", terminal: true}, false},
-		{app{color: "auto", colours: true, json: true}, false},
-		{app{color: "never", colours: true}, false},
-		{app{color: "always"}, true},
-		{app{color: "always", json: true}, false},
+		{app{globalFlags: globalFlags{Color: "auto"}, colours: true}, true},
+		{app{globalFlags: globalFlags{Color: "auto"}, terminal: true}, false},
+		{app{globalFlags: globalFlags{Color: "auto", JSON: true}, colours: true}, false},
+		{app{globalFlags: globalFlags{Color: "never"}, colours: true}, false},
+		{app{globalFlags: globalFlags{Color: "always"}}, true},
+		{app{globalFlags: globalFlags{Color: "always", JSON: true}}, false},
 	} {
 		if got := tt.app.coloured(); got != tt.want {
-			t.Errorf("--color %s, json %v, colours %v: got %v", tt.app.color, tt.app.json, tt.app.colours, got)
+			t.Errorf("--color %s, json %v, colours %v: got %v", tt.app.Color, tt.app.JSON, tt.app.colours, got)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (a *app) compileTurn(ctx context.Context, cfg *config.Config, job *compileJ
 
 func (a *app) printCompiled(done *runtime.Compiled, rec *recorder, out string) error {
 	switch {
-	case out == "" && a.json:
+	case out == "" && a.JSON:
 		return a.printJSON(done)
 	case out == "":
 		if done.Prompt != nil {
@@ -142,7 +142,7 @@ func (a *app) printCompiled(done *runtime.Compiled, rec *recorder, out string) e
 		return nil
 	}
 	var data []byte
-	if a.json {
+	if a.JSON {
 		var err error
 		if data, err = encodeJSON(done); err != nil {
 			return unable(err)
@@ -300,7 +300,7 @@ func (a *app) printSections(sections []manifest.Section, ofAgent bool, tools int
 	}
 }
 
-// printInstructions prints the files and documents of which a hash says which revision was used.
+// printInstructions prints the files and documents whose revision a hash records.
 func (a *app) printInstructions(sections []manifest.Section) {
 	t := newTable("instructions", "section|kind|from|id|hash")
 	for i := range sections {

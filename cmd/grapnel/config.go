@@ -134,7 +134,7 @@ func (a *app) mistakes(from origin, offline bool, err error) error {
 	switch {
 	case len(found) == 0:
 		return err
-	case !a.json:
+	case !a.JSON:
 		return found
 	}
 	result := declared(&config.Config{}, from)
@@ -219,7 +219,7 @@ func (a *app) configReload(ctx context.Context, f *reachFlags, _ []string) error
 	switch {
 	case err != nil || result.OK:
 		return err
-	case a.json:
+	case a.JSON:
 		return answerNo()
 	}
 	return refused(fmt.Errorf("nothing was changed, what was in force stays: %s", strings.TrimSpace(reloadError(&result.Reload))))
@@ -324,7 +324,7 @@ type initialised struct {
 }
 
 func (a *app) initialise(_ context.Context, f *initFlags, _ []string) error {
-	path := cmp.Or(a.config, os.Getenv("GRAPNEL_CONFIG"))
+	path := cmp.Or(a.Config, os.Getenv("GRAPNEL_CONFIG"))
 	var err error
 	if path != "" {
 		path, err = filepath.Abs(path)

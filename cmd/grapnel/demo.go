@@ -58,7 +58,7 @@ func (a *app) demo(ctx context.Context, f *demoFlags, _ []string) error {
 		return err
 	}
 	a.out.Reset()
-	return a.serve(ctx, &serveFlags{Listen: "127.0.0.1:0", Persona: filepath.Join(filepath.Dir(a.config), "home"), Open: true}, nil)
+	return a.serve(ctx, &serveFlags{Listen: "127.0.0.1:0", Persona: filepath.Join(filepath.Dir(a.Config), "home"), Open: true}, nil)
 }
 
 // runDemo holds the conversation of the demo, and shows what was seen.
@@ -68,8 +68,8 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	a.config, a.store = filepath.Join(dir, demoConfigName), ""
-	d := &demo{app: a, result: demoResult{Dir: dir, Config: a.config}}
+	a.Config, a.Store = filepath.Join(dir, demoConfigName), ""
+	d := &demo{app: a, result: demoResult{Dir: dir, Config: a.Config}}
 	if err := errors.Join(d.write("AGENTS.md", demoRules("Answer in English.")), d.write("service/AGENTS.md", "The service is written in Go.\n")); err != nil {
 		return unable(err)
 	}
@@ -162,11 +162,11 @@ func shellWord(path string) string {
 
 // hold holds the conversation on an engine of the demo's own configuration.
 func (d *demo) hold(ctx context.Context) error {
-	cfg, err := config.Load(d.config)
+	cfg, err := config.Load(d.Config)
 	if err != nil {
 		return err
 	}
-	rec, err := d.openRecorder(ctx, cfg, origin{Path: d.config})
+	rec, err := d.openRecorder(ctx, cfg, origin{Path: d.Config})
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (d *docsDir) readDoc(dir string) (localText, error) {
 	case info.Mode().Type() == fs.ModeSymlink:
 		return localText{there: true}, errors.New("it is a link, and links are not followed")
 	case !info.Mode().IsRegular():
-		return localText{there: true}, errors.New("it is no regular file")
+		return localText{there: true}, errors.New("it is not a regular file")
 	}
 	f, err := d.root.Open(name)
 	if err != nil {
@@ -212,7 +212,7 @@ func (d *docsDir) readIndex() (docsIndex, error) {
 		return x, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errors.New("it is not a regular file")
 	}
 	var data []byte
 	if err == nil {

@@ -167,7 +167,7 @@ func TestReadDoc(t *testing.T) {
 		{"over", true, "65537 characters, at most 65536", ""},
 		{"huge", true, "262,148 bytes", ""},
 		{"bytes", true, "not valid UTF-8", ""},
-		{"folder", true, "no regular file", ""},
+		{"folder", true, "not a regular file", ""},
 		{"nowhere/at/all", false, "", ""},
 		{"file/x", false, "not touched", ""},
 	} {

@@ -53,8 +53,8 @@ func (o origin) name() string {
 
 // configOrigin never looks into the working directory: a repository must not configure who visits it.
 func (a *app) configOrigin() (origin, error) {
-	if a.config != "" {
-		return origin{a.config, "--config"}, nil
+	if a.Config != "" {
+		return origin{a.Config, "--config"}, nil
 	}
 	if path := os.Getenv("GRAPNEL_CONFIG"); path != "" {
 		return origin{path, "$GRAPNEL_CONFIG"}, nil
@@ -198,8 +198,8 @@ type storeRef struct {
 
 // A relative path is one from where it was written: the working directory, or the file's directory.
 func (a *app) storeNamed(cfg *config.Config, from origin) storeRef {
-	if a.store != "" {
-		return storeRef{a.store, shownDSN(a.store)}
+	if a.Store != "" {
+		return storeRef{a.Store, shownDSN(a.Store)}
 	}
 	if cfg.Store.Value == "" {
 		return storeRef{}
@@ -275,7 +275,7 @@ func (a *app) withStore(ctx context.Context, o store.Options, work func(s *opene
 	return storeError(work(&openedStore{Store: s, ref: ref, fingerprintKey: []byte(cfg.Manifest.FingerprintKey.Value), retention: cfg.Manifest.Retention}))
 }
 
-// storeWanted is the store that is named, else that of serve and of agents' hooks if they have made it.
+// storeWanted returns the named store, else the one of serve and of agents' hooks if it exists.
 func (a *app) storeWanted(cfg *config.Config, from origin) (storeRef, error) {
 	ref := a.storeNamed(cfg, from)
 	if ref.dsn != "" {

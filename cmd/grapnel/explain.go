@@ -107,7 +107,7 @@ func (a *app) recordWanted(ctx context.Context, f *explainFlags) (*record, error
 	return a.recordNow(ctx, &f.turnFlags)
 }
 
-// recordKept falls back to a turn compiled now if there is no store, or the one that nobody named on the command line is empty.
+// recordKept compiles a turn now if there is no store, or if the store is empty and was not named on the command line.
 func (a *app) recordKept(ctx context.Context, id string, f *turnFlags) (*record, error) {
 	cfg, from, err := a.loadConfig()
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *app) recordKept(ctx context.Context, id string, f *turnFlags) (*record,
 		return nil
 	})
 	switch {
-	case id == "" && a.store == "" && store.HasCode(err, store.CodeNotFound):
+	case id == "" && a.Store == "" && store.HasCode(err, store.CodeNotFound):
 		return a.recordNow(ctx, f)
 	case err != nil:
 		return nil, err
@@ -344,17 +344,26 @@ func (s *openedStore) sectionText(ctx context.Context, m *manifest.Manifest, sec
 	return s.keptText(ctx, section.Hash, "the section "+clean(section.SectionID), m.ManifestID)
 }
 
+// keyOf is what a hash is keyed with; nil for a plain one.
+func (s *openedStore) keyOf(hash, what string) ([]byte, error) {
+	switch {
+	case !strings.HasPrefix(hash, "hmac-"):
+		return nil, nil
+	case len(s.fingerprintKey) == 0:
+		return nil, unable(errors.New(what + " could not be checked: its hashes are keyed; give the key as manifest.fingerprint_key in the configuration"))
+	}
+	return s.fingerprintKey, nil
+}
+
 // keptText is the text of something in a manifest.
 func (s *openedStore) keptText(ctx context.Context, hash, what, manifestID string) (string, error) {
 	text, err := s.Text(ctx, hash)
 	if err != nil {
 		return "", err
 	}
-	var key []byte
-	if strings.HasPrefix(hash, "hmac-") {
-		if key = s.fingerprintKey; len(key) == 0 {
-			return "", unable(fmt.Errorf("the texts of the manifest %s could not be checked: its hashes are keyed; give the key as manifest.fingerprint_key in the configuration", manifestID))
-		}
+	key, err := s.keyOf(hash, "the texts of the manifest "+manifestID)
+	if err != nil {
+		return "", err
 	}
 	if manifest.Hash(text, key) != hash {
 		return "", refused(fmt.Errorf("the text kept for %s is not that of the manifest %s; see: grapnel manifest verify", what, manifestID))

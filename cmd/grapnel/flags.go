@@ -27,7 +27,7 @@ func command[F any](use, short string, args cobra.PositionalArgs, run func(conte
 		}
 		return run(c.Context(), f, args)
 	}
-	addFlags(c, reflect.ValueOf(f).Elem())
+	addFlags(c, c.Flags(), reflect.ValueOf(f).Elem())
 	return c
 }
 
@@ -42,13 +42,13 @@ func completing(c *cobra.Command, complete cobra.CompletionFunc) *cobra.Command 
 // addFlags makes a flag of each field that has a tag "flag", also of embedded structs. The tag "usage" describes it, with
 // the name of its value in braces. "default" is its value where it is not given; a pointer is nil then. "words" are the
 // values that it takes, separated by "|"; "suggest" are values that are completed, where others are taken too.
-func addFlags(c *cobra.Command, fields reflect.Value) {
+func addFlags(c *cobra.Command, to *pflag.FlagSet, fields reflect.Value) {
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)
 		if field.Tag.Get("flag") != "" {
-			addFlag(c, fields.Field(i), field.Tag)
+			addFlag(c, to, fields.Field(i), field.Tag)
 		} else if field.Anonymous && field.Type.Kind() == reflect.Struct {
-			addFlags(c, fields.Field(i))
+			addFlags(c, to, fields.Field(i))
 		}
 	}
 }
@@ -58,7 +58,7 @@ func hasFlag(fields reflect.Type, name string) bool {
 	return slices.ContainsFunc(reflect.VisibleFields(fields), func(f reflect.StructField) bool { return f.Tag.Get("flag") == name })
 }
 
-func addFlag(c *cobra.Command, field reflect.Value, tag reflect.StructTag) {
+func addFlag(c *cobra.Command, to *pflag.FlagSet, field reflect.Value, tag reflect.StructTag) {
 	value := &flagValue{field: field}
 	flag := &pflag.Flag{Name: tag.Get("flag"), Value: value, DefValue: tag.Get("default"), Usage: strings.NewReplacer("{", "`", "}", "`").Replace(tag.Get("usage"))}
 	if value.Type() == "bool" {
@@ -69,7 +69,7 @@ func addFlag(c *cobra.Command, field reflect.Value, tag reflect.StructTag) {
 			panic(fmt.Sprintf("--%s: its default: %v", flag.Name, err)) // every command is made at each start
 		}
 	}
-	c.Flags().AddFlag(flag)
+	to.AddFlag(flag)
 	if words := tag.Get("words"); words != "" {
 		value.words = strings.Split(words, "|")
 		completeFlag(c, flag.Name, value.words)
@@ -98,7 +98,7 @@ func (v *flagValue) Type() string {
 	}
 }
 
-// String is a text as it was given; nobody asks for that of others.
+// String returns a text as it was given, and "" for other types.
 func (v *flagValue) String() string {
 	if v.field.IsValid() && v.field.Kind() == reflect.String {
 		return v.field.String()

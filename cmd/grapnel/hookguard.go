@@ -171,7 +171,7 @@ func staysInProject(path string) error {
 			return usagef("%s: %w", next, unwrapPath(err))
 		}
 		if links++; links > mostLinks {
-			return usagef("%s: the link leads in a circle%s", next, linkHint)
+			return usagef("%s: the links form a cycle%s", next, linkHint)
 		}
 		if filepath.IsAbs(to) {
 			if at = real; !below(to, real) && !below(to, dir) {

@@ -409,7 +409,7 @@ func hookTime(cfg *config.Config) time.Duration {
 	return longest
 }
 
-// checkSocket refuses a place where no gateway could listen, before it is started without anybody who reads its errors.
+// checkSocket refuses a path where no gateway could listen: nobody would read the errors of one that hooks start.
 func checkSocket(socket string) error {
 	if err := checkListen(&serveFlags{Socket: socket}); err != nil {
 		return usagef("the gateway would have no socket: %w; $XDG_RUNTIME_DIR may name a directory with a shorter path", err)
@@ -491,7 +491,7 @@ func (r *hookInstall) overHTTP(h *agenthooks.Host, c *agenthooks.Command, events
 	if n.Socket == "" {
 		events = slices.DeleteFunc(events, func(e string) bool {
 			if !h.HTTP(e) {
-				r.Todo = append(r.Todo, e+" is left out: the agent takes no HTTP for it, and the gateway has no socket (grapnel serve --listen ADDRESS --socket PATH)")
+				r.Todo = append(r.Todo, e+" is omitted: the agent takes no HTTP for it, and the gateway has no socket (grapnel serve --listen ADDRESS --socket PATH)")
 			}
 			return !h.HTTP(e)
 		})

@@ -66,7 +66,7 @@ func (s *keptState) PutState(ctx context.Context, k phases.StateKey, value json.
 	return s.State.PutState(ctx, k, value)
 }
 
-// close is for the time when no plugin asks any more. It says what could not be read.
+// close is called after the last plugin has ended. It reports what could not be read.
 func (s *keptState) close(a *app) {
 	if s.err != nil {
 		reportf(a.err, "grapnel: what plugins have kept could not be read: %s: %v\n", s.ref.name, oneLine{s.err})

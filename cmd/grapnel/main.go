@@ -11,6 +11,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed" // for the help
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	goruntime "runtime"
 	"runtime/debug"
 	"slices"
@@ -139,13 +141,18 @@ type app struct {
 
 	stdout io.Writer // where results go that are too large to be held: those of export
 
-	config   string
-	store    string
-	logLevel string // checked when a logger is needed
-	record   recordFlags
-	format   string // another way to say json; checkFlags makes them one
-	json     bool
-	color    string // auto, always or never
+	globalFlags
+
+	record recordFlags
+}
+
+// globalFlags are those of all commands.
+type globalFlags struct {
+	Config   string `flag:"config"    usage:"configuration {FILE} (default $GRAPNEL_CONFIG, then grapnel/grapnel.yaml in the user's configuration directory)"`
+	Store    string `flag:"store"     usage:"where manifests are kept: sqlite:PATH or postgres://… ({DSN}; default the configuration's)"`
+	LogLevel string `flag:"log-level" default:"error" words:"debug|info|warn|error|off" usage:"what to log to standard error: debug, info, warn, error, off"`
+	JSON     bool   `flag:"json"      usage:"print JSON"`
+	Color    string `flag:"color"     default:"auto" words:"auto|always|never" usage:"colours in text: auto (on a terminal), always or never"`
 }
 
 func run(ctx context.Context, args []string, s streams) int {
@@ -192,15 +199,8 @@ func (a *app) root() *cobra.Command {
 	c.SetErr(a.err)
 	c.SetIn(a.in)
 	c.SetFlagErrorFunc(flagError)
-	c.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return a.checkFlags(c) }
-	flags := c.PersistentFlags()
-	flags.StringVar(&a.config, "config", "", "configuration `FILE` (default $GRAPNEL_CONFIG, then grapnel/grapnel.yaml in the user's configuration directory)")
-	flags.StringVar(&a.store, "store", "", "where manifests are kept: sqlite:PATH or postgres://… (`DSN`; default the configuration's)")
-	flags.StringVar(&a.logLevel, "log-level", "error", "what to log to standard error: debug, info, warn, error, off")
-	flags.BoolVar(&a.json, "json", false, "print JSON (the same as --format json)")
-	flags.StringVar(&a.format, "format", "", "what to print: text or json (default text)")
-	flags.StringVar(&a.color, "color", "auto", "colours in text: auto (on a terminal), always or never")
-	completeFlag(c, "color", colorWords())
+	c.PersistentPreRunE = refuseEmpty
+	addFlags(c, c.PersistentFlags(), reflect.ValueOf(&a.globalFlags).Elem())
 	c.SetHelpCommand(helpCommand(c))
 	c.AddCommand(
 		command("demo", "Show in seconds what Grapnel does: a conversation with a model that only pretends", noArgs(), a.demo),
@@ -303,32 +303,14 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 		})
 }
 
-// checkFlags checks --color, reconciles --json and --format, and refuses empty values, as an unset variable gives.
-func (a *app) checkFlags(c *cobra.Command) error {
-	var err error
+// refuseEmpty refuses an empty value, as an unset variable gives, where it would mean the default.
+func refuseEmpty(c *cobra.Command, _ []string) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if f.Value.String() == "" && slices.Contains([]string{"record", "listen", "socket", "persona", "token-file"}, f.Name) {
 			err = usagef("--%s is empty; omit it for the default", f.Name)
 		}
 	})
-	if err != nil {
-		return err
-	}
-	if !slices.Contains(colorWords(), a.color) {
-		return usagef("--color %q: use auto, always or never", a.color)
-	}
-	switch a.format {
-	case "":
-	case "text":
-		if a.json {
-			return usagef("--json and --format text contradict each other")
-		}
-	case "json":
-		a.json = true
-	default:
-		return usagef("--format %q: use text or json", a.format)
-	}
-	return nil
+	return err
 }
 
 func completeFlag(c *cobra.Command, flag string, words []string) {
@@ -357,13 +339,10 @@ func exactlyOne(message string) cobra.PositionalArgs {
 func noArgs() cobra.PositionalArgs { return atMost(0, "this command takes no arguments") }
 
 func (a *app) logger() (*slog.Logger, error) {
-	// slog has no level above error, and people do not look for numbers.
-	if a.logLevel == "off" {
+	if a.LogLevel == "off" { // slog has no level above error, and people do not look for numbers
 		return slog.New(slog.DiscardHandler), nil
 	}
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
-		return nil, usagef("--log-level %q: use debug, info, warn, error or off", a.logLevel)
-	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), nil
+	err := level.UnmarshalText([]byte(cmp.Or(a.LogLevel, "error")))
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), err
 }

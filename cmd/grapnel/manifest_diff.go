@@ -79,7 +79,7 @@ func (a *app) printOrigins(d *manifest.Difference) {
 	plain("files", d.Files)
 	printList(a, "history", "what|from|to", d.History, func(c *manifest.Change[manifest.History]) cells {
 		text := func(h *manifest.History) string {
-			return fmt.Sprintf("%s, %d left out, %d summarized, %d repaired, %s", words.Count(h.Entries, "message", "messages"), h.Cut, h.Summarized, h.Repaired, h.Hash)
+			return fmt.Sprintf("%s, %d omitted, %d summarized, %d repaired, %s", words.Count(h.Entries, "message", "messages"), h.Cut, h.Summarized, h.Repaired, h.Hash)
 		}
 		return cells{mark(manifest.ChangeKind(c.Name)), text(c.From), text(c.To)}
 	})

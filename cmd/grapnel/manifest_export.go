@@ -27,11 +27,11 @@ func (a *app) manifestExport(ctx context.Context, f *exportFlags, _ []string) er
 	return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error { return a.exportTo(ctx, s, f, envelope) })
 }
 
-// exportEnvelope checks the flags, and returns what signs; nil for what is not signed.
+// exportEnvelope checks the flags, and returns the function that signs; nil for formats without signatures.
 func (a *app) exportEnvelope(f *exportFlags) (envelope func(payloadType string, payload []byte) ([]byte, error), err error) {
 	signed := f.Format == string(logexport.InToto)
 	switch {
-	case a.json && f.Format == string(logexport.CSV):
+	case a.JSON && f.Format == string(logexport.CSV):
 		return nil, usagef("--json and --format csv contradict each other")
 	case !signed && f.KeyFile != "":
 		return nil, usagef("--key-file is for --format in-toto alone")

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,11 +64,9 @@ func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Mani
 
 // checkPrompt compares a rebuilt prompt with the hashes of its manifest.
 func (s *openedStore) checkPrompt(m *manifest.Manifest, p *compiler.Prompt) error {
-	var key []byte
-	if strings.HasPrefix(m.HashFull, "hmac-") {
-		if key = s.fingerprintKey; len(key) == 0 {
-			return unable(errors.New("the prompt above could not be checked: its hashes are keyed; give the key as manifest.fingerprint_key in the configuration"))
-		}
+	key, err := s.keyOf(m.HashFull, "the prompt above")
+	if err != nil {
+		return err
 	}
 	var differ []string
 	for _, part := range []struct{ name, text, want string }{
@@ -104,7 +101,7 @@ func whyNoPrompt(m *manifest.Manifest) string {
 	return "the turn was blocked"
 }
 
-// printErasure prints who had what erased, and why. Nil is nothing.
+// printErasure prints what was erased, for whom and why; nothing for nil.
 func (a *app) printErasure(e *manifest.Erasure) {
 	if e == nil {
 		return

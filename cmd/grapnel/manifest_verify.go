@@ -160,7 +160,7 @@ func (a *app) printAnchor(v *manifest.Verdict, threads []manifest.Index, head st
 
 func manifests(n int) string { return words.Count(n, "manifest", "manifests") }
 
-// printHeads prints the end of each thread, to be kept where nobody who can change the log can change it.
+// printHeads prints the end of each thread. Keep it where those who can change the log cannot change it.
 func (a *app) printHeads(list []manifest.Index) {
 	shown := list[:min(len(list), mostHeads)]
 	printList(a, "heads", "workspace|thread|>seq|hash", shown, func(x *manifest.Index) cells { return cells{x.WorkspaceID, x.ThreadID, x.Seq, x.Hash} })

@@ -83,7 +83,7 @@ type memories struct {
 
 // memories finds the database: by the flag, the plugin's configuration, or the plugin's default.
 func (a *app) memories(f *memoriesFlags) (*memories, error) {
-	if a.store != "" {
+	if a.Store != "" {
 		return nil, usagef("--store says where manifests are kept; for memories use --memory")
 	}
 	cfg, from, err := a.loadConfig()
@@ -173,7 +173,7 @@ func (a *app) withMemories(ctx context.Context, f *memoriesFlags, work func(m *m
 	return err
 }
 
-// whole is the view of somebody who may see all of a workspace.
+// whole is the view of all scopes of a workspace.
 func whole(workspace string) itemstore.View {
 	return itemstore.View{WorkspaceID: workspace, AllScopes: true}
 }

@@ -170,7 +170,7 @@ func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.I
 	if err != nil {
 		return err
 	}
-	inTexts := !isActor || strings.ContainsFunc(name, unicode.IsLetter) // the number of an actor is no name
+	inTexts := !isActor || strings.ContainsFunc(name, unicode.IsLetter) // a number identifies an actor and is not a name
 	return each(m.workspaces, true, func(i itemstore.Item) {
 		of := is(&i) || !isActor && i.Scope == itemstore.ScopeUser && actors[i.ScopeID]
 		if gone[i.ID] = of || inTexts && (says(i.Text) || says(i.Evidence)) || gone[i.SupersededBy]; gone[i.ID] && !gone[i.SupersededBy] {

@@ -56,7 +56,7 @@ const ruleWidth = 78
 
 // print prints a result as JSON for programs, or as text for people.
 func (a *app) print(v any, text func()) error {
-	if a.json {
+	if a.JSON {
 		return a.printJSON(v)
 	}
 	text()

@@ -289,7 +289,7 @@ func (a *app) replayDeclared(part *replay.Part, f *replayFlags) (p config.Plugin
 		if err != nil {
 			return p, nil, err
 		}
-		if a.config == "" {
+		if a.Config == "" {
 			return program.Plugins[0], program, nil
 		}
 	}

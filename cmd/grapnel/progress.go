@@ -15,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// Long work shows its progress after progressAfter, and draws it anew every progressEvery.
+// Long work shows its progress after progressAfter, and draws it again every progressEvery.
 const (
 	progressAfter = 300 * time.Millisecond
 	progressEvery = 100 * time.Millisecond

@@ -72,7 +72,7 @@ type serving struct {
 	logger *slog.Logger
 	looked fileLook // how the files were before they were read
 	access access
-	secret []byte // what the gateway proves itself by to who may read its note
+	secret []byte // proves the gateway to those who may read its note
 	doors  *doors
 	store  *store.Store
 	queue  *jobqueue.Queue
@@ -84,7 +84,7 @@ type serving struct {
 func (a *app) serve(ctx context.Context, f *serveFlags, _ []string) (err error) {
 	a.record = f.recordFlags
 	if !f.ownLogLevel {
-		a.logLevel = "info" // nobody watches, so the log is all there is
+		a.LogLevel = "info" // nobody watches, so the log is all there is
 	}
 	s := &serving{flags: f, looked: lookAt(a.watchedFiles(f.TokenFile)), secret: []byte(rand.Text())}
 	if err := a.prepareServe(s); err != nil {
@@ -122,7 +122,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags, _ []string) (err error) 
 	return a.serveOpened(ctx, s)
 }
 
-// firstOf is the error of the work, else that of closing what it worked on.
+// firstOf returns the error of some work, else the error of closing afterwards.
 func firstOf(err, closed error) error {
 	if err == nil && closed != nil {
 		return unable(closed)
@@ -248,7 +248,7 @@ type listening struct {
 // sayListening prints at once: whoever started the gateway waits for the line.
 func (a *app) sayListening(d *doors) error {
 	line := "listening on " + printable(d.target())
-	if a.json {
+	if a.JSON {
 		data, err := json.Marshal(listening{d.url(), d.socket, os.Getpid()})
 		if err != nil {
 			return err
@@ -373,7 +373,7 @@ func openSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, unable(fmt.Errorf("--socket %s: %w", path, err))
 	}
-	defer unlock() // of two who replace a socket the second finds the first
+	defer unlock() // two gateways that replace a socket at once do so one after the other
 	if err := clearSocket(ctx, path); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ var _ gateway.Memories = servedMemories{}
 
 // in works on the memories of a workspace; without a database there are none.
 func (s servedMemories) in(ctx context.Context, workspace string, work func(m *memories) error) error {
-	own := &app{config: s.app.config, err: s.app.err, json: true}
+	own := &app{globalFlags: globalFlags{Config: s.app.Config, JSON: true}, err: s.app.err}
 	return own.withMemories(ctx, &memoriesFlags{Workspace: &workspace}, func(m *memories) error {
 		if m.Store == nil {
 			return nil

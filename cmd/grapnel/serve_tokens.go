@@ -180,7 +180,7 @@ type note struct {
 	Started    string    `json:"started"` // [peer.Started] of the process: another one may have its number by now
 	URL        string    `json:"url"`
 	Socket     string    `json:"socket"`
-	Secret     []byte    `json:"secret"`      // known to this gateway alone, and to who may read this file
+	Secret     []byte    `json:"secret"`      // known to this gateway and to readers of this file
 	SecretFile string    `json:"secret_file"` // where the token is that serve made; empty where it made none
 	StartedAt  time.Time `json:"started_at"`
 
@@ -247,7 +247,7 @@ func (n *note) write() error {
 
 func (n *note) remove() {
 	if n.path != "" {
-		_ = os.Remove(n.path) // what stays is told as stale
+		_ = os.Remove(n.path) // status reports one that stays as stale
 		_ = os.Remove(filepath.Dir(n.path))
 	}
 }

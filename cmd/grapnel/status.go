@@ -512,16 +512,6 @@ func (t *table) fit(width int) {
 // wrapped breaks a text into lines of statusWidth, the first indented by first and the others by rest.
 func wrapped(s string, first, rest int) string {
 	const longest = 1000
-	lines := []string{strings.Repeat(" ", first)}
-	for word := range strings.FieldsSeq(text.Sanitize(s, longest)) {
-		switch line := &lines[len(lines)-1]; {
-		case strings.TrimSpace(*line) == "":
-			*line += word
-		case text.Chars(*line)+1+text.Chars(word) <= statusWidth:
-			*line += " " + word
-		default:
-			lines = append(lines, strings.Repeat(" ", rest)+word)
-		}
-	}
-	return strings.Join(lines, "\n") + "\n"
+	words := strings.Join(strings.Fields(text.Sanitize(s, longest)), " ")
+	return strings.Repeat(" ", first) + folded(words, statusWidth-max(first, rest), "\n"+strings.Repeat(" ", rest)) + "\n"
 }

@@ -35,7 +35,7 @@ func TestStoreNamed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			a := &app{store: tt.flag}
+			a := &app{globalFlags: globalFlags{Store: tt.flag}}
 			got := a.storeNamed(&config.Config{Store: tt.store}, origin{Path: file})
 			if diff := cmp.Diff(got, tt.want, cmp.AllowUnexported(storeRef{})); diff != "" {
 				t.Errorf("store (-got +want):\n%s", diff)

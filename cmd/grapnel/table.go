@@ -126,7 +126,7 @@ func (a *app) printTable(t *table) {
 			blanks += before
 			at += len("  ")
 			if i == len(row)-1 && t.header != nil && !t.right[i] {
-				word = folded(word, "\n"+strings.Repeat(" ", at))
+				word = folded(word, maxCell, "\n"+strings.Repeat(" ", at))
 			}
 			at += widths[i]
 			if word != "" {
@@ -140,9 +140,9 @@ func (a *app) printTable(t *table) {
 	}
 }
 
-// folded puts breaks between words where lines would have more than maxCell characters.
-func folded(s, lineBreak string) string {
-	if text.Chars(s) <= maxCell {
+// folded puts breaks between words where lines would have more characters than width.
+func folded(s string, width int, lineBreak string) string {
+	if text.Chars(s) <= width {
 		return s
 	}
 	var b strings.Builder
@@ -150,7 +150,7 @@ func folded(s, lineBreak string) string {
 	for word := range strings.SplitSeq(s, " ") {
 		n := text.Chars(word)
 		switch {
-		case used > 0 && used+1+n > maxCell:
+		case used > 0 && used+1+n > width:
 			b.WriteString(lineBreak)
 			used = 0
 		case b.Len() > 0:

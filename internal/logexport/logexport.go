@@ -74,7 +74,7 @@ func (w *Writer) line(encode func(r manifest.Record) ([]byte, error)) func(manif
 	}
 }
 
-// Write writes a record, of which nothing is kept.
+// Write writes a record and keeps nothing of it.
 func (w *Writer) Write(r manifest.Record) error {
 	if err := w.lines(r); err != nil {
 		return fmt.Errorf("the manifest %s cannot be written: %w", r.Index.ManifestID, err)
