@@ -22,21 +22,25 @@ import (
 )
 
 func (a *app) agentsCommands() *cobra.Command {
-	explain := command("explain PATH", "Say why a file is, or is not, among the AGENTS.md files of its directory, or their imports",
+	explain := command(a, "explain PATH", "Say why a file is, or is not, among the AGENTS.md files of its directory, or their imports",
 		exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"), a.agentsExplain)
-	explain.Flags().Lookup("dir").Usage = "working `DIR` of the chain (default the file's directory)"
+	add := a.flags[explain]
+	a.flags[explain] = func() {
+		add()
+		explain.Flags().Lookup("dir").Usage = "working `DIR` of the chain (default the file's directory)"
+	}
 	return group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
-		command("chain", "Show the AGENTS.md files that apply to a directory, what was kept of each, and why", noArgs(), a.agentsChain),
-		command("touch --state FILE PATH...", "Report which AGENTS.md files apply to paths that a tool touched, each once", nil, a.agentsTouch),
-		command("resume --state FILE", "Report what changed of a session's AGENTS.md files since it was left", noArgs(), a.agentsResume),
-		command("lint", "Check the AGENTS.md files of a whole source tree", noArgs(), a.agentsLint),
+		command(a, "chain", "Show the AGENTS.md files that apply to a directory, what was kept of each, and why", noArgs(), a.agentsChain),
+		command(a, "touch --state FILE PATH...", "Report which AGENTS.md files apply to paths that a tool touched, each once", nil, a.agentsTouch),
+		command(a, "resume --state FILE", "Report what changed of a session's AGENTS.md files since it was left", noArgs(), a.agentsResume),
+		command(a, "lint", "Check the AGENTS.md files of a whole source tree", noArgs(), a.agentsLint),
 		explain,
 	)
 }
 
 type agentsFlags struct {
 	Dir    string       `flag:"dir"    usage:"working {DIR} (default the current directory)"`
-	Preset chain.Preset `flag:"preset" usage:"the {NAME} of the options to begin with, such as default, codex or claude (default the configuration's)" suggest:"default\tGrapnel's own way|codex\twhat users of codex get|codelia\twhat users of codelia get|claude\twhat users of Claude Code get|gemini\twhat users of Gemini CLI get|opencode\twhat users of opencode get|cursor\twhat users of Cursor get"`
+	Preset chain.Preset `flag:"preset" suggest:"default\tGrapnel's own way|codex\twhat users of codex get|codelia\twhat users of codelia get|claude\twhat users of Claude Code get|gemini\twhat users of Gemini CLI get|opencode\twhat users of opencode get|cursor\twhat users of Cursor get" usage:"the {NAME} of the options to begin with, such as default, codex or claude (default the configuration's)"`
 }
 
 type limitFlags struct {

@@ -22,7 +22,7 @@ type touchFlags struct {
 
 	State    string         `flag:"state"    usage:"the session's {FILE}"`
 	Delivery chain.Delivery `flag:"delivery" usage:"how files are reported: body, reminder or off (default the configuration's)"`
-	Epoch    string         `flag:"epoch"    words:"new" usage:"new begins a new epoch before anything is touched"`
+	Epoch    string         `flag:"epoch"    usage:"new begins a new epoch before anything is touched"                           words:"new"`
 }
 
 type resumeFlags struct {

@@ -72,7 +72,7 @@ func (a *app) compile(ctx context.Context, f *compileFlags, _ []string) error {
 	case err != nil:
 		return unable(err)
 	}
-	return f.strictFlag.check(a, done.Manifest.Plugins)
+	return f.check(a, done.Manifest.Plugins)
 }
 
 type compileJob struct {

@@ -143,8 +143,8 @@ func (d *demo) write(name, content string) error {
 	return os.WriteFile(filepath.Join(d.result.Dir, demoProject, filepath.FromSlash(name)), []byte(content), 0o600)
 }
 
-// show adds a step, with what was seen if it was.
-func (d *demo) show(title, command string, ok bool, format string, seen ...any) {
+// showf adds a step, with what was seen if it was.
+func (d *demo) showf(title, command string, ok bool, format string, seen ...any) {
 	step := demoStep{Title: title, OK: ok, Seen: "not seen", Command: "grapnel " + command}
 	if ok {
 		step.Seen = text.Sanitize(fmt.Sprintf(format, seen...), 400)

@@ -155,22 +155,22 @@ func (d *demo) showFirst(t *demoTurn) {
 	for _, ref := range rules.SourceRefs {
 		from = append(from, strings.TrimPrefix(ref.ID, filepath.Join(d.result.Dir, demoProject)+"/"))
 	}
-	d.show("Instructions with owners", show, rules.Owner != "", "the section agents_md is from %s: %s characters, which hold %s", rules.Owner, text.Thousands(rules.Chars), strings.Join(from, " and "))
+	d.showf("Instructions with owners", show, rules.Owner != "", "the section agents_md is from %s: %s characters, which hold %s", rules.Owner, text.Thousands(rules.Chars), strings.Join(from, " and "))
 	rewritten, denied := t.calls["list_files"], t.calls["shell"]
-	d.show("A call that was rewritten", calls, strings.HasPrefix(rewritten.Text, `{"depth":1}`), "the model called list_files %s, and house.shallow made it {\"depth\":1}", rewritten.asked)
+	d.showf("A call that was rewritten", calls, strings.HasPrefix(rewritten.Text, `{"depth":1}`), "the model called list_files %s, and house.shallow made it {\"depth\":1}", rewritten.asked)
 	refusal := cmp.Or(denied.Refused, &loop.Refused{})
-	d.show("A call that was denied", calls, refusal.By == "house.guard", "the model called shell %s, and %s denied it: %s (the model was told so)", denied.asked, refusal.By, refusal.Reason)
+	d.showf("A call that was denied", calls, refusal.By == "house.guard", "the model called shell %s, and %s denied it: %s (the model was told so)", denied.asked, refusal.By, refusal.Reason)
 	cut := cmp.Or(house.Truncation, &phases.Truncation{})
-	d.show("A section that was cut", show, cut.Kept > 0, "house_rules has %d of %d characters: the %s limit cut it", cut.Kept, cut.Original, cut.Limit)
+	d.showf("A section that was cut", show, cut.Kept > 0, "house_rules has %d of %d characters: the %s limit cut it", cut.Kept, cut.Original, cut.Limit)
 	run, late := firstWhere(t.Runs, func(r *phases.Run) bool { return r.Plugin == "weather" && r.State == phases.StateTimedOut })
-	d.show("A plugin that hangs", "explain weather.forecast --manifest "+t.ManifestID, late && t.answer != "",
+	d.showf("A plugin that hangs", "explain weather.forecast --manifest "+t.ManifestID, late && t.answer != "",
 		"weather.forecast was stopped after %.0f ms, its section is missing, and the turn went on", run.DurationMS)
 }
 
 // showMemory shows what the second turn knew.
 func (d *demo) showMemory(t *demoTurn) {
 	s := t.section("memory_recall")
-	d.show("A memory", "manifest show --text "+t.ManifestID, s.Owner != "" && strings.Contains(t.answer, "Lisbon"), "asked where, the model answered %q: memory_recall from %s has it", t.answer, s.Owner)
+	d.showf("A memory", "manifest show --text "+t.ManifestID, s.Owner != "" && strings.Contains(t.answer, "Lisbon"), "asked where, the model answered %q: memory_recall from %s has it", t.answer, s.Owner)
 }
 
 // section is an empty one if the prompt does not have it.
@@ -197,7 +197,7 @@ func (d *demo) blame(ctx context.Context) error {
 			return err
 		}
 		r, broke := firstWhere(blame.Turns, func(r *manifest.BlamedTurn) bool { return r.TurnID == "3" && r.Place() == "agents_md" })
-		d.show("What broke the cache", "manifest blame --thread "+demoThread, broke,
+		d.showf("What broke the cache", "manifest blame --thread "+demoThread, broke,
 			"AGENTS.md was edited before turn 3, which broke the prompt cache at %s of %s: %s tokens were paid again", r.Place(), r.Owner, text.Thousands(r.TokensLost))
 		return nil
 	})
@@ -228,7 +228,7 @@ func (d *demo) forge(ctx context.Context) (err error) {
 		return storeError(err)
 	}
 	bad := cmp.Or(verdict.FirstBad, &manifest.Bad{})
-	d.show("A record that was tampered with", "--store "+shellWord(sqliteScheme+path)+" manifest verify", !verdict.OK && verdict.FirstBad != nil,
+	d.showf("A record that was tampered with", "--store "+shellWord(sqliteScheme+path)+" manifest verify", !verdict.OK && verdict.FirstBad != nil,
 		"somebody wrote another turn into a copy of the log; verify names the record: seq %d, %s", bad.Seq, bad.Reason)
 	return nil
 }

@@ -332,8 +332,8 @@ func (e oneLine) Unwrap() error { return e.err }
 
 // recordFlags are those of every command that dispatches.
 type recordFlags struct {
-	Record string      `flag:"record"       usage:"append what plugins are sent and answer to {FILE}, for plugin replay; it holds what users wrote"`
-	Limit  config.Size `flag:"record-limit" usage:"the largest {SIZE} of that file; what is omitted is counted" default:"256MiB"`
+	Record string      `flag:"record"    usage:"append what plugins are sent and answer to {FILE}, for plugin replay; it holds what users wrote"`
+	Limit  config.Size `default:"256MiB" flag:"record-limit"                                                                                     usage:"the largest {SIZE} of that file; what is omitted is counted"`
 }
 
 func (a *app) recordExchanges(o *runtime.Options) (done func(), err error) {

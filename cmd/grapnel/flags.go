@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,8 +18,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
-// command makes a command that is run with its flags and arguments. Its flags are the fields of F; see [addFlags].
-func command[F any](use, short string, args cobra.PositionalArgs, run func(context.Context, *F, []string) error) *cobra.Command {
+// command makes a command that is run with its flags and arguments. Its flags are the fields of F; see [addFlags]. They are
+// made when they are needed: a command needs those of no other.
+func command[F any](a *app, use, short string, args cobra.PositionalArgs, run func(context.Context, *F, []string) error) *cobra.Command {
 	f := new(F)
 	c := &cobra.Command{Use: use, Short: short, Args: args}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -27,8 +29,17 @@ func command[F any](use, short string, args cobra.PositionalArgs, run func(conte
 		}
 		return run(c.Context(), f, args)
 	}
-	addFlags(c, c.Flags(), reflect.ValueOf(f).Elem())
+	a.flags[c] = sync.OnceFunc(func() { addFlags(c, c.Flags(), reflect.ValueOf(f).Elem()) })
 	return c
+}
+
+// find finds a command with its flags.
+func (a *app) find(root *cobra.Command, args []string) (c *cobra.Command, rest []string, err error) {
+	c, rest, err = root.Find(args)
+	if add := a.flags[c]; add != nil {
+		add()
+	}
+	return c, rest, err
 }
 
 type noFlags struct{}
@@ -60,7 +71,7 @@ func hasFlag(fields reflect.Type, name string) bool {
 
 func addFlag(c *cobra.Command, to *pflag.FlagSet, field reflect.Value, tag reflect.StructTag) {
 	value := &flagValue{field: field}
-	flag := &pflag.Flag{Name: tag.Get("flag"), Value: value, DefValue: tag.Get("default"), Usage: strings.NewReplacer("{", "`", "}", "`").Replace(tag.Get("usage"))}
+	flag := &pflag.Flag{Name: tag.Get("flag"), Value: value, DefValue: tag.Get("default"), Usage: strings.ReplaceAll(strings.ReplaceAll(tag.Get("usage"), "{", "`"), "}", "`")}
 	if value.Type() == "bool" {
 		flag.NoOptDefVal = "true"
 	}
@@ -90,7 +101,7 @@ func (v *flagValue) Type() string {
 	if at.Kind() == reflect.Pointer {
 		at = at.Elem()
 	}
-	switch at.Kind() { //nolint:exhaustive // the others are shown as texts
+	switch at.Kind() {
 	case reflect.Bool, reflect.Int:
 		return at.Kind().String()
 	default:
@@ -127,7 +138,7 @@ func setField(field reflect.Value, s string) (err error) {
 	case encoding.TextUnmarshaler:
 		return into.UnmarshalText([]byte(s))
 	}
-	switch field.Kind() { //nolint:exhaustive // those that flags have
+	switch field.Kind() {
 	case reflect.String:
 		field.SetString(s)
 	case reflect.Slice:

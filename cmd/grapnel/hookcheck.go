@@ -42,7 +42,7 @@ type checkedHook struct {
 }
 
 type hookCheckFlags struct {
-	Scope string `flag:"scope" usage:"{SCOPE}: user, project or local (default: all)" suggest:"user|project|local"`
+	Scope string `flag:"scope" suggest:"user|project|local" usage:"{SCOPE}: user, project or local (default: all)"`
 }
 
 func (a *app) hookCheck(ctx context.Context, f *hookCheckFlags, args []string) error {

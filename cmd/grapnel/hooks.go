@@ -33,7 +33,7 @@ type importedHook struct {
 }
 
 type hooksImportFlags struct {
-	Host string `flag:"host" usage:"the {AGENT} that the file is for: claude, codex, copilot, cursor, gemini (default by its place and content)" suggest:"claude|codex|copilot|cursor|gemini"`
+	Host string `flag:"host" suggest:"claude|codex|copilot|cursor|gemini" usage:"the {AGENT} that the file is for: claude, codex, copilot, cursor, gemini (default by its place and content)"`
 }
 
 func (a *app) hooksImport(_ context.Context, f *hooksImportFlags, args []string) error {
@@ -58,7 +58,7 @@ func (a *app) hooksImport(_ context.Context, f *hooksImportFlags, args []string)
 	rewriting := []string{}
 	for i := range file.Handlers {
 		h := &file.Handlers[i]
-		r.Hooks = append(r.Hooks, importedHook{*h, commandhooks.Phases(h), h.Timeout.Milliseconds()})
+		r.Hooks = append(r.Hooks, importedHook{*h, commandhooks.Phases(h), h.Timeout.Milliseconds()}) //nolint:contextcheck // it only describes
 		for _, why := range h.Never() {
 			r.Notes = append(r.Notes, h.ID+": "+why)
 		}
@@ -68,7 +68,7 @@ func (a *app) hooksImport(_ context.Context, f *hooksImportFlags, args []string)
 			rewriting = append(rewriting, h.ID)
 		}
 	}
-	r.Config = pluginFor(&r, file, rewriting)
+	r.Config = pluginFor(&r, file, rewriting) //nolint:contextcheck // as above
 	return a.print(r, func() { a.printImport(&r) })
 }
 

@@ -28,16 +28,16 @@ import (
 )
 
 type uninstallFlags struct {
-	Scope  string `flag:"scope"   default:"user" suggest:"user|project|local" usage:"{SCOPE}: user, project (a file to be committed) or local (a file of yours in the project)"`
+	Scope  string `default:"user" flag:"scope"                                       suggest:"user|project|local" usage:"{SCOPE}: user, project (a file to be committed) or local (a file of yours in the project)"`
 	DryRun bool   `flag:"dry-run" usage:"show what would change, and change nothing"`
 }
 
 type installFlags struct {
 	uninstallFlags
 
-	HTTP      bool   `flag:"http"       usage:"have the agent call the running gateway's address (claude-code); no process is started for an event then"`
-	Partial   bool   `flag:"partial"    usage:"install although the agent has no place for the tools of plugins"`
-	OnFailure string `flag:"on-failure" default:"block" words:"block|allow" usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow"`
+	HTTP      bool   `flag:"http"     usage:"have the agent call the running gateway's address (claude-code); no process is started for an event then"`
+	Partial   bool   `flag:"partial"  usage:"install although the agent has no place for the tools of plugins"`
+	OnFailure string `default:"block" flag:"on-failure"                                                                                                usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow" words:"block|allow"`
 }
 
 // hookInstall is the result of install and uninstall.

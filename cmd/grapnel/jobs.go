@@ -140,19 +140,19 @@ func (l *lostWork) report(w io.Writer) {
 
 func (a *app) jobsCommands() *cobra.Command {
 	return group("jobs", "Background work in the store: look at it, retry or remove what was discarded",
-		command("list", "List the background work that waits or runs", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
+		command(a, "list", "List the background work that waits or runs", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
 			return a.jobsList(ctx, f, false)
 		}),
-		command("dead", "List the background work that was discarded", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
+		command(a, "dead", "List the background work that was discarded", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
 			return a.jobsList(ctx, f, true)
 		}),
-		command("show ID", "Show one job: what it is, how often it was tried, why it failed",
+		command(a, "show ID", "Show one job: what it is, how often it was tried, why it failed",
 			exactlyOne("show needs one ID; see: grapnel jobs list, grapnel jobs dead"), a.jobsShow),
-		command("retry ID... | retry --plugin NAME | retry --all", "Offer dead jobs again, at once and with all their attempts", nil,
+		command(a, "retry ID... | retry --plugin NAME | retry --all", "Offer dead jobs again, at once and with all their attempts", nil,
 			func(ctx context.Context, f *deadFlags, args []string) error {
 				return a.changeJobs(ctx, &jobsChange{deadFlags: *f, verb: "retry", past: "put back into the queue", do: (*jobqueue.Records).Retry, yes: true}, args)
 			}),
-		command("remove ID... | remove --plugin NAME | remove --all", "Remove dead jobs for good", nil,
+		command(a, "remove ID... | remove --plugin NAME | remove --all", "Remove dead jobs for good", nil,
 			func(ctx context.Context, f *removeFlags, args []string) error {
 				return a.changeJobs(ctx, &jobsChange{deadFlags: f.deadFlags, verb: "remove", past: "removed", do: (*jobqueue.Records).Remove, yes: f.Yes}, args)
 			}))
@@ -169,7 +169,7 @@ type jobsList struct {
 
 type jobsFlags struct {
 	Plugin string `flag:"plugin" usage:"only jobs of the plugin {NAME}"`
-	Limit  int    `flag:"limit"  default:"50" usage:"list at most {N}; 0 lists all"`
+	Limit  int    `default:"50"  flag:"limit"                                usage:"list at most {N}; 0 lists all"`
 	After  int64  `flag:"after"  usage:"list what comes behind the job {ID}"`
 }
 

@@ -144,15 +144,16 @@ type app struct {
 	globalFlags
 
 	record recordFlags
+	flags  map[*cobra.Command]func() // add those of a command, once
 }
 
 // globalFlags are those of all commands.
 type globalFlags struct {
-	Config   string `flag:"config"    usage:"configuration {FILE} (default $GRAPNEL_CONFIG, then grapnel/grapnel.yaml in the user's configuration directory)"`
-	Store    string `flag:"store"     usage:"where manifests are kept: sqlite:PATH or postgres://… ({DSN}; default the configuration's)"`
-	LogLevel string `flag:"log-level" default:"error" words:"debug|info|warn|error|off" usage:"what to log to standard error: debug, info, warn, error, off"`
-	JSON     bool   `flag:"json"      usage:"print JSON"`
-	Color    string `flag:"color"     default:"auto" words:"auto|always|never" usage:"colours in text: auto (on a terminal), always or never"`
+	Config   string `flag:"config"   usage:"configuration {FILE} (default $GRAPNEL_CONFIG, then grapnel/grapnel.yaml in the user's configuration directory)"`
+	Store    string `flag:"store"    usage:"where manifests are kept: sqlite:PATH or postgres://… ({DSN}; default the configuration's)"`
+	LogLevel string `default:"error" flag:"log-level"                                                                                                        usage:"what to log to standard error: debug, info, warn, error, off" words:"debug|info|warn|error|off"`
+	JSON     bool   `flag:"json"     usage:"print JSON"`
+	Color    string `default:"auto"  flag:"color"                                                                                                            usage:"colours in text: auto (on a terminal), always or never"       words:"auto|always|never"`
 }
 
 func run(ctx context.Context, args []string, s streams) int {
@@ -160,6 +161,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	a.colours = a.terminal && hasColours()
 	root := a.root() //nolint:contextcheck // commands have the context of the execution
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		_, _, _ = a.find(root, args[1:]) // what is completed may be unknown
+	}
+	_, _, _ = a.find(root, args) // the execution reports an error
 	err := root.ExecuteContext(ctx)
 	code := codeOf(err)
 	// A command that was called wrongly prints no result, even if it had begun one, unless the result says what was wrong.
@@ -185,6 +190,7 @@ func (a *app) result() string {
 }
 
 func (a *app) root() *cobra.Command {
+	a.flags = map[*cobra.Command]func(){}
 	c := group("grapnel", "A plugin-based hook runtime for AI-agent hosts")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if asked, _ := c.Flags().GetBool("version"); asked {
@@ -201,38 +207,38 @@ func (a *app) root() *cobra.Command {
 	c.SetFlagErrorFunc(flagError)
 	c.PersistentPreRunE = refuseEmpty
 	addFlags(c, c.PersistentFlags(), reflect.ValueOf(&a.globalFlags).Elem())
-	c.SetHelpCommand(helpCommand(c))
+	c.SetHelpCommand(a.helpCommand(c))
 	c.AddCommand(
-		command("demo", "Show in seconds what Grapnel does: a conversation with a model that only pretends", noArgs(), a.demo),
-		command("compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(), a.compile),
-		completing(command("dispatch PHASE", "Run one phase on an input and show what came of it",
+		command(a, "demo", "Show in seconds what Grapnel does: a conversation with a model that only pretends", noArgs(), a.demo),
+		command(a, "compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(), a.compile),
+		completing(command(a, "dispatch PHASE", "Run one phase on an input and show what came of it",
 			exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"), a.dispatchPhase), completePhases),
-		completing(command("plan [PHASE]", "Show which hooks run, in which order, under which policies and budgets",
+		completing(command(a, "plan [PHASE]", "Show which hooks run, in which order, under which policies and budgets",
 			atMost(1, "plan takes at most one PHASE"), a.plan), completePhases),
-		command("explain SECTION|SUBSCRIPTION|PLUGIN|TOOL", "Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence",
+		command(a, "explain SECTION|SUBSCRIPTION|PLUGIN|TOOL", "Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence",
 			atMost(1, "explain takes one id"), a.explain),
 		a.manifestCommands(), a.agentsCommands(), a.pluginCommands(), a.docsCommands(), a.memoryCommands(), a.jobsCommands(),
 		group("skills", "Skills: what their authors should change",
-			command("lint [DIR]", "Check the skills in a directory against the format's rules", atMost(1, "skills lint takes at most one DIR"), a.skillsLint)),
+			command(a, "lint [DIR]", "Check the skills in a directory against the format's rules", atMost(1, "skills lint takes at most one DIR"), a.skillsLint)),
 		group("hooks", "Command hooks of other agents: what of them would run here",
-			command("import FILE", "Show what the hooks file of another agent would run, and how to have it run",
+			command(a, "import FILE", "Show what the hooks file of another agent would run, and how to have it run",
 				exactlyOne("hooks import needs the FILE with hooks, such as .claude/settings.json"), a.hooksImport)),
 		group("config", "The configuration: what is in force and why",
-			command("check", "Check the configuration, and show what is in force and where it comes from", noArgs(), a.configCheck),
-			command("reload", "Have a running gateway read its configuration and tokens again", noArgs(), a.configReload)),
-		completing(command("schema [NAME]", "Print the JSON Schema of a result, an input or the configuration",
+			command(a, "check", "Check the configuration, and show what is in force and where it comes from", noArgs(), a.configCheck),
+			command(a, "reload", "Have a running gateway read its configuration and tokens again", noArgs(), a.configReload)),
+		completing(command(a, "schema [NAME]", "Print the JSON Schema of a result, an input or the configuration",
 			atMost(1, "schema takes at most one NAME"), a.schema), completeSchemas),
-		command("init", "Write a commented grapnel.yaml to the configuration's place", noArgs(), a.initialise),
-		command("serve", "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(), a.serve),
-		command("mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(), a.serveMCP),
-		command("status", "Show how a running gateway is: plugins, hooks, issues and their hints", noArgs(), a.status),
-		completing(command("install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agenthooks.Hosts(), ", "),
+		command(a, "init", "Write a commented grapnel.yaml to the configuration's place", noArgs(), a.initialise),
+		command(a, "serve", "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(), a.serve),
+		command(a, "mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(), a.serveMCP),
+		command(a, "status", "Show how a running gateway is: plugins, hooks, issues and their hints", noArgs(), a.status),
+		completing(command(a, "install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agenthooks.Hosts(), ", "),
 			exactlyOne("install takes one HOST"), a.install), completeHosts),
-		completing(command("uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"), a.uninstall), completeHosts),
+		completing(command(a, "uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"), a.uninstall), completeHosts),
 		group("hook", "The hooks that agents call Grapnel by",
-			completing(command("check HOST", "Send made-up events through the installed hooks, and say what the agent would do",
+			completing(command(a, "check HOST", "Send made-up events through the installed hooks, and say what the agent would do",
 				exactlyOne("check takes one HOST"), a.hookCheck), completeHosts)),
-		command("version", "Print the version", noArgs(), func(context.Context, *noFlags, []string) error { return a.printVersion() }),
+		command(a, "version", "Print the version", noArgs(), func(context.Context, *noFlags, []string) error { return a.printVersion() }),
 	)
 	addCompletion(c)
 	addHelp(c)
@@ -291,10 +297,10 @@ func onlyHolds(c *cobra.Command) {
 }
 
 // helpCommand is cobra's, except that an unknown command is an error.
-func helpCommand(root *cobra.Command) *cobra.Command {
+func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 	return newCommand("help [COMMAND]", "Help about any command", nil,
 		func(_ *cobra.Command, args []string) error {
-			c, rest, err := root.Find(args)
+			c, rest, err := a.find(root, args)
 			if err != nil || len(rest) > 0 {
 				return usagef("there is no command %q to help with; see: %s --help", strings.Join(args, " "), root.Name())
 			}

@@ -19,27 +19,27 @@ import (
 // manifestCommands are those on the audit log.
 func (a *app) manifestCommands() *cobra.Command {
 	return group("manifest", "The audit log: look at kept manifests, compare and verify them",
-		command("list", "List the newest kept manifests", noArgs(), reading(a, a.manifestList)),
-		completing(command("show ID|latest", "Show a kept manifest, or its prompt", exactlyOne("show needs one ID, or the word latest"), reading(a, a.manifestShow)), a.completeManifests(1)),
-		command("find [SENTENCE]", "Find the kept manifests whose prompt holds a sentence, or has a section, a plugin, a tool, …", cobra.MaximumNArgs(1), a.manifestFind),
-		command("stats", "Add up tokens, cuts, failures and cache hits by plugin, section and day", noArgs(), reading(a, a.manifestStats)),
-		command("audits", "List the audit events that plugins brought", noArgs(), reading(a, a.manifestAudits)),
-		command("calls", "List what was decided: tool calls, verdicts and rewrites, and by whom", noArgs(), reading(a, a.manifestCalls)),
-		completing(command("diff A B", "Compare two manifests, and the texts of their prompts where they were kept", nil, a.manifestDiff), a.completeManifests(2)),
-		command("blame --thread ID", "Say, turn by turn, what broke the provider's prompt cache, and who did", noArgs(), a.manifestBlame),
-		command("verify", "Check that the log is whole: schema, order, hashes, texts", noArgs(), a.manifestVerify),
-		command("checkpoint --key-file FILE", "Sign what the log is now: how many records it has, and the hash over all of them", noArgs(), a.manifestCheckpoint),
-		completing(command("prove ID|latest", "Print a proof that a record is in the log, for those who have neither the log nor its key",
+		command(a, "list", "List the newest kept manifests", noArgs(), reading(a, a.manifestList)),
+		completing(command(a, "show ID|latest", "Show a kept manifest, or its prompt", exactlyOne("show needs one ID, or the word latest"), reading(a, a.manifestShow)), a.completeManifests(1)),
+		command(a, "find [SENTENCE]", "Find the kept manifests whose prompt holds a sentence, or has a section, a plugin, a tool, …", cobra.MaximumNArgs(1), a.manifestFind),
+		command(a, "stats", "Add up tokens, cuts, failures and cache hits by plugin, section and day", noArgs(), reading(a, a.manifestStats)),
+		command(a, "audits", "List the audit events that plugins brought", noArgs(), reading(a, a.manifestAudits)),
+		command(a, "calls", "List what was decided: tool calls, verdicts and rewrites, and by whom", noArgs(), reading(a, a.manifestCalls)),
+		completing(command(a, "diff A B", "Compare two manifests, and the texts of their prompts where they were kept", nil, a.manifestDiff), a.completeManifests(2)),
+		command(a, "blame --thread ID", "Say, turn by turn, what broke the provider's prompt cache, and who did", noArgs(), a.manifestBlame),
+		command(a, "verify", "Check that the log is whole: schema, order, hashes, texts", noArgs(), a.manifestVerify),
+		command(a, "checkpoint --key-file FILE", "Sign what the log is now: how many records it has, and the hash over all of them", noArgs(), a.manifestCheckpoint),
+		completing(command(a, "prove ID|latest", "Print a proof that a record is in the log, for those who have neither the log nor its key",
 			exactlyOne("prove needs one ID, or the word latest"), reading(a, a.manifestProve)), a.completeManifests(1)),
-		command("witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
+		command(a, "witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
 			exactlyOne("witness needs one REQUEST: the file that \"manifest checkpoint --since\" printed, or -"), a.manifestWitness),
-		command("key NAME --out FILE", "Make a key that signs checkpoints of a log, or those that a witness has seen",
+		command(a, "key NAME --out FILE", "Make a key that signs checkpoints of a log, or those that a witness has seen",
 			exactlyOne("key needs one NAME, such as example.com/prompts"), a.manifestKey),
-		command("export", "Write the kept manifests to standard output, as JSON lines or in a format of other tools", noArgs(), a.manifestExport),
-		command("prune", "Take old manifests out of the log, so that what stays can be verified", noArgs(), a.manifestPrune),
-		command("erase", "Erase kept texts of a thread, workspace, person or age, with a record of who asked for it", noArgs(), a.manifestErase),
-		command("hold", "Keep records from prune and erase, or list what is held", noArgs(), a.manifestHold),
-		command("release", "End a hold", noArgs(), a.manifestRelease),
+		command(a, "export", "Write the kept manifests to standard output, as JSON lines or in a format of other tools", noArgs(), a.manifestExport),
+		command(a, "prune", "Take old manifests out of the log, so that what stays can be verified", noArgs(), a.manifestPrune),
+		command(a, "erase", "Erase kept texts of a thread, workspace, person or age, with a record of who asked for it", noArgs(), a.manifestErase),
+		command(a, "hold", "Keep records from prune and erase, or list what is held", noArgs(), a.manifestHold),
+		command(a, "release", "End a hold", noArgs(), a.manifestRelease),
 	)
 }
 
@@ -91,7 +91,7 @@ func (a *app) completeManifests(most int) cobra.CompletionFunc {
 type listFlags struct {
 	filterFlags
 
-	Limit int `flag:"limit" default:"50" usage:"list the newest {N}; 0 lists all"`
+	Limit int `default:"50" flag:"limit" usage:"list the newest {N}; 0 lists all"`
 }
 
 // manifestList lists the newest last: on a terminal the end is what is seen.
@@ -123,7 +123,7 @@ func (a *app) printOlder(n int, one string) {
 type blameFlags struct {
 	filterFlags
 
-	Limit int `flag:"limit" default:"100" usage:"judge the newest {N} prompts; 0 judges all"`
+	Limit int `default:"100" flag:"limit" usage:"judge the newest {N} prompts; 0 judges all"`
 }
 
 func (a *app) manifestBlame(ctx context.Context, f *blameFlags, _ []string) error {

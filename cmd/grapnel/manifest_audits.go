@@ -57,7 +57,7 @@ type eventFlags struct {
 	filterFlags
 
 	Turn  string `flag:"turn"  usage:"only events of the turn {ID}"`
-	Limit int    `flag:"limit" default:"50" usage:"list the newest {N}; 0 lists all"`
+	Limit int    `default:"50" flag:"limit"                         usage:"list the newest {N}; 0 lists all"`
 }
 
 type auditFlags struct {

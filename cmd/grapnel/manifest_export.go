@@ -15,7 +15,7 @@ import (
 type exportFlags struct {
 	filterFlags
 
-	Format  string `flag:"format"   default:"jsonl" words:"jsonl|csv|in-toto|otlp" usage:"what to write: jsonl, csv (one row a section), in-toto (signed statements) or otlp (OTLP/JSON logs)"`
+	Format  string `default:"jsonl" flag:"format"                                                        usage:"what to write: jsonl, csv (one row a section), in-toto (signed statements) or otlp (OTLP/JSON logs)" words:"jsonl|csv|in-toto|otlp"`
 	KeyFile string `flag:"key-file" usage:"{FILE} with the private key of the log, for --format in-toto"`
 }
 

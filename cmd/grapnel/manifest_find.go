@@ -31,21 +31,21 @@ type periodFlags struct {
 
 // termFlags are the terms of records, each by a flag with the name of its kind.
 type termFlags struct {
-	Section    []string `flag:"section" usage:"only manifests that have the section, or left it out ({ID}; may be repeated, all must hold)"`
-	Owner      []string `flag:"owner" usage:"only manifests to which this plugin, host or builtin contributed text ({NAME}; may be repeated, all must hold)"`
-	Plugin     []string `flag:"plugin" usage:"only manifests made while this plugin was there ({NAME[@VERSION]}; may be repeated, all must hold)"`
-	Tool       []string `flag:"tool" usage:"only manifests that offered the tool, or in whose turn it was called ({NAME}; may be repeated, all must hold)"`
-	Hash       []string `flag:"hash" usage:"only manifests that have this hash or fingerprint anywhere ({HASH}; may be repeated, all must hold)"`
-	Model      []string `flag:"model" usage:"only manifests for this model ({NAME}; may be repeated, all must hold)"`
-	Provider   []string `flag:"provider" usage:"only manifests for this provider ({NAME}; may be repeated, all must hold)"`
-	Actor      []string `flag:"actor" usage:"only manifests made for this person or program: KIND:ID, such as user:ada ({PERSON}; may be repeated, all must hold)"`
-	Agent      []string `flag:"agent" usage:"only manifests of this agent ({ID}; may be repeated, all must hold)"`
-	Session    []string `flag:"session" usage:"only manifests of this session ({ID}; may be repeated, all must hold)"`
-	Turn       []string `flag:"turn" usage:"only manifests of this turn ({ID}; may be repeated, all must hold)"`
+	Section    []string `flag:"section"    usage:"only manifests that have the section, or left it out ({ID}; may be repeated, all must hold)"`
+	Owner      []string `flag:"owner"      usage:"only manifests to which this plugin, host or builtin contributed text ({NAME}; may be repeated, all must hold)"`
+	Plugin     []string `flag:"plugin"     usage:"only manifests made while this plugin was there ({NAME[@VERSION]}; may be repeated, all must hold)"`
+	Tool       []string `flag:"tool"       usage:"only manifests that offered the tool, or in whose turn it was called ({NAME}; may be repeated, all must hold)"`
+	Hash       []string `flag:"hash"       usage:"only manifests that have this hash or fingerprint anywhere ({HASH}; may be repeated, all must hold)"`
+	Model      []string `flag:"model"      usage:"only manifests for this model ({NAME}; may be repeated, all must hold)"`
+	Provider   []string `flag:"provider"   usage:"only manifests for this provider ({NAME}; may be repeated, all must hold)"`
+	Actor      []string `flag:"actor"      usage:"only manifests made for this person or program: KIND:ID, such as user:ada ({PERSON}; may be repeated, all must hold)"`
+	Agent      []string `flag:"agent"      usage:"only manifests of this agent ({ID}; may be repeated, all must hold)"`
+	Session    []string `flag:"session"    usage:"only manifests of this session ({ID}; may be repeated, all must hold)"`
+	Turn       []string `flag:"turn"       usage:"only manifests of this turn ({ID}; may be repeated, all must hold)"`
 	Diagnostic []string `flag:"diagnostic" usage:"only manifests with this diagnostic, or a run that failed with it ({CODE}; may be repeated, all must hold)"`
-	Verdict    []string `flag:"verdict" usage:"only manifests in which a hook decided so: allow, deny, ask ({VERDICT}; may be repeated, all must hold)"`
-	Cause      []string `flag:"cause" usage:"only manifests whose prompt broke the prefix that the provider keeps by this cause (see blame) ({CAUSE}; may be repeated, all must hold)"`
-	Kind       []string `flag:"kind" usage:"only manifests of this kind: prompt, events, erasure ({KIND}; may be repeated, all must hold)"`
+	Verdict    []string `flag:"verdict"    usage:"only manifests in which a hook decided so: allow, deny, ask ({VERDICT}; may be repeated, all must hold)"`
+	Cause      []string `flag:"cause"      usage:"only manifests whose prompt broke the prefix that the provider keeps by this cause (see blame) ({CAUSE}; may be repeated, all must hold)"`
+	Kind       []string `flag:"kind"       usage:"only manifests of this kind: prompt, events, erasure ({KIND}; may be repeated, all must hold)"`
 }
 
 func (f *termFlags) terms() (list []manifest.Term) {

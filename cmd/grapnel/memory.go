@@ -26,14 +26,14 @@ import (
 
 func (a *app) memoryCommands() *cobra.Command {
 	return group("memory", "What the memory plugin remembers: look at it, have it forgotten, carry it elsewhere",
-		command("list", "List what is remembered, workspace by workspace, the latest first", noArgs(), a.memoryList),
-		command("search QUERY", "Show the memories that fit a query best, as a model's search would find them",
+		command(a, "list", "List what is remembered, workspace by workspace, the latest first", noArgs(), a.memoryList),
+		command(a, "search QUERY", "Show the memories that fit a query best, as a model's search would find them",
 			exactlyOne("search takes one QUERY; put several words into quotes"), a.memorySearch),
-		command("show ID", "Show one memory with where it comes from", exactlyOne("show needs one ID; see: grapnel memory list"), a.memoryShow),
-		command("forget ID... | forget --query TEXT | forget --person WHO | forget --all", "Remove memories for good", nil, a.memoryForget),
-		command("export [FILE]", "Write memories as JSON lines to a new FILE, or to standard output", atMost(1, "export takes at most one FILE"), a.memoryExport),
-		command("import FILE|-", "Add memories from JSON lines, as export writes them", exactlyOne("import takes one FILE, or - for standard input"), a.memoryImport),
-		command("stats", "Count what is remembered, and say how large the database is", noArgs(), a.memoryStats),
+		command(a, "show ID", "Show one memory with where it comes from", exactlyOne("show needs one ID; see: grapnel memory list"), a.memoryShow),
+		command(a, "forget ID... | forget --query TEXT | forget --person WHO | forget --all", "Remove memories for good", nil, a.memoryForget),
+		command(a, "export [FILE]", "Write memories as JSON lines to a new FILE, or to standard output", atMost(1, "export takes at most one FILE"), a.memoryExport),
+		command(a, "import FILE|-", "Add memories from JSON lines, as export writes them", exactlyOne("import takes one FILE, or - for standard input"), a.memoryImport),
+		command(a, "stats", "Count what is remembered, and say how large the database is", noArgs(), a.memoryStats),
 	)
 }
 
@@ -50,8 +50,8 @@ type memoriesFlags struct {
 
 // narrowed are flags that say which memories of a workspace are meant.
 type narrowed struct {
-	Scope    itemstore.Scope     `flag:"scope"    words:"workspace|user|agent|thread" usage:"only memories of the {SCOPE}: workspace, user, agent, thread"`
-	Category turnpolicy.Category `flag:"category" words:"preference|fact|decision|task|instruction|other" usage:"only memories of the {CATEGORY}: preference, fact, decision, task, instruction, other"`
+	Scope    itemstore.Scope     `flag:"scope"    usage:"only memories of the {SCOPE}: workspace, user, agent, thread"                          words:"workspace|user|agent|thread"`
+	Category turnpolicy.Category `flag:"category" usage:"only memories of the {CATEGORY}: preference, fact, decision, task, instruction, other" words:"preference|fact|decision|task|instruction|other"`
 }
 
 func (n *narrowed) filter() itemstore.Filter {
@@ -232,7 +232,7 @@ type memoryListFlags struct {
 	memoriesFlags
 	narrowed
 
-	Limit  int    `flag:"limit"  default:"50" usage:"list at most {N}; 0 lists all"`
+	Limit  int    `default:"50"  flag:"limit"                                                       usage:"list at most {N}; 0 lists all"`
 	Cursor string `flag:"cursor" usage:"go on where an earlier list ended, which gave the {CURSOR}"`
 }
 
@@ -336,7 +336,7 @@ const maxSearchLimit = 20
 type searchFlags struct {
 	memoriesFlags
 
-	Limit int `flag:"limit" default:"10" usage:"show at most {N}"`
+	Limit int `default:"10" flag:"limit" usage:"show at most {N}"`
 }
 
 // memorySearch searches each workspace. Scores of different workspaces compare only roughly: how rare a word is depends on what else is there.

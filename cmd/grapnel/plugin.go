@@ -23,17 +23,17 @@ type pluginList struct {
 
 func (a *app) pluginCommands() *cobra.Command {
 	return group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
-		command("list", "Start the declared plugins and show the state of each", noArgs(), a.pluginList),
-		completing(command("describe NAME", "Start one plugin and show what it says of itself: hooks, tools, configuration",
+		command(a, "list", "Start the declared plugins and show the state of each", noArgs(), a.pluginList),
+		completing(command(a, "describe NAME", "Start one plugin and show what it says of itself: hooks, tools, configuration",
 			exactlyOne("plugin describe needs the NAME of a plugin"), a.pluginDescribe), a.completePlugins),
-		command("serve NAME", "Serve a built-in plugin; only a host starts this", exactlyOne("plugin serve needs the NAME of a built-in plugin"), a.pluginServe),
-		completing(command("pin [NAME]...", "Show the checksums of the plugins' programs, or write them into the configuration", nil, a.pluginPin), a.completePlugins),
-		completing(command("run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil, a.pluginRun), a.completePlugins),
-		completing(command("call NAME TOOL | call TOOL -- COMMAND [ARG]...", "Call one tool of a plugin, outside of any turn", nil, a.pluginCall), a.completePlugins),
-		command("replay FILE", "Send recorded calls to the plugins again, without host or model, and compare the answers", nil, a.pluginReplay),
-		command("check COMMAND | check -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil, a.pluginCheck),
-		command("release NAME", "Have a running gateway start a quarantined plugin again", exactlyOne("plugin release takes the name of one plugin"), a.pluginRelease),
-		completing(command("new NAME", "Make a directory with a new plugin: source, test, declaration", exactlyOne("plugin new needs the NAME of the plugin"), a.pluginNew), cobra.NoFileCompletions),
+		command(a, "serve NAME", "Serve a built-in plugin; only a host starts this", exactlyOne("plugin serve needs the NAME of a built-in plugin"), a.pluginServe),
+		completing(command(a, "pin [NAME]...", "Show the checksums of the plugins' programs, or write them into the configuration", nil, a.pluginPin), a.completePlugins),
+		completing(command(a, "run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil, a.pluginRun), a.completePlugins),
+		completing(command(a, "call NAME TOOL | call TOOL -- COMMAND [ARG]...", "Call one tool of a plugin, outside of any turn", nil, a.pluginCall), a.completePlugins),
+		command(a, "replay FILE", "Send recorded calls to the plugins again, without host or model, and compare the answers", nil, a.pluginReplay),
+		command(a, "check COMMAND | check -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil, a.pluginCheck),
+		command(a, "release NAME", "Have a running gateway start a quarantined plugin again", exactlyOne("plugin release takes the name of one plugin"), a.pluginRelease),
+		completing(command(a, "new NAME", "Make a directory with a new plugin: source, test, declaration", exactlyOne("plugin new needs the NAME of the plugin"), a.pluginNew), cobra.NoFileCompletions),
 	)
 }
 

@@ -21,7 +21,7 @@ import (
 
 // programFlags are those of commands that also run a program that is in no configuration.
 type programFlags struct {
-	Transport string `flag:"transport" words:"grpc|stdio" usage:"how the program behind -- speaks: grpc or stdio (default grpc)"`
+	Transport string `flag:"transport" usage:"how the program behind -- speaks: grpc or stdio (default grpc)" words:"grpc|stdio"`
 	GrantAll  bool   `flag:"grant-all" usage:"grant the plugin everything, for this run"`
 
 	dash int // how many arguments stand before "--"; -1 without it

@@ -28,9 +28,9 @@ import (
 var scaffold embed.FS
 
 type newFlags struct {
-	Lang string `flag:"lang" words:"go|ts|python" usage:"the {LANGUAGE}: go, ts or python"`
-	Kind string `flag:"kind" words:"guard|section|tool|observer" default:"guard" usage:"the {KIND} of plugin: guard, section, tool or observer"`
-	SDK  string `flag:"sdk"  usage:"use the kit of a checkout of Grapnel in {DIR}, instead of the published one"`
+	Lang string `flag:"lang"     usage:"the {LANGUAGE}: go, ts or python"                                            words:"go|ts|python"`
+	Kind string `default:"guard" flag:"kind"                                                                         usage:"the {KIND} of plugin: guard, section, tool or observer" words:"guard|section|tool|observer"`
+	SDK  string `flag:"sdk"      usage:"use the kit of a checkout of Grapnel in {DIR}, instead of the published one"`
 }
 
 type newPlugin struct {

@@ -26,7 +26,12 @@ func TestReferenceIsFresh(t *testing.T) {
 	if !found || !ended {
 		t.Fatalf("%s has no place for the commands", name)
 	}
-	want := before + begin + reference((&app{}).root()) + end + after
+	a := &app{}
+	root := a.root()
+	for _, add := range a.flags {
+		add()
+	}
+	want := before + begin + reference(root) + end + after
 	switch {
 	case want == string(data):
 	case *update:

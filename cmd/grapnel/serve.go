@@ -45,12 +45,12 @@ type serveFlags struct {
 	recordFlags
 
 	// Listen is empty where nothing is listened to but the socket.
-	Listen    string `flag:"listen"     default:"127.0.0.1:0" usage:"{ADDRESS} to listen at; port 0 takes a free one. Other than loopback needs --token-file"`
-	Socket    string `flag:"socket"     usage:"unix socket to listen at, for this user alone ({PATH}; alone it replaces --listen)"`
-	Persona   string `flag:"persona"    usage:"persona directory {DIR}, prepared at start (default grapnel/home in the user's data directory)"`
-	TokenFile string `flag:"token-file" usage:"YAML {FILE} of the tokens' hashes that callers need; see: grapnel schema tokens"`
-	Open      bool   `flag:"open"       usage:"open the page in a browser, logged in by a code for one login"`
-	Watch     bool   `flag:"watch"      usage:"read configuration and tokens again when their files change (also: serve.watch)"`
+	Listen    string `default:"127.0.0.1:0" flag:"listen"                                                                                          usage:"{ADDRESS} to listen at; port 0 takes a free one. Other than loopback needs --token-file"`
+	Socket    string `flag:"socket"         usage:"unix socket to listen at, for this user alone ({PATH}; alone it replaces --listen)"`
+	Persona   string `flag:"persona"        usage:"persona directory {DIR}, prepared at start (default grapnel/home in the user's data directory)"`
+	TokenFile string `flag:"token-file"     usage:"YAML {FILE} of the tokens' hashes that callers need; see: grapnel schema tokens"`
+	Open      bool   `flag:"open"           usage:"open the page in a browser, logged in by a code for one login"`
+	Watch     bool   `flag:"watch"          usage:"read configuration and tokens again when their files change (also: serve.watch)"`
 
 	ownLogLevel bool
 }

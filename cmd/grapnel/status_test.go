@@ -77,7 +77,8 @@ issues (4)
     failed with timeout
     hint: a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a
     b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b a b
-  a tool of well fails, last 9m ago (plugin_error): its own code is badday; runs failed in a row: 1
+  a tool of well fails, last 9m ago (plugin_error): its own code is badday; runs failed in a row:
+    1
     hint: ask
   the plugin well is busy (overloaded): it works on 4 calls, its limit, and 1 wait
     hint: raise it
