@@ -39,9 +39,7 @@ func writeTree(t *testing.T, files map[string]string) string {
 func onTerminal(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	a := &app{in: strings.NewReader(""), err: io.Discard, terminal: true}
-	root := a.root()
-	root.SetArgs(args)
-	err := root.ExecuteContext(t.Context())
+	err := a.execute(t.Context(), args)
 	return a.result(), err
 }
 

@@ -338,7 +338,7 @@ func (a *app) initialise(_ context.Context, f *initFlags, _ []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return unable(err)
 	}
-	switch err := createWhole(path, firstConfig()); {
+	switch err := createNew(path, firstConfig()); {
 	case errors.Is(err, fs.ErrExist):
 		result.Kept = append(result.Kept, path)
 	case err != nil:

@@ -41,9 +41,7 @@ func (c asked) run(t *testing.T) {
 			dsn := c.place(t)
 			var out, errs bytes.Buffer
 			a := &app{in: strings.NewReader(tt.answer), err: &errs, stdout: &out, answers: true}
-			root := a.root()
-			root.SetArgs(append(append(c.args(dsn), "--config", emptyConfig(t)), tt.flags...))
-			err := root.ExecuteContext(t.Context())
+			err := a.execute(t.Context(), append(append(c.args(dsn), "--config", emptyConfig(t)), tt.flags...))
 			if got := codeOf(err); got != tt.code {
 				t.Errorf("exit code %d, want %d: %v", got, tt.code, err)
 			}

@@ -58,7 +58,7 @@ func (a *app) demo(ctx context.Context, f *demoFlags, _ []string) error {
 		return err
 	}
 	a.out.Reset()
-	return a.serve(ctx, &serveFlags{Listen: "127.0.0.1:0", Persona: filepath.Join(filepath.Dir(a.Config), "home"), Open: true}, nil)
+	return a.serve(ctx, &serveFlags{Listen: "127.0.0.1:0", Persona: filepath.Join(filepath.Dir(a.Config), "home"), Open: true, ownLogLevel: true}, nil)
 }
 
 // runDemo holds the conversation of the demo, and shows what was seen.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"os/signal"
@@ -134,14 +135,8 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		cfg = &without
 	}
 	// Before this there is nothing to clean up, and a signal ends the process.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(ctx, logger)
 	defer stop()
-	signalled := context.AfterFunc(ctx, func() {
-		stop()
-		logger.Info("ending; a second signal does not wait")
-	})
-	defer signalled()
-
 	if len(cfg.Plugins) > 0 {
 		if err := pool.CheckDirectory(ctx); err != nil {
 			return unable(err)
@@ -171,6 +166,19 @@ func (a *app) withEngine(ctx context.Context, cfg *config.Config, o runtime.Opti
 		return &exitError{code: exitInterrupted, err: errors.New("interrupted")}
 	}
 	return err
+}
+
+// interruptible returns a context that a signal cancels; a second one ends the process.
+func interruptible(ctx context.Context, logger *slog.Logger) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	signalled := context.AfterFunc(ctx, func() {
+		stop()
+		logger.Info("ending; a second signal does not wait")
+	})
+	return ctx, func() {
+		signalled()
+		stop()
+	}
 }
 
 // threadPromptChars is how many characters of a document fit into a prompt; 0 if no prompt has documents.

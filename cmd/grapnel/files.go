@@ -31,7 +31,20 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// createWhole creates a file with its whole content or not at all. An existing one is fs.ErrExist.
+// createNew creates a file for this user alone; an existing one is fs.ErrExist. It removes one that cannot be written whole.
+func createNew(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// createWhole creates a file with its whole content or not at all, also if this program is killed. An existing one is fs.ErrExist. It needs a file system with hard links.
 func createWhole(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".grapnel-*") // mode 0600
 	if err != nil {

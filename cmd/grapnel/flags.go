@@ -29,17 +29,18 @@ func command[F any](a *app, use, short string, args cobra.PositionalArgs, run fu
 		}
 		return run(c.Context(), f, args)
 	}
-	a.flags[c] = sync.OnceFunc(func() { addFlags(c, c.Flags(), reflect.ValueOf(f).Elem()) })
+	a.flags[c] = sync.OnceFunc(func() {
+		c.ResetFlags() // finding it has given it those of all commands, which its own may replace
+		addFlags(c, c.Flags(), reflect.ValueOf(f).Elem())
+	})
 	return c
 }
 
-// find finds a command with its flags.
-func (a *app) find(root *cobra.Command, args []string) (c *cobra.Command, rest []string, err error) {
-	c, rest, err = root.Find(args)
+// addFlags adds the flags of a command that was found.
+func (a *app) addFlags(c *cobra.Command) {
 	if add := a.flags[c]; add != nil {
 		add()
 	}
-	return c, rest, err
 }
 
 type noFlags struct{}

@@ -159,13 +159,7 @@ type globalFlags struct {
 func run(ctx context.Context, args []string, s streams) int {
 	a := &app{in: s.in, err: s.err, stdout: s.out, terminal: isTerminal(s.out)}
 	a.colours = a.terminal && hasColours()
-	root := a.root() //nolint:contextcheck // commands have the context of the execution
-	root.SetArgs(args)
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		_, _, _ = a.find(root, args[1:]) // what is completed may be unknown
-	}
-	_, _, _ = a.find(root, args) // the execution reports an error
-	err := root.ExecuteContext(ctx)
+	err := a.execute(ctx, args)
 	code := codeOf(err)
 	// A command that was called wrongly prints no result, even if it had begun one, unless the result says what was wrong.
 	if code != exitUsage && code != exitInterrupted || err != nil && err.Error() == "" {
@@ -177,6 +171,17 @@ func run(ctx context.Context, args []string, s streams) int {
 		reportf(s.err, "grapnel: %s\n", strings.TrimRight(err.Error(), "\n"))
 	}
 	return code
+}
+
+func (a *app) execute(ctx context.Context, args []string) error {
+	root := a.root() //nolint:contextcheck // commands have the context of the execution
+	root.SetArgs(args)
+	for i := range min(2, len(args)) { // the command, or the one behind cobra's __complete
+		if c, _, err := root.Find(args[i:]); err == nil {
+			a.addFlags(c)
+		}
+	}
+	return root.ExecuteContext(ctx)
 }
 
 func (a *app) result() string {
@@ -267,10 +272,6 @@ func addHelp(root *cobra.Command) {
 	}
 }
 
-func newCommand(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: args, RunE: run}
-}
-
 // group is a command that only holds others.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short}
@@ -298,15 +299,15 @@ func onlyHolds(c *cobra.Command) {
 
 // helpCommand is cobra's, except that an unknown command is an error.
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
-	return newCommand("help [COMMAND]", "Help about any command", nil,
-		func(_ *cobra.Command, args []string) error {
-			c, rest, err := a.find(root, args)
-			if err != nil || len(rest) > 0 {
-				return usagef("there is no command %q to help with; see: %s --help", strings.Join(args, " "), root.Name())
-			}
-			c.InitDefaultHelpFlag()
-			return c.Help()
-		})
+	return command(a, "help [COMMAND]", "Help about any command", nil, func(_ context.Context, _ *noFlags, args []string) error {
+		c, rest, err := root.Find(args)
+		if err != nil || len(rest) > 0 {
+			return usagef("there is no command %q to help with; see: %s --help", strings.Join(args, " "), root.Name())
+		}
+		a.addFlags(c)
+		c.InitDefaultHelpFlag()
+		return c.Help()
+	})
 }
 
 // refuseEmpty refuses an empty value, as an unset variable gives, where it would mean the default.

@@ -35,7 +35,7 @@ func (a *app) manifestKey(_ context.Context, f *keyFlags, args []string) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	switch err := createWhole(f.Out, []byte(private+"\n")); {
+	switch err := createNew(f.Out, []byte(private+"\n")); {
 	case errors.Is(err, fs.ErrExist):
 		return usagef("--out %s: the file is there already; a key that was used must not be lost", f.Out)
 	case err != nil:

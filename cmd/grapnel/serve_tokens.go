@@ -110,12 +110,7 @@ func makeTokens(a *access) error {
 	if err := createWhole(a.secretFile, []byte(rand.Text()+rand.Text()+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	f, err := owned.Open(a.secretFile, os.O_RDONLY)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	data, err := owned.Token(a.secretFile)
 	if err != nil {
 		return err
 	}
