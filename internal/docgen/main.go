@@ -30,7 +30,6 @@ func tables() map[string]table {
 		"causes":        causeTable,
 		"codes":         codeTable,
 		"reasons":       reasonTable,
-		"frames":        frameTable,
 		"features":      featureTable,
 		"methods":       methodTable,
 		"notifications": notificationTable,

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,27 +108,6 @@ func functionTable(string) (string, error) {
 		rows = append(rows, []string{codes(strings.Split(strings.ReplaceAll(f[0], "), ", ")\n"), "\n")), f[1]})
 	}
 	return grid([]string{"function", "result"}, rows), nil
-}
-
-func frameTable(root string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(root, "proto", "grapnel", "plugin", "v1", "plugin.proto"))
-	if err != nil {
-		return "", err
-	}
-	docs := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)((?:^//.*\n)+)message (\w+) \{`).FindAllStringSubmatch(string(data), -1) {
-		docs[m[2]] = cell(m[2], strings.ReplaceAll(m[1], "//", ""))
-	}
-	var rows [][]string
-	for _, side := range []struct{ frame, from string }{{"HostFrame", "host"}, {"PluginFrame", "plugin"}} {
-		_, body, _ := strings.Cut(string(data), "\nmessage "+side.frame+" {")
-		_, body, _ = strings.Cut(body, "oneof body {")
-		body, _, _ = strings.Cut(body, "}")
-		for _, m := range regexp.MustCompile(`(\w+) (\w+) = \d+;`).FindAllStringSubmatch(body, -1) {
-			rows = append(rows, []string{side.from, code(m[2]), docs[m[1]]})
-		}
-	}
-	return grid([]string{"from", "body", "meaning"}, rows), nil
 }
 
 func featureTable(string) (string, error) { return codes(phases.Features()) + "\n", nil }

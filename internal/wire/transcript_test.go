@@ -53,7 +53,7 @@ func tapeLines(from io.Reader, to io.WriteCloser, note func(line string)) {
 	_ = to.Close()
 }
 
-// TestTranscript: docs/WIRE.md shows a whole session as it goes over the lines (-update writes it), and the smallest plugin.
+// TestTranscript: docs/WIRE.md shows a whole session as it goes over the lines (-update writes it).
 func TestTranscript(t *testing.T) {
 	if way != overGRPC {
 		t.Skip("once is enough")
@@ -87,11 +87,6 @@ func TestTranscript(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	checkDocument(t, "transcript", "```\n"+transcript.String()+"```\n")
-	bare, err := os.ReadFile("../../examples/plugin-python-bare/plugin.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkDocument(t, "bare plugin", "```python\n"+string(bare)+"```\n")
 }
 
 // converse makes the calls of the transcript.
