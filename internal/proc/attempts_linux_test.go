@@ -71,8 +71,6 @@ func linuxModes() map[string]func() {
 			})
 		},
 		"user-host":      userHost,
-		"calls":          func() { after(serve, callAll) },
-		"calls-host":     callsHost,
 		"threads":        func() { after(serve, attackThreads) },
 		"fugitive":       func() { startFugitive(); serve() },
 		"flee":           flee,

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,20 +15,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sandbox"
 )
-
-func TestMarkOfADeadHost(t *testing.T) {
-	t.Parallel()
-
-	dead := identity(1<<30, 8, "9")
-	if mark := dead + "/" + strings.Repeat("a", 32); !isDead(mark, "9") || isDead(mark, "8") {
-		t.Errorf("is the host of %q dead? %v, %v in another namespace", mark, isDead(mark, "9"), isDead(mark, "8"))
-	}
-	for _, mark := range []string{"", "x", dead, dead + "/short"} {
-		if isDead(mark, "9") {
-			t.Errorf("%q is the mark of a dead host", mark)
-		}
-	}
-}
 
 func TestGroupsOfDeadHostsAreSwept(t *testing.T) {
 	t.Parallel()
@@ -84,26 +69,6 @@ func TestGroupsOfDeadHostsAreSwept(t *testing.T) {
 	}
 	if got := sweepGroups(t.Context(), t.TempDir()); got != 0 {
 		t.Errorf("swept %d groups of a directory that is none", got)
-	}
-}
-
-func TestRetry(t *testing.T) {
-	t.Parallel()
-
-	left, again := 3, 0
-	err := retry(t.Context(), func() error {
-		if left--; left > 0 {
-			return unix.EBUSY
-		}
-		return nil
-	}, func() { again++ })
-	if err != nil || again != 2 {
-		t.Errorf("error %v after %d more", err, again)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := retry(ctx, func() error { return unix.EBUSY }, func() {}); !errors.Is(err, unix.EBUSY) {
-		t.Errorf("error %v, want the last one", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -53,57 +52,6 @@ func FuzzParseStat(f *testing.F) {
 			t.Fatalf("parseStat(9, %q) = %+v", line, p)
 		}
 	})
-}
-
-func TestReadProcessKnowsThisOne(t *testing.T) {
-	t.Parallel()
-
-	p, ok := readProcess(os.Getpid())
-	if !ok || p.parent != os.Getppid() || p.id.start == 0 || p.zombie {
-		t.Errorf("readProcess = %+v, %v", p, ok)
-	}
-	isThis := func(other process) bool { return other.id == p.id }
-	if !slices.ContainsFunc(readProcesses(p.id.start), isThis) {
-		t.Error("this process is not among those since its start")
-	}
-	if slices.ContainsFunc(readProcesses(p.id.start+1), isThis) {
-		t.Error("this process is among those after its start")
-	}
-	env, err := readProc(os.Getpid(), "environ")
-	if err != nil || len(env) < 100 {
-		t.Errorf("environ has %d bytes, %v", len(env), err)
-	}
-}
-
-func TestClosureProperties(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(9, 10))
-	f := &family{}
-	base := 1 << 23 // above all real numbers
-	for range 200 {
-		var table []process
-		for i := range rng.IntN(40) {
-			table = append(table, process{id: procID{base + i, uint64(i)}, parent: base + rng.IntN(40)})
-		}
-		roots := map[procID]bool{}
-		for _, p := range table {
-			if rng.IntN(8) == 0 {
-				roots[p.id] = true
-			}
-		}
-		members := f.closure(table, roots)
-		pids := map[int]bool{}
-		for id := range members {
-			pids[id.pid] = true
-		}
-		for _, p := range table {
-			_, member := members[p.id]
-			if want := roots[p.id] || pids[p.parent]; member != want {
-				t.Fatalf("%+v is a member: %v, want %v; members %v", p, member, want, slices.Collect(maps.Keys(pids)))
-			}
-		}
-	}
 }
 
 func TestClosureSparesThisProcess(t *testing.T) {

@@ -230,9 +230,7 @@ func TestEscapeFromEverythingButTheGroup(t *testing.T) {
 			if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil { // before anybody takes note of its children
 				t.Fatal(err)
 			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			stop(t, p)
 			if got := alive(pid); got != tt.escapes {
 				t.Errorf("a process without group, mark and parent lives: %v, want %v", got, tt.escapes)
 			}
@@ -286,9 +284,7 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("usage %d is %+v", i, u)
 		}
 	}
-	if err := quiet.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, quiet)
 	if got, _ := proc.Measure([]*proc.Process{quiet}); got[0] != (proc.Usage{}) {
 		t.Errorf("a process that has ended uses %+v", got[0])
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -69,11 +70,20 @@ func TestThreadsOfTheHost(t *testing.T) {
 				}
 			}
 		}
-		if err := p.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		stop(t, p)
 	}
 	if reached[sandbox.T0] == 0 {
 		t.Error("without the sandbox no thread was reached: the attempts are none")
 	}
+}
+
+// scratch is what readMemory reads.
+var scratch [8]byte
+
+// readMemory reads from another process or thread of the test binary.
+func readMemory(id int) error {
+	var data [8]byte
+	here := uintptr(unsafe.Pointer(&scratch))
+	_, err := unix.ProcessVMReadv(id, []unix.Iovec{{Base: &data[0], Len: 8}}, []unix.RemoteIovec{{Base: here, Len: 8}}, 0)
+	return err
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/proc"
 	"github.com/grapnelhq/grapnel/internal/sandbox"
-	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -93,14 +92,6 @@ func TestServerWithAnotherCertificate(t *testing.T) {
 				t.Errorf("code %q, want session_reset with %q: %v", got, want, phases.Whole(err))
 			}
 		})
-	}
-}
-
-func TestServerOfHTTP1(t *testing.T) {
-	b := setup(t)
-	_, err := proc.Start(t.Context(), b.spec("http1"))
-	if got := phases.CodeOf(err); got != phases.CauseSessionReset {
-		t.Errorf("code %q: %v", got, phases.Whole(err))
 	}
 }
 
@@ -200,9 +191,7 @@ func TestBrokerIsNotOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	stop(t, p)
 	for _, line := range b.drainLines() {
 		if strings.HasPrefix(line.Message, "broker has sent") {
 			t.Fatal(line.Message)
@@ -219,52 +208,9 @@ func TestEndlessStdio(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.waitLine(t, "done")
-	if err := p.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, p)
 	if got := p.StrayOutput(); got < 63<<20 {
 		t.Errorf("stray output = %d", got)
-	}
-}
-
-// TestHTTP2Attacks: whatever a server sends, its host lives, and does not grow.
-func TestHTTP2Attacks(t *testing.T) {
-	for name := range http2Attacks() {
-		t.Run(name, func(t *testing.T) {
-			b := setup(t)
-			checkHeap(t)
-			goroutines := runtime.NumGoroutine()
-			spec := b.spec("http2", name)
-			spec.Env.Pass = []string{proc.LongTests}
-			p, err := proc.Start(t.Context(), spec)
-			if err != nil {
-				if phases.CodeOf(err) != phases.CauseSessionReset {
-					t.Error(phases.Whole(err))
-				}
-				return
-			}
-			t.Cleanup(func() { _ = p.Stop(context.Background()) }) // if it was not
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			ended := make(chan error, 1)
-			go func() {
-				s, err := wire.Open(ctx, p.Conn(), wire.HostOptions{Incarnation: 1, Instance: "tester"})
-				if err == nil {
-					s.Close()
-				}
-				ended <- err
-			}()
-			b.waitLine(t, "done")
-			if got := runtime.NumGoroutine() - goroutines; got > 50 {
-				t.Errorf("%d goroutines more", got)
-			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if err := <-ended; err == nil {
-				t.Error("a session was opened")
-			}
-		})
 	}
 }
 

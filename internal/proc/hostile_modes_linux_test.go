@@ -38,8 +38,6 @@ func hostileModes() map[string]func() {
 		"tls":       func() { serveTLS(os.Args[3]) },
 		"broker":    func() { servePlugin(brokerPlugin{}) },
 		"print-on":  func() { after(serve, printOn) },
-		"http2":     func() { attack(os.Args[3]) },
-		"http1":     func() { l := listenUnix(); fmt.Println("1|1|unix|" + socketPath() + "|grpc|"); acceptAll(l) },
 	}
 }
 

@@ -65,15 +65,6 @@ func TestDialWaits(t *testing.T) {
 	closeQuietly(conn)
 }
 
-func TestFamilyHas(t *testing.T) {
-	t.Parallel()
-
-	f := newFamily(os.Getpid(), "no such mark")
-	if !f.has(os.Getpid()) || f.has(1) || f.has(0) || f.has(-1) {
-		t.Error("only the root of a family without children is in it")
-	}
-}
-
 func BenchmarkDial(b *testing.B) {
 	p, path := listening(b)
 	for b.Loop() {

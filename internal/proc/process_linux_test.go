@@ -106,15 +106,11 @@ func TestStartStop(t *testing.T) {
 					return strings.TrimPrefix(string(stat[bytes.LastIndexByte(stat, ')')+2:][:1]), "T")
 				})
 			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			stop(t, p)
 			if exit := p.Exit(); !exit.Asked || (exit.Signal == syscall.SIGKILL) != tt.killed {
 				t.Errorf("exit %+v; want one that was asked for, by SIGKILL: %v", exit, tt.killed)
 			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Errorf("second stop: %v", err)
-			}
+			stop(t, p)
 		})
 	}
 }
@@ -140,9 +136,7 @@ func TestStopByMany(t *testing.T) {
 			if i%4 == 0 {
 				p.Kill()
 			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			stop(t, p)
 			<-p.Done()
 			p.Exit()
 		})
@@ -198,9 +192,7 @@ func TestCrashIsNoticed(t *testing.T) {
 	if code := phases.CodeOf(exit.Err("tester")); code != phases.CauseCrash {
 		t.Errorf("code = %q, want crash", code)
 	}
-	if err := p.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, p)
 	b.checkDead(t, pids)
 }
 
@@ -209,9 +201,7 @@ func TestDescendantsAreKilled(t *testing.T) {
 	b := setup(t)
 	p := b.start(t, b.spec("children", "no-mark"))
 	pids := b.children(t)
-	if err := p.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, p)
 	b.checkDead(t, pids)
 }
 
@@ -260,9 +250,7 @@ func TestFloods(t *testing.T) {
 					return strconv.FormatInt(p.StrayOutput(), 10)
 				})
 			}
-			if err := p.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			stop(t, p)
 			if got := p.StrayOutput(); got < tt.minStray {
 				t.Errorf("stray output = %d, want %d at least", got, tt.minStray)
 			}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -346,9 +345,7 @@ func TestOutOfDescriptors(t *testing.T) {
 			t.Fatal(e)
 		}
 		if err == nil {
-			if err := p.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			stop(t, p)
 			if room == 0 {
 				t.Error("a process was started without a descriptor")
 			}
@@ -360,15 +357,5 @@ func TestOutOfDescriptors(t *testing.T) {
 		if room > 40 {
 			t.Fatalf("with %d descriptors: %v", room, err)
 		}
-	}
-}
-
-func TestPluginHasItsOwnGroup(t *testing.T) {
-	// A terminal's Ctrl-C goes to the host's group; the plugin is not in it.
-	b := setup(t)
-	p := b.start(t, b.spec("serve"))
-	group, err := syscall.Getpgid(p.PID())
-	if err != nil || group != p.PID() {
-		t.Errorf("group = %d, %v, want the plugin's own %d", group, err, p.PID())
 	}
 }

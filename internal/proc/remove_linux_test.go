@@ -254,21 +254,6 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-func TestRemoveWideTree(t *testing.T) {
-	asUsers(t, func(t *testing.T) {
-		f := privateIn(t, fastDir(t))
-		makeDir(t, filepath.Join(f.path, "w"), 0o700)
-		for i := range scaled(25_000) {
-			for _, name := range []string{fmt.Sprintf("%d\n", i), fmt.Sprintf("w/%d\xff", i)} {
-				if err := os.Symlink("/", filepath.Join(f.path, name)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		removed(t, f)
-	})
-}
-
 // TestRemoveClosedDirectories: modes that keep out their owner.
 func TestRemoveClosedDirectories(t *testing.T) {
 	asUsers(t, func(t *testing.T) {
@@ -345,48 +330,6 @@ func TestRemoveDoesNotEnterMounts(t *testing.T) {
 	out.check(t)
 }
 
-// TestRemoveAroundImmutables: what cannot be removed keeps neither the rest
-// there nor the host busy.
-func TestRemoveAroundImmutables(t *testing.T) {
-	const immutable = 0x10 // FS_IMMUTABLE_FL
-	f := private(t)
-	set := func(name string, flags int) error {
-		file, err := os.Open(filepath.Join(f.path, name))
-		if err != nil {
-			return err
-		}
-		defer closeQuietly(file)
-		return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags)
-	}
-	var stuck []string
-	for i := range 200 {
-		stuck = append(stuck, fmt.Sprint("file", i))
-		if err := os.WriteFile(filepath.Join(f.path, stuck[i]), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	makeDir(t, filepath.Join(f.path, "closed/inner"), 0o700)
-	stuck = append(stuck, "closed")
-	makeDeep(t, f.path, 1000)
-	defer func() {
-		for _, name := range stuck {
-			_ = set(name, 0)
-		}
-		removed(t, f)
-	}()
-	for _, name := range stuck {
-		if err := set(name, immutable); err != nil {
-			t.Skipf("no immutable files here: %v", err)
-		}
-	}
-	if err := f.remove(t.Context()); !errors.Is(err, unix.EPERM) {
-		t.Errorf("error %v", err)
-	}
-	if got := names(t, f.path); len(got) != len(stuck) {
-		t.Errorf("%d entries are left, want the %d that cannot be removed", len(got), len(stuck))
-	}
-}
-
 // TestRemoveInTime: a removal whose time is up leaves the rest to the next one.
 func TestRemoveInTime(t *testing.T) {
 	t.Parallel()
@@ -403,45 +346,6 @@ func TestRemoveInTime(t *testing.T) {
 		t.Error("others may take a directory that its host still removes")
 	}
 	removed(t, f)
-}
-
-// TestRemoveWithFewDescriptors: two are enough beside that of the lock. It is not
-// parallel: it leaves this process without others.
-func TestRemoveWithFewDescriptors(t *testing.T) {
-	f := private(t)
-	makeDeep(t, f.path, 100)
-	makeDir(t, filepath.Join(f.path, "closed/inner/most"), 0)
-	if err := os.Chmod(filepath.Join(f.path, "closed"), 0); err != nil {
-		t.Fatal(err)
-	}
-	var rich unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &rich); err != nil {
-		t.Fatal(err)
-	}
-	const enough = 64
-	poor := unix.Rlimit{Cur: enough, Max: rich.Max}
-	var held []int
-	for {
-		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil || fd >= enough-2 {
-			_ = unix.Close(fd)
-			break
-		}
-		held = append(held, fd)
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &poor); err != nil {
-		t.Fatal(err)
-	}
-	err := f.remove(t.Context())
-	for _, fd := range held {
-		_ = unix.Close(fd)
-	}
-	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &rich); e != nil {
-		t.Fatal(e)
-	}
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // racer makes and swaps what is in a directory as a plugin's surviving
@@ -468,40 +372,6 @@ func racer(ctx context.Context, dir, target string) {
 		}
 		_ = unix.Close(sub)
 	}
-}
-
-// TestRemoveBesideRacer: a process that swaps directories for links while the
-// host cleans up makes it touch nothing outside. When it has ended, the sweep
-// removes what it has made.
-func TestRemoveBesideRacer(t *testing.T) {
-	asUsers(t, func(t *testing.T) {
-		out := makeOutside(t)
-		base := fastDir(t)
-		for range scaled(2000) {
-			f, err := newPrivateDir(base)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, name := range []string{"sub/inner/a", "x/y/z"} {
-				makeDir(t, filepath.Join(f.path, name), 0)
-			}
-			racing, stop := context.WithCancel(t.Context())
-			var races sync.WaitGroup
-			for range 2 {
-				races.Go(func() { racer(racing, f.path, out.path) })
-			}
-			for range 3 {
-				_ = removeTree(racing, f.lock, f.path)
-			}
-			stop()
-			races.Wait()
-			closeQuietly(f.lock)
-			if _, err := os.Lstat(f.path); err == nil && sweepDirs(t.Context(), base) != 1 {
-				t.Fatalf("the sweep leaves %q", names(t, f.path))
-			}
-			out.check(t)
-		}
-	})
 }
 
 // FuzzRemove removes a tree while a program renames, swaps, closes and extends

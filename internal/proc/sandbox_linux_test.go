@@ -181,9 +181,7 @@ func (b *testBench) attack(t *testing.T, s *scene, confined proc.Sandbox) map[st
 			results[name] = result
 		}
 	}
-	if err := p.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	stop(t, p)
 	return results
 }
 
@@ -227,17 +225,6 @@ func TestDenials(t *testing.T) {
 	}
 	if got, want := len(results[true]), len(denials()); got != want {
 		t.Errorf("%d attempts were made, %d are in the table", got, want)
-	}
-}
-
-// TestDescriptorThatTheHostForgot shows what the table cannot: a program that
-// is started by others gets the descriptor.
-func TestDescriptorThatTheHostForgot(t *testing.T) {
-	b := setup(t)
-	s := b.set(t)
-	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", fmt.Sprintf("cat /proc/self/fd/%d", s.Stray)).Output()
-	if err != nil || string(out) != "a secret" {
-		t.Errorf("a child of the host reads %q, %v", out, err)
 	}
 }
 
@@ -301,23 +288,6 @@ func TestNetworkGrants(t *testing.T) {
 	}
 }
 
-func TestConfinementIsTold(t *testing.T) {
-	needT1(t)
-	b := setup(t)
-	spec := b.spec("session")
-	spec.Sandbox = proc.Sandbox{Tier: sandbox.T1, Policy: sandbox.Policy{Read: []string{b.dir + "/absent"}}}
-	p := b.start(t, spec)
-	got := p.Confinement()
-	want := proc.Confinement{Tier: sandbox.T1, Missing: sandbox.Probe().Missing(sandbox.Policy{}), Absent: []string{b.dir + "/absent"}}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("confinement (-got +want):\n%s", diff)
-	}
-	plain := b.start(t, b.spec("serve"))
-	if diff := cmp.Diff(plain.Confinement(), proc.Confinement{}); diff != "" {
-		t.Errorf("confinement of tier T0 (-got +want):\n%s", diff)
-	}
-}
-
 func TestNeverLessConfined(t *testing.T) {
 	needT1(t)
 	tests := []struct {
@@ -372,9 +342,7 @@ func TestConfinedScripts(t *testing.T) {
 			}
 			spec.Sandbox = proc.Sandbox{Tier: sandbox.T1, Policy: sandbox.Policy{Read: []string{self}}}
 			p := b.start(t, spec)
-			if err := p.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			stop(t, p)
 		})
 	}
 }

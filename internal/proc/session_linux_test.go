@@ -3,13 +3,11 @@ package proc_test
 import (
 	"context"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
 	"github.com/grapnelhq/grapnel/internal/wire"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // openSession starts a plugin that speaks the protocol, and opens a session.
@@ -53,33 +51,6 @@ func TestSessionOverProcess(t *testing.T) {
 		t.Errorf("plugin %v, although it was only asked to end", exit)
 	}
 	<-s.Done()
-}
-
-func TestCrashDuringCall(t *testing.T) {
-	b := setup(t)
-	p, s := openSession(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	_, _, err := s.Dispatch(ctx, &phases.Dispatch{}, func() {})
-	if err == nil || ctx.Err() != nil {
-		t.Errorf("call in a plugin that ended: %v", err)
-	}
-	if exit := p.Exit(); exit.Code != 7 || exit.Asked {
-		t.Errorf("exit = %+v, want status 7", exit)
-	}
-}
-
-func TestKilledWhileSessionIsOpen(t *testing.T) {
-	b := setup(t)
-	p, s := openSession(t, b)
-	if err := syscall.Kill(p.PID(), syscall.SIGSEGV); err != nil {
-		t.Fatal(err)
-	}
-	<-s.Done()
-	<-p.Done()
-	if code := phases.CodeOf(p.Exit().Err("tester")); code != phases.CauseCrash {
-		t.Errorf("code = %q", code)
-	}
 }
 
 func TestSessionOverTLS(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // testBench is what one test of a real process needs: a directory for it and its log.
@@ -200,12 +201,18 @@ func (b *testBench) start(t *testing.T, s proc.Spec) *proc.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { stop(t, p) })
 	return p
+}
+
+// stop stops a process and waits until nothing of it is left: on a busy machine a kill takes longer than Stop waits.
+func stop(t *testing.T, p *proc.Process) {
+	t.Helper()
+
+	err := p.Stop(context.WithoutCancel(t.Context()))
+	if err != nil {
+		eventually(t, phases.Whole(err), func() string { return strings.TrimPrefix(fmt.Sprint(p.Clear()), "<nil>") })
+	}
 }
 
 // children reads the numbers that startChildren prints.

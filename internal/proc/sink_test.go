@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,63 +67,6 @@ func TestSinkLines(t *testing.T) {
 	}
 }
 
-func TestSinkCountsEveryLine(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		var all strings.Builder
-		var writes []string
-		lines := 0
-		for range rng.IntN(50) {
-			n := rng.IntN(3)
-			text := strings.Repeat("line\n", n) + "x"
-			lines += n
-			writes = append(writes, text)
-			all.WriteString(text)
-		}
-		messages, s := logged(1+rng.IntN(20), time.Duration(rng.IntN(100))*time.Millisecond, writes...)
-		kept := slices.DeleteFunc(messages, func(m string) bool { return strings.HasPrefix(m, "dropped ") })
-		if strings.HasSuffix(all.String(), "x") {
-			lines++
-		}
-		if got := len(kept) + s.droppedLines(); got != lines {
-			t.Fatalf("%d lines logged and %d dropped, want %d together", len(kept), s.droppedLines(), lines)
-		}
-		if s.pending != 0 {
-			t.Fatalf("%d dropped lines were never reported", s.pending)
-		}
-	}
-}
-
-// TestSinkRedacts: what is logged and what is kept pass the spec's Redact, cleaned.
-func TestSinkRedacts(t *testing.T) {
-	t.Parallel()
-
-	var lines []LogLine
-	s := newSink(Spec{
-		LogRate: 100, Now: time.Now, Log: func(l LogLine) { lines = append(lines, l) },
-		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") },
-	})
-	w := &lineWriter{sink: s}
-	text := "plain hunter2\n{\"@message\":\"in hunter2\",\"hunter2\":\"x hunter2 y\"}\nhun\x1b[0mter2\n"
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range lines {
-		if all := fmt.Sprint(l); strings.Contains(all, "hunter2") || !strings.Contains(all, "***") {
-			t.Errorf("logged: %s", all)
-		}
-	}
-	if len(lines) != 3 {
-		t.Errorf("%d lines", len(lines))
-	}
-	want := []string{"plain ***", `{"@message":"in ***","***":"x *** y"}`, "***"}
-	if diff := cmp.Diff(s.tail(), want); diff != "" {
-		t.Errorf("kept (-got +want):\n%s", diff)
-	}
-}
-
 // TestSinkRedactsBeforeItCuts: no half of a secret is left where a field, or what is
 // kept, was cut within it.
 func TestSinkRedactsBeforeItCuts(t *testing.T) {
@@ -154,22 +96,6 @@ func TestSinkRedactsBeforeItCuts(t *testing.T) {
 	}
 }
 
-func TestSinkClosed(t *testing.T) {
-	t.Parallel()
-
-	count := 0
-	s := newSink(Spec{LogRate: 10, Now: time.Now, Log: func(LogLine) { count++ }})
-	s.close()
-	w := &lineWriter{sink: s}
-	_, _ = w.Write([]byte("late\n"))
-	if count != 0 {
-		t.Error("a closed sink logged")
-	}
-	if diff := cmp.Diff(s.tail(), []string{"late"}); diff != "" {
-		t.Errorf("tail (-got +want):\n%s", diff)
-	}
-}
-
 func TestRingKeepsTheEnd(t *testing.T) {
 	t.Parallel()
 
@@ -190,27 +116,6 @@ func TestRingKeepsTheEnd(t *testing.T) {
 		}
 		if want := all[max(0, len(all)-ringSize):]; !bytes.HasSuffix(s.kept, want) || len(s.kept) > 2*ringSize {
 			t.Fatalf("%d bytes are kept that do not end in the last of %d", len(s.kept), len(all))
-		}
-	}
-}
-
-func TestBucketNeverExceedsItsRate(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(5, 6))
-	for range 100 {
-		b := bucket{rate: 1 + rng.Float64()*50, burst: 10}
-		begin := time.Unix(0, 0).Add(time.Hour)
-		now, taken := begin, 0.0
-		for range 1000 {
-			// Clocks may also stand or jump back.
-			now = now.Add(time.Duration(rng.Int64N(int64(100*time.Millisecond))) - time.Millisecond)
-			if b.take(now) {
-				taken++
-			}
-		}
-		if limit := b.burst + b.rate*b.last.Sub(begin).Seconds() + 0.01; taken > limit {
-			t.Fatalf("took %v tokens, limit %v", taken, limit)
 		}
 	}
 }

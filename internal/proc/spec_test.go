@@ -4,15 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -66,21 +62,6 @@ func TestSpecValidate(t *testing.T) {
 	}
 }
 
-func TestEnviron(t *testing.T) {
-	t.Parallel()
-
-	host := map[string]string{"HOME": "/home/u", "SECRET": "s", "LANG": "de", "TMPDIR": "/host"}
-	e := Environment{Pass: []string{"HOME", "LANG", "ABSENT"}, Set: map[string]string{"LANG": "C", "X": "a=b"}}
-	lookup := func(name string) (string, bool) { v, ok := host[name]; return v, ok }
-	got := e.environ(lookup, "/d", "mark", []string{"COOKIE=c", "PLUGIN_UNIX_SOCKET_DIR=/other", "malformed"})
-	want := []string{
-		"COOKIE=c", "GRAPNEL_MARK=mark", "HOME=/home/u", "LANG=C", "PLUGIN_UNIX_SOCKET_DIR=/d", "TMPDIR=/d", "X=a=b",
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("environ (-got +want):\n%s", diff)
-	}
-}
-
 func TestIsResource(t *testing.T) {
 	t.Parallel()
 
@@ -121,24 +102,6 @@ func TestMark(t *testing.T) {
 	for _, bad := range []string{"", "1.2.3", "1.2.3/short"} {
 		if _, ok := hostOf(bad); ok {
 			t.Errorf("hostOf(%q) is ok", bad)
-		}
-	}
-}
-
-func TestIdentityRoundTrip(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(7, 8))
-	for range 100 {
-		pid, start, namespace := rng.IntN(1<<22), rng.Uint64(), strconv.FormatUint(rng.Uint64(), 10)
-		gotPID, gotStart, gotNS, ok := parseIdentity(identity(pid, start, namespace))
-		if !ok || gotPID != pid || gotStart != start || gotNS != namespace {
-			t.Fatalf("got %d %d %q %v, want %d %d %q", gotPID, gotStart, gotNS, ok, pid, start, namespace)
-		}
-	}
-	for _, bad := range []string{"", "a", "1.2", "1.2.", "01.2.3", "1.2.3 4"} {
-		if _, _, _, ok := parseIdentity(bad); ok {
-			t.Errorf("parseIdentity(%q) is ok", bad)
 		}
 	}
 }
@@ -184,17 +147,5 @@ func TestLastWordsAreShort(t *testing.T) {
 
 	if got := lastWords([]string{strings.Repeat("é", maxLine)}); len(got) > 600 || !strings.HasSuffix(got, "…") {
 		t.Errorf("%d bytes: %s", len(got), got)
-	}
-}
-
-func TestOnOwnThread(t *testing.T) {
-	t.Parallel()
-
-	// The first thread that is offered is refused; f must run on another one.
-	calls := 0
-	done := make(chan int)
-	onOwnThread(func() bool { calls++; return calls == 1 }, func() { done <- calls })
-	if got := <-done; got != 2 {
-		t.Errorf("%d threads were looked at, want 2", got)
 	}
 }

@@ -48,24 +48,3 @@ func TestSweepByTag(t *testing.T) {
 		}
 	})
 }
-
-// TestTagsDiffer: each process of each host has a tag of its own, which is a
-// limit that the system accepts.
-func TestTagsDiffer(t *testing.T) {
-	t.Parallel()
-
-	seen := map[tag]string{}
-	for _, host := range []string{"1.2.3", "1.2.4", "2.2.3", hostIdentity()} {
-		for _, random := range []string{"0", "1", "f"} {
-			mark := host + "/" + strings.Repeat(random, 32)
-			got := tagFor(mark)
-			if got.Cur == 0 || got.Cur >= got.Max || got.Max >= unix.RLIM_INFINITY>>1 {
-				t.Errorf("tag of %s is %x", mark, got)
-			}
-			if other := seen[got]; other != "" {
-				t.Errorf("%s and %s have the tag %x", mark, other, got)
-			}
-			seen[got] = mark
-		}
-	}
-}

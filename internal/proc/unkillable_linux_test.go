@@ -95,9 +95,7 @@ func TestPluginLeavesItsGroup(t *testing.T) {
 				if line := b.waitLine(t, "left").Message; line != "left <nil>" {
 					t.Fatal(line)
 				}
-				if err := p.Stop(t.Context()); err != nil {
-					t.Error(err)
-				}
+				stop(t, p)
 				if alive(p.PID()) {
 					t.Error("the plugin lives")
 					_ = syscall.Kill(p.PID(), syscall.SIGKILL)
@@ -207,9 +205,7 @@ func TestSiblingsAreReaped(t *testing.T) {
 		if err := own.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 7 {
 			t.Errorf("the host's own child: %v", err)
 		}
-		if err := p.Stop(t.Context()); err != nil {
-			t.Error(err)
-		}
+		stop(t, p)
 		if z := zombies(t); len(z) > 0 {
 			t.Errorf("left: %v", z)
 		}
@@ -278,9 +274,7 @@ func TestHeadlessProcess(t *testing.T) {
 	if got, _ := proc.Measure([]*proc.Process{p}); got[0].Processes != 2 {
 		t.Errorf("usage %+v", got[0])
 	}
-	if err := p.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	stop(t, p)
 	if threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)); len(threads) > 1 {
 		t.Errorf("%d threads live", len(threads)-1)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
