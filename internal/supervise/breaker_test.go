@@ -154,31 +154,6 @@ func TestBreakerLateReport(t *testing.T) {
 	}
 }
 
-func TestBreakerOnChange(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var got []string
-		var b *Breaker
-		b = NewBreaker(BreakerOptions{Failures: 1, OpenFor: time.Second, OnChange: func(from, to BreakerState) {
-			// Using the breaker from inside must neither block nor reorder.
-			got = append(got, fmt.Sprintf("%v>%v now %v", from, to, b.State()))
-		}})
-		outcomes(t, b, "f")
-		time.Sleep(2 * time.Second)
-		outcomes(t, b, "f")
-		time.Sleep(2 * time.Second)
-		outcomes(t, b, "ss")
-		want := []string{
-			"closed>open now open",
-			"open>half_open now half_open", "half_open>open now open",
-			"open>half_open now half_open", "half_open>closed now closed",
-		}
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("changes: got -, want +\n%s", diff)
-		}
-	})
-}
-
 // TestBreakerOnChangeIsNotNested causes a change from inside OnChange: it must be
 // told after the first one is through, not in the middle of it.
 func TestBreakerOnChangeIsNotNested(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"time"
 )
 
+var errCause = errors.New("the cause")
+
 // fakeService is a service under the test's control. It checks on its own that
 // the supervisor keeps to the contract of Service.
 type fakeService struct {

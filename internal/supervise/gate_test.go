@@ -82,21 +82,6 @@ func TestGateGivesUp(t *testing.T) {
 	})
 }
 
-func TestGateEndedContextGetsNoSlot(t *testing.T) {
-	t.Parallel()
-	g := NewGate(1)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 50 { // a select between the two would be a matter of luck
-		if _, err := g.Required().Acquire(ctx); !errors.Is(err, context.Canceled) {
-			t.Fatalf("error = %v, want canceled", err)
-		}
-	}
-	if g.free != 1 {
-		t.Errorf("free = %d, want 1", g.free)
-	}
-}
-
 // TestGateGivesUpAGrantedSlot is the race that cannot be provoked from outside:
 // the slot comes in the moment in which the wait is given up.
 func TestGateGivesUpAGrantedSlot(t *testing.T) {

@@ -112,38 +112,6 @@ func TestHerd(t *testing.T) {
 	})
 }
 
-// TestJitterSpreadsTheHerd crashes many services at once: with jitter they do
-// not come back at once.
-func TestJitterSpreadsTheHerd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		rng := rand.New(rand.NewPCG(1, 2))
-		random := func() float64 {
-			mu.Lock()
-			defer mu.Unlock()
-			return rng.Float64()
-		}
-		rigs := make([]*rig, 20)
-		for i := range rigs {
-			rigs[i] = newRig(t, Options{Policy: Policy{Jitter: 0.5, Random: random}})
-			rigs[i].serve()
-		}
-		times := map[time.Time]bool{}
-		for _, r := range rigs {
-			r.service.crash(nil)
-			synctest.Wait()
-			times[r.Status().NextAttempt] = true
-		}
-		if len(times) != len(rigs) {
-			t.Errorf("%d different times for %d services", len(times), len(rigs))
-		}
-		for _, r := range rigs {
-			r.mustHalt()
-		}
-	})
-}
-
 // TestHammer gives a supervisor every order at once from many goroutines, while
 // its service crashes and its health changes, and checks what must hold
 // throughout; the fake service checks the contract of Start and Stop.

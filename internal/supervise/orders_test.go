@@ -122,22 +122,6 @@ func TestReport(t *testing.T) {
 	})
 }
 
-func TestReportWhileStarting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
-		r.service.onStart = func(ctx context.Context, _ uint64) error { <-ctx.Done(); return nil }
-		r.serve()
-		r.Report(Any, Failure{Class: ClassPermanent, Code: "checksum_mismatch"})
-		synctest.Wait()
-		if n := r.service.alive.Load(); n != 0 {
-			t.Errorf("%d incarnations left of a start that was called off", n)
-		}
-		r.mustHalt()
-		checkLog(t, r, "0s starting", "0s quarantined checksum_mismatch", "0s stopped")
-	})
-}
-
 func TestDegradeAndRestore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,25 +243,5 @@ func TestReleaseFromEvent(t *testing.T) {
 			t.Errorf("status = %+v, want ready again", got)
 		}
 		r.mustHalt()
-	})
-}
-
-func TestEventsCarryTheirOrigin(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var last State
-		r := newRig(t, Options{OnEvent: func(e Event) {
-			if e.Name != "fake" || (last != "" && e.From != last) {
-				t.Errorf("event %+v after %v", e, last)
-			}
-			last = e.Status.State
-		}})
-		r.serve()
-		r.Recycle(Any, "")
-		synctest.Wait()
-		r.mustHalt()
-		if last != StateStopped {
-			t.Errorf("last event tells of %v", last)
-		}
 	})
 }

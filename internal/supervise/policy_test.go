@@ -2,8 +2,6 @@ package supervise
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -161,88 +159,6 @@ func TestDoubledNeverOverflows(t *testing.T) {
 	}
 	if got := doubled(time.Minute, time.Second, 1); got != time.Second {
 		t.Errorf("least above most: %v, want most", got)
-	}
-}
-
-// TestPolicyProperties drives policies with random failures and compares them
-// with what must hold of each decision, and with a plain count of the window.
-func TestPolicyProperties(t *testing.T) {
-	t.Parallel()
-	classes := []Class{"", ClassOrdinary, ClassOrdinary, ClassPermanent, ClassResource, ClassMemory}
-	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 7))
-		p := Policy{Limit: 1 + rng.IntN(8), Window: time.Duration(1+rng.IntN(600)) * time.Second, Random: rng.Float64}
-		full := p.withDefaults()
-		var h History
-		var all []time.Time // every counted failure there ever was
-		now := epoch
-		for range 60 {
-			now = now.Add(time.Duration(rng.Int64N(int64(2 * time.Minute))))
-			if rng.IntN(3) == 0 {
-				h = h.Healthy(now)
-				continue
-			}
-			class := classes[rng.IntN(len(classes))]
-			before, kept := fmt.Sprint(h), slices.Clone(h.counted)
-			d := p.Next(h, class, now)
-			if fmt.Sprint(h) != before || !slices.Equal(h.counted, kept) {
-				t.Fatalf("seed %d: Next changed the history it was given", seed)
-			}
-			if class != ClassResource {
-				all = append(all, now)
-			}
-			inWindow := 0
-			for _, at := range all {
-				if now.Sub(at) < p.Window {
-					inWindow++
-				}
-			}
-			checkDecision(t, full, class, d, inWindow)
-			h = d.History
-		}
-	}
-}
-
-// checkDecision holds one decision against the rules; counted is the number of
-// failures within the window.
-func checkDecision(t *testing.T, p Policy, class Class, d Decision, counted int) {
-	t.Helper()
-	if d.Failures != counted {
-		t.Fatalf("%v: %d failures counted, want %d", class, d.Failures, counted)
-	}
-	want := ActionRetry
-	if class == ClassPermanent || class != ClassResource && counted >= p.Limit {
-		want = ActionQuarantine
-	}
-	if d.Action != want {
-		t.Fatalf("%v with %d of %d failures: %v, want %v", class, counted, p.Limit, d.Action, want)
-	}
-	least, most := p.MinBackoff, p.MaxBackoff
-	if class == ClassMemory {
-		least, most = p.MinMemory, p.MaxMemory
-	}
-	least = time.Duration(float64(least) * (1 - p.Jitter))
-	switch {
-	case want == ActionQuarantine && d.Delay != 0:
-		t.Fatalf("quarantine with a delay of %v", d.Delay)
-	case want == ActionRetry && (d.Delay < least || d.Delay > most):
-		t.Fatalf("%v: delay %v, want between %v and %v", class, d.Delay, least, most)
-	}
-}
-
-// TestPolicyForksAreIndependent makes two decisions out of one history: neither
-// may show in the other.
-func TestPolicyForksAreIndependent(t *testing.T) {
-	t.Parallel()
-	p := Policy{Limit: 100}
-	h := History{}
-	for i := range 5 { // leaves room behind the slice for an append in place
-		h = p.Next(h, ClassOrdinary, epoch.Add(time.Duration(i)*time.Second)).History
-	}
-	a := p.Next(h, ClassOrdinary, epoch.Add(10*time.Second)).History
-	b := p.Next(h, ClassOrdinary, epoch.Add(20*time.Second)).History
-	if !a.counted[5].Equal(epoch.Add(10*time.Second)) || !b.counted[5].Equal(epoch.Add(20*time.Second)) {
-		t.Errorf("histories share an array: %v and %v", a.counted, b.counted)
 	}
 }
 

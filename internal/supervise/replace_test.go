@@ -2,12 +2,9 @@ package supervise
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,48 +91,6 @@ func TestReplaceByAge(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestReplaceSpreadsTheHerd: services that came up together do not all start anew
-// in one second.
-func TestReplaceSpreadsTheHerd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		rng := rand.New(rand.NewPCG(3, 4))
-		random := func() float64 {
-			mu.Lock()
-			defer mu.Unlock()
-			return rng.Float64()
-		}
-		begun := time.Now()
-		starts := map[int]int{}
-		rigs := make([]*rig, 20)
-		for i := range rigs {
-			rigs[i] = replacing(t, Options{Replacement: Replacement{Age: time.Hour}, Policy: Policy{Random: random}})
-			rigs[i].service.onStart = func(_ context.Context, incarnation uint64) error {
-				if incarnation == 2 {
-					mu.Lock()
-					defer mu.Unlock()
-					starts[int(time.Since(begun).Seconds())]++
-				}
-				return nil
-			}
-			rigs[i].serve()
-		}
-		pause(time.Hour)
-		for second, n := range starts {
-			if n > 2 || second < 48*60 {
-				t.Errorf("%d replaced after %d seconds", n, second)
-			}
-		}
-		for _, r := range rigs {
-			if got := r.Status().Recycled; got != 1 {
-				t.Errorf("recycled %d times, want once", got)
-			}
-			r.mustHalt()
-		}
-	})
 }
 
 // TestReplaceThatFails keeps the one that runs, says so once, and tries again ever
@@ -332,48 +287,6 @@ func TestReplacedEnds(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestReplaceStopError: that one could not be stopped is told in the end, and harms
-// nobody.
-func TestReplaceStopError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := replacing(t, Options{})
-		r.service.onStop = func(context.Context) error { r.service.onStop = nil; return errCause }
-		r.serve()
-		pause(time.Second)
-		r.Replace(Any, "age")
-		pause(time.Minute)
-		if st := r.Status(); st.State != StateReady {
-			t.Errorf("status = %+v", st)
-		}
-		if err := r.halt(); !errors.Is(err, errCause) {
-			t.Errorf("Serve = %v, want the stop's error", err)
-		}
-	})
-}
-
-// TestExpelGivesUp ends with its context.
-func TestExpelGivesUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := replacing(t, Options{})
-		if err := r.Expel(t.Context()); err != nil {
-			t.Errorf("Expel = %v with nothing there", err)
-		}
-		r.service.onDrain = func(context.Context) { time.Sleep(time.Hour) }
-		r.serve()
-		pause(time.Second)
-		r.Replace(Any, "age")
-		pause(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := r.Expel(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Expel = %v", err)
-		}
-		r.mustHalt()
-	})
 }
 
 // TestReplaceHealth: from the moment in which it is replaced nobody asks the old one

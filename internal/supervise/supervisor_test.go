@@ -142,24 +142,6 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
-func TestResourceFailuresNeverQuarantine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
-		r.service.onStart = func(context.Context, uint64) error { return &Failure{Class: ClassResource, Code: "unavailable"} }
-		r.serve()
-		pause(time.Hour)
-		if st := r.Status(); st.State != StateBackoff || st.Failures != 0 {
-			t.Errorf("status = %+v, want backoff and nothing counted", st)
-		}
-		// 9 waits until the limit of 30 s is reached, then two a minute.
-		if n := r.service.starts.Load(); n < 110 || n > 130 {
-			t.Errorf("%d starts in an hour, want about 120", n)
-		}
-		r.mustHalt()
-	})
-}
-
 func TestStartTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

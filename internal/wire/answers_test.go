@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -211,21 +210,4 @@ func TestOversizeReplyOfTheKit(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestLargeFrames sends the longest frames there are, each way.
-func TestLargeFrames(t *testing.T) {
-	t.Parallel()
-	s := open(t, serve(t, &testPlugin{}, ServeOptions{}, MaxFrame), HostOptions{Frame: MaxFrame})
-	text := strings.Repeat("0123456789abcde ", MaxFrame/16-64)
-	var wg sync.WaitGroup
-	for range 3 {
-		wg.Go(func() {
-			res, _, err := s.Dispatch(deadline(t), textDispatch(text), nil)
-			if err != nil || echoed(t, res) != text {
-				t.Errorf("the text did not come back: %v", err)
-			}
-		})
-	}
-	wg.Wait()
 }

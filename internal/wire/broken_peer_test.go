@@ -57,16 +57,6 @@ func TestOversizeFrames(t *testing.T) {
 	}
 }
 
-func TestOversizeFrameOfTheOnlyCall(t *testing.T) {
-	t.Parallel()
-	p := &unknown{act: func(s *strangerSession, in *pluginpb.HostFrame) error {
-		return s.Send(&pluginpb.PluginFrame{Id: in.GetId(), Incarnation: in.GetIncarnation(), Body: &pluginpb.PluginFrame_ToolResult{ToolResult: &pluginpb.ToolResult{ContentJson: make([]byte, 8<<20)}}})
-	}}
-	s, _ := openStranger(t, p, HostOptions{})
-	_, _, err := s.CallTool(deadline(t), &phases.ToolCall{Tool: "t"}, nil)
-	checkCode(t, err, phases.CauseOversizeReply)
-}
-
 func TestSessionsThatBreak(t *testing.T) {
 	t.Parallel()
 	cases := map[string]error{

@@ -13,58 +13,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-func TestEnvelope(t *testing.T) {
-	t.Parallel()
-	id := []byte{8, 5}
-	incarnation := []byte{16, 7}
-	pong := []byte{9<<3 | 2, 2, 'h', 'i'}
-	strange := []byte{15<<3 | 2, 1, 'x'}
-	cases := []struct {
-		name string
-		data []byte
-		want envelope
-		bad  bool
-	}{
-		{name: "empty"},
-		{name: "usual", data: bytes.Join([][]byte{id, incarnation, pong}, nil), want: envelope{id: 5, incarnation: 7, body: 9, payload: []byte("hi")}},
-		{name: "body first", data: bytes.Join([][]byte{pong, incarnation, id}, nil), want: envelope{id: 5, incarnation: 7, body: 9, payload: []byte("hi")}},
-		{name: "no body", data: id, want: envelope{id: 5}},
-		{name: "unknown body", data: bytes.Join([][]byte{id, strange}, nil), want: envelope{id: 5, unknown: 15}},
-		{name: "unknown field", data: bytes.Join([][]byte{id, pong, strange}, nil), want: envelope{id: 5, body: 9, payload: []byte("hi"), unknown: 15}},
-		{name: "id of another wire type", data: []byte{8 | 2, 1, 'x'}, want: envelope{unknown: 1}},
-		{name: "cut tag", data: append(bytes.Clone(id), 0x80), want: envelope{id: 5}, bad: true},
-		{name: "cut body", data: append(bytes.Clone(id), 9<<3|2, 9, 'x'), want: envelope{id: 5, body: 9}, bad: true},
-		{name: "garbage", data: []byte("\xff\xff\xff"), bad: true},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			got, err := parseEnvelope(c.data, pluginUnsupported)
-			if (err != nil) != c.bad {
-				t.Errorf("error %v", err)
-			}
-			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(envelope{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestFrames writes frames of our own and reads them by generated code.
-func TestFrames(t *testing.T) {
-	t.Parallel()
-	f := form{writing: true}
-	putFrame(&f, 300, 1<<63, hostDispatch, &phases.Dispatch{Hook: strings.Repeat("h", 300)}, dispatchFields)
-	var got pluginpb.HostFrame
-	if err := proto.Unmarshal(f.out, &got); err != nil {
-		t.Fatal(err)
-	}
-	want := &pluginpb.HostFrame{Id: 300, Incarnation: 1 << 63, Body: &pluginpb.HostFrame_Dispatch{Dispatch: &pluginpb.Dispatch{Hook: strings.Repeat("h", 300)}}}
-	if !proto.Equal(want, &got) {
-		t.Errorf("got %v, want %v", &got, want)
-	}
-}
-
 // TestBodyNumbers compares the numbers of bodies with the contract.
 func TestBodyNumbers(t *testing.T) {
 	t.Parallel()
@@ -141,38 +89,6 @@ func FuzzDispatch(f *testing.F) {
 		m := new(phases.Dispatch)
 		if read(&form{}, data, false, m, dispatchFields) == nil {
 			checkRewritten(t, m, dispatchFields)
-		}
-	})
-}
-
-// FuzzToolCall reads arbitrary bytes as a host's call of a tool. What is accepted
-// is protobuf.
-func FuzzToolCall(f *testing.F) {
-	var call phases.ToolCall
-	newFiller(f, 12, false).fill(&call)
-	f.Add(encode(f, &call, toolCallFields))
-	f.Add(encode(f, &phases.ToolCall{Policies: make([]phases.PolicyEntry, 2), OutsideTurn: true}, toolCallFields))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m := new(phases.ToolCall)
-		if read(&form{rule: ruleValid}, data, false, m, toolCallFields) != nil {
-			return
-		}
-		if err := proto.Unmarshal(data, &pluginpb.CallTool{}); err != nil {
-			t.Errorf("accepted what generated code refuses: %v", err)
-		}
-		checkRewritten(t, m, toolCallFields)
-	})
-}
-
-// FuzzDescription reads arbitrary bytes as a plugin's description.
-func FuzzDescription(f *testing.F) {
-	var d phases.Description
-	newFiller(f, 11, false).fill(&d)
-	f.Add(encode(f, &d, descriptionFields))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m := new(phases.Description)
-		if read(&form{rule: ruleClean}, data, false, m, descriptionFields) == nil {
-			checkRewritten(t, m, descriptionFields)
 		}
 	})
 }

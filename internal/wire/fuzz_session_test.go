@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,28 +56,6 @@ func FuzzSession(f *testing.F) {
 			t.Errorf("%d of %d frames were dropped", n, len(stream.frames))
 		}
 	})
-}
-
-// TestCapturedSession: what a good plugin once answered answers the calls of a
-// fuzzed session, so that changes of it are close to what may come.
-func TestCapturedSession(t *testing.T) {
-	t.Parallel()
-
-	stream := newScriptedStream(t, split(joined(capture(t)[1]))) // behind Describe
-	s := scriptedSession(stream, HostOptions{Incarnation: fuzzIncarnation, Instance: "captured", OnDropped: func(d Dropped, _ uint64) { t.Errorf("dropped: %v", d) }})
-	var res *phases.Result
-	var err error
-	var call sync.WaitGroup
-	call.Go(func() { res, _, err = s.Dispatch(t.Context(), textDispatch("x"), nil) })
-	<-stream.sent
-	close(stream.speak)
-	if call.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if got := echoed(t, res); got != "captured" {
-		t.Errorf("got %q", got)
-	}
-	s.Close()
 }
 
 // fuzzIncarnation is the number of the plugin's start in a fuzzed session.
@@ -256,11 +233,18 @@ func joined(frames ...[]byte) []byte {
 	return traffic
 }
 
-// capturedFrames are what plugins send: the answers of a plugin that is served by
-// this package, taken off a real session, and what those that break the rules put
+// capturedFrames are what plugins send: good answers to all that asks does, and what those that break the rules put
 // between them.
 func capturedFrames(f *testing.F) [][][]byte {
-	good := capture(f)
+	f.Helper()
+	section := &phases.PromptSection{SectionID: "echo", Content: "captured"}
+	answer := &result{Result: phases.Result{Contributions: []phases.Contribution{section}}}
+	tool := &toolResult{ToolResult: phases.ToolResult{Content: raw(`{"a":1}`)}}
+	d := &configured{description: &phases.Description{Name: "test", Version: "1"}}
+	good := [][]byte{
+		frameOf(2, pluginResult, answer, resultFields), frameOf(3, pluginResult, answer, resultFields), frameOf(4, pluginResult, answer, resultFields),
+		frameOf(5, pluginToolResult, tool, toolResultFields), frameOf(6, pluginConfigured, d, configuredFields), frameOf(7, pluginPong, &none{}, noFields),
+	}
 	id := func(n byte) []byte { return []byte{8, n, 16, fuzzIncarnation} }
 	bad := [][]byte{
 		append(id(1), 0x4a, 0),                                      // Pong where a result belongs
@@ -279,46 +263,8 @@ func capturedFrames(f *testing.F) [][][]byte {
 	return [][][]byte{nil, good, bad, twice, mixed}
 }
 
-// capture is what a plugin answers to a host that asks all that asks does.
-func capture(tb testing.TB) [][]byte {
-	tb.Helper()
-	var frames [][]byte
-	srv := grpc.NewServer(append(ServerOptions(0), grpc.StreamInterceptor(
-		func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			return handler(srv, &tapedStream{stream, func(frame []byte) { frames = append(frames, frame) }})
-		}))...)
-	Register(srv, &testPlugin{}, ServeOptions{})
-	s, err := Open(tb.Context(), listen(tb, srv, 0), HostOptions{Incarnation: fuzzIncarnation, Instance: "captured"})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for range 3 {
-		if _, _, err := s.Dispatch(tb.Context(), textDispatch("captured"), nil); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if _, _, err := s.CallTool(tb.Context(), &phases.ToolCall{Tool: "t", Arguments: raw(`{"a":1}`)}, nil); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := s.Configure(tb.Context(), &phases.Configuration{Instance: "captured", Config: raw(`{}`)}); err != nil {
-		tb.Fatal(err)
-	}
-	if err := s.Ping(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	s.Close()
-	return frames // each was sent before it was waited for, one at a time
-}
-
-// tapedStream keeps a copy of what a plugin sends.
-type tapedStream struct {
-	grpc.ServerStream
-	keep func(frame []byte)
-}
-
-func (s *tapedStream) SendMsg(m any) error {
-	if o, ok := m.(*outgoing); ok {
-		s.keep(slices.Clone(*o.data))
-	}
-	return s.ServerStream.SendMsg(m)
+func frameOf[T any](id uint64, b body, m *T, fields func(*form, *T)) []byte {
+	f := form{writing: true}
+	putFrame(&f, id, fuzzIncarnation, b, m, fields)
+	return f.out
 }

@@ -14,33 +14,6 @@ func stdioMessage(channel uint64, data string) []byte {
 	return protowire.AppendString(protowire.AppendTag(m, stdioData, protowire.BytesType), data)
 }
 
-func TestParseStdio(t *testing.T) {
-	t.Parallel()
-	good := stdioMessage(stdioStderr, "words")
-	tests := map[string]struct {
-		message []byte
-		channel uint64
-		data    string
-	}{
-		"good":             {good, stdioStderr, "words"},
-		"an unknown field": {append(protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 5), good...), stdioStderr, "words"},
-		"no data":          {stdioMessage(stdioStdout, ""), stdioStdout, ""},
-		"empty":            {nil, 0, ""},
-		"cut":              {good[:len(good)-1], 0, ""},
-		"no protobuf":      {[]byte{0xff, 0xff}, 0, ""},
-		"wrong types":      {protowire.AppendString(protowire.AppendTag(nil, stdioChannel, protowire.BytesType), "x"), 0, ""},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			channel, data := parseStdio(tt.message)
-			if channel != tt.channel || string(data) != tt.data {
-				t.Errorf("channel %d, data %q; want %d, %q", channel, data, tt.channel, tt.data)
-			}
-		})
-	}
-}
-
 // FuzzParseStdio: no message panics, and data is part of it.
 func FuzzParseStdio(f *testing.F) {
 	f.Add(stdioMessage(stdioStdout, strings.Repeat("x", 1000)))

@@ -3,8 +3,6 @@
 package wire
 
 import (
-	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,29 +139,5 @@ func TestFreedOnArrival(t *testing.T) {
 	var res phases.Result
 	if _, err := asked.Answer(deadline(t), &res); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestSendDoesNotWait: sending to a plugin that reads nothing does not block the caller.
-func TestSendDoesNotWait(t *testing.T) {
-	t.Parallel()
-	s := onLane(t, HostOptions{}, func(*lane) {})
-	ctx, cancel := context.WithCancel(deadline(t))
-	var all []*Asked
-	freed := make(chan struct{}, 12)
-	for range cap(freed) {
-		all = append(all, s.Send(ctx, textDispatch(strings.Repeat("x", 1<<20)), func() { freed <- struct{}{} }))
-	}
-	if ctx.Err() != nil {
-		t.Error("sending waited")
-	}
-	cancel()
-	for _, asked := range all {
-		_, err := asked.Answer(ctx, &phases.Result{})
-		checkCode(t, err, phases.CauseCancelled)
-	}
-	s.Close()
-	if len(freed) != cap(freed) {
-		t.Errorf("%d calls were freed", len(freed))
 	}
 }

@@ -97,27 +97,6 @@ func TestLaneFrames(t *testing.T) {
 	}
 }
 
-// TestLaneIsFull: what the socket has no room for is kept, and sending never waits.
-func TestLaneIsFull(t *testing.T) {
-	t.Parallel()
-	host, plugin := lanePair(t)
-	out := laneOver(t, host)
-	data := make([]byte, 4<<20)
-	out.send([]*outgoing{{data: &data}})
-	if !out.full() {
-		t.Fatal("a socket holds 4 MiB")
-	}
-	flushed := make(chan struct{})
-	go func() { defer close(flushed); out.flush() }()
-	got, _, err := laneOver(t, plugin).next()
-	if err != nil || len(got) != len(data) {
-		t.Fatalf("%d bytes: %v", len(got), err)
-	}
-	if <-flushed; out.full() {
-		t.Error("it is full after flush")
-	}
-}
-
 // onLane opens a session with a peer that takes the lane and then does what act says.
 func onLane(t testing.TB, o HostOptions, act func(plugin *lane)) *Session {
 	t.Helper()

@@ -209,43 +209,6 @@ func TestOtherMessages(t *testing.T) {
 	}
 }
 
-// TestRandomMessages sends messages with fields missing and lists of all
-// lengths: an empty field must stay empty.
-func TestRandomMessages(t *testing.T) {
-	t.Parallel()
-	table := phases.Standard()
-	for seed := range uint64(300) {
-		f := newFiller(t, seed, true)
-		var d phases.Dispatch
-		f.fill(&d)
-		d.Incarnation = 0
-		if d.Input == nil {
-			d.Input = &phases.SessionEndInput{}
-		}
-		d.Phase = phases.PhaseOf(d.Input)
-		fields := func(f *form, m *phases.Dispatch) {
-			dispatchFields(f, m)
-			if !f.writing {
-				completeInput(m, table)
-			}
-		}
-		checkMessage(t, &d, fields, &pluginpb.Dispatch{}, false)
-		m := &result{}
-		f.fill(&m.Result)
-		checkMessage(t, m, resultFields, &pluginpb.Result{}, false)
-		var desc phases.Description
-		f.fill(&desc)
-		checkMessage(t, &desc, descriptionFields, &pluginpb.Description{}, false)
-		var call phases.ToolCall
-		f.fill(&call)
-		call.Incarnation = 0
-		checkMessage(t, &call, toolCallFields, &pluginpb.CallTool{}, false)
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-}
-
 // TestPointersKeepAbsence tells "not said" from "said to be empty".
 func TestPointersKeepAbsence(t *testing.T) {
 	t.Parallel()

@@ -100,39 +100,6 @@ func TestTap(t *testing.T) {
 	}
 }
 
-func TestTapIDs(t *testing.T) {
-	t.Parallel()
-	long := func(head []byte) []byte {
-		return append(binary.BigEndian.AppendUint32([]byte{0}, 1<<20), head...)
-	}
-	cases := []struct {
-		name  string
-		data  []byte
-		found []uint64
-	}{
-		{"id first", long([]byte{8, 5, 16, 7, 42, 0, 0, 0, 0, 0, 0, 0}), []uint64{5}},
-		{"another field first", long([]byte{16, 7, 8, 5, 42, 0, 0, 0, 0, 0, 0, 0}), nil},
-		{"no field", long(bytes.Repeat([]byte{0xff}, 20)), nil},
-		{"id still to come", long([]byte{8}), nil},
-		{"within the limit", append(binary.BigEndian.AppendUint32([]byte{0}, 1000), 8, 5), nil},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			conn := &tap{limit: 1000, found: make(chan uint64, 1)}
-			conn.scan(http2Frame(http2Data, 0, 1, c.data))
-			close(conn.found)
-			var got []uint64
-			for id := range conn.found {
-				got = append(got, id)
-			}
-			if diff := cmp.Diff(c.found, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // TestTapForgetsStreams: what it keeps is bounded.
 func TestTapForgetsStreams(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,24 +89,6 @@ func (g *gate) waitFor(n int) {
 
 func unflushed(w *writer) *atomic.Int64 {
 	return &w.carrier.(*streamCarrier).unflushed //nolint:forcetypeassert // newWriter makes it
-}
-
-func TestWriterSendsDirectly(t *testing.T) {
-	t.Parallel()
-	g := &gate{entered: make(chan struct{}, 10), open: make(chan struct{})}
-	close(g.open)
-	w := newWriter(g, DefaultFrame)
-	for i := range 3 { // no goroutine runs: only the caller can have sent
-		if err := w.send(deadline(t), w.parcel(strconv.Itoa(i), 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff([]string{"0", "1", "2"}, g.all()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := unflushed(w).Load(); got != 0 {
-		t.Errorf("%d bytes are said to wait", got)
-	}
 }
 
 // TestWriterCombines: who is sending sends what others have queued meanwhile.
