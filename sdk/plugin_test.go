@@ -253,15 +253,6 @@ func TestCallPolicy(t *testing.T) {
 	}
 }
 
-func TestText(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{"": `""`, "a\n\"b\"": `"a\n\"b\""`, "\xff": `"\ufffd"`} {
-		if got := sdk.Text(in); string(got.Content) != want || got.IsError {
-			t.Errorf("%q gives %s, want %s", in, got.Content, want)
-		}
-	}
-}
-
 // TestConcurrentUse lets many callers ask while the configuration changes: each
 // sees one configuration or the other, whole.
 func TestConcurrentUse(t *testing.T) {

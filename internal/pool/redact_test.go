@@ -103,27 +103,6 @@ func TestRedactorOfErrors(t *testing.T) {
 	}
 }
 
-// TestRedactorOfNothing: without secrets nothing is touched.
-func TestRedactorOfNothing(t *testing.T) {
-	t.Parallel()
-
-	for name, p := range map[string]*config.Plugin{
-		"empty":             {},
-		"text of the file":  {Env: config.Env{Set: map[string]config.Secret{"A": {Value: "password"}}}},
-		"an empty variable": {Env: config.Env{Set: map[string]config.Secret{"A": {FromEnv: "A"}}}},
-	} {
-		r := newRedactor(p)
-		if r != nil {
-			t.Errorf("%s: there is something to hide", name)
-		}
-		err := phases.Errorf(phases.CauseCrash, "password")
-		if got := r.text("password"); got != "password" || r.coded(err) != err || r.err(nil) != nil {
-			t.Errorf("%s: %q", name, got)
-		}
-		r.notes(nil)
-	}
-}
-
 // TestFailureKeepsItsClass: what stands for a secret, such as ${HOME}, may be in the
 // path of an error whose number says that the host is at fault.
 func TestFailureKeepsItsClass(t *testing.T) {

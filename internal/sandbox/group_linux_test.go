@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,27 +124,6 @@ func TestFindGroupBase(t *testing.T) {
 	}
 }
 
-func TestEnable(t *testing.T) {
-	t.Parallel()
-
-	dir := fakeGroup(t, map[string]string{"cgroup.subtree_control": "memory\n"})
-	if err := enable(dir, []string{"memory"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := words(dir, "cgroup.subtree_control"); !cmp.Equal(got, []string{"memory"}) {
-		t.Errorf("what was on already is written: %q", got)
-	}
-	if err := enable(dir, []string{"memory", "pids"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := words(dir, "cgroup.subtree_control"); !cmp.Equal(got, []string{"+pids"}) {
-		t.Errorf("written %q", got)
-	}
-	if err := enable(t.TempDir(), nil); err == nil {
-		t.Error("a directory that is no group can be shared out")
-	}
-}
-
 func TestGroupDirectory(t *testing.T) {
 	t.Parallel()
 
@@ -187,37 +165,6 @@ func FuzzGroupDirectory(f *testing.F) {
 			t.Fatalf("groupDir = %q, %v", got, err)
 		}
 	})
-}
-
-func TestParseTasks(t *testing.T) {
-	t.Parallel()
-
-	for line, want := range map[string]uint64{"0.1 0.2 0.3 1/234 567\n": 234, "": 0, "a b c d": 0, "1 2 3 4/x 5": 0, "1 2 3 4/-5 6": 0} {
-		if got, ok := parseTasks([]byte(line)); got != want || ok != (want > 0) {
-			t.Errorf("parseTasks(%q) = %d, %v, want %d", line, got, ok, want)
-		}
-	}
-	all, err := addTasks(0)
-	if err != nil || all == 0 {
-		t.Errorf("addTasks(0) = %d, %v", all, err)
-	}
-	if got, err := addTasks(NoLimit); got != NoLimit || err != nil {
-		t.Errorf("addTasks(NoLimit) = %d, %v", got, err)
-	}
-	if got, err := addTasks(NoLimit - 1); got < math.MaxInt64 || err != nil {
-		t.Errorf("addTasks(NoLimit-1) = %d, %v: it must not wrap", got, err)
-	}
-}
-
-func TestKeyed(t *testing.T) {
-	t.Parallel()
-
-	events := []byte("low 0\noom 3\noom_kill 2\noom_group_kill x\n")
-	for key, want := range map[string]uint64{"oom": 3, "oom_kill": 2, "oom_group_kill": 0, "absent": 0, "lo": 0} {
-		if got := keyed(events, key); got != want {
-			t.Errorf("keyed(%q) = %d, want %d", key, got, want)
-		}
-	}
 }
 
 // realGroup makes a group where this system allows it, and says why not.

@@ -75,16 +75,6 @@ func TestOlderVersions(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
-	t.Parallel()
-
-	s := Probe()
-	if (s.Landlock == 0) != (s.NoLandlock != "") {
-		t.Errorf("Probe = %+v", s)
-	}
-	t.Logf("this system: %+v", s)
-}
-
 func TestLoader(t *testing.T) {
 	t.Parallel()
 

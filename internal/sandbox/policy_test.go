@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"errors"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -103,35 +102,6 @@ func FuzzFromGrants(f *testing.F) {
 	})
 }
 
-func TestLimitsDefaults(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(1, 2))
-	any64 := func() uint64 {
-		return []uint64{0, 1, rng.Uint64(), NoLimit, NoLimit - 1}[rng.IntN(5)]
-	}
-	for range 1000 {
-		l := Limits{Memory: any64(), Files: any64(), Tasks: any64(), FileSize: any64(), Data: any64()}
-		got := l.withDefaults()
-		if slices.Contains([]uint64{got.Memory, got.Files, got.Tasks, got.FileSize, got.Data}, 0) {
-			t.Fatalf("%+v becomes %+v", l, got)
-		}
-		if l.Data == 0 && got.Data < got.Memory {
-			t.Fatalf("%+v may reserve less than it may hold: %+v", l, got)
-		}
-		if again := got.withDefaults(); again != got {
-			t.Fatalf("defaults of %+v are %+v", got, again)
-		}
-	}
-	want := Limits{Memory: NoLimit, Files: 4096, Tasks: 512, FileSize: 4 << 30, Data: NoLimit}
-	if got := (Limits{}).withDefaults(); got != want {
-		t.Errorf("defaults = %+v, want %+v", got, want)
-	}
-	if got := (Limits{Memory: 1 << 20}).withDefaults().Data; got != 1<<30+1<<20 {
-		t.Errorf("Data = %d", got)
-	}
-}
-
 func TestSupportCheck(t *testing.T) {
 	t.Parallel()
 
@@ -212,30 +182,5 @@ func TestReach(t *testing.T) {
 	}
 	if err := (Support{Landlock: 7}).Reach(T2, Policy{}, t.TempDir()); err == nil || !strings.Contains(err.Error(), "tier T2 is not reachable here") {
 		t.Errorf("T2 without control groups: %v", err)
-	}
-}
-
-func TestNeeds(t *testing.T) {
-	t.Parallel()
-
-	seen := map[string]bool{}
-	for _, need := range Needs() {
-		if need.Why == "" || len(need.Paths) == 0 || need.Access == AccessNone || need.Access > AccessUse {
-			t.Errorf("need %+v is incomplete or allows too much", need)
-		}
-		for _, path := range need.Paths {
-			if err := (Policy{Read: []string{path}}).Validate(); err != nil && runtime.GOOS != "windows" {
-				t.Error(err)
-			}
-			if seen[path] {
-				t.Errorf("%s is in the table twice", path)
-			}
-			seen[path] = true
-			for _, kept := range []string{"/proc", "/home", "/root", "/tmp", "/sys", "/var"} {
-				if path == "/" || path == "/etc" || strings.HasPrefix(path, kept) {
-					t.Errorf("%s is needed by no program", path)
-				}
-			}
-		}
 	}
 }

@@ -41,16 +41,6 @@ func TestGoodPlugin(t *testing.T) {
 	}
 }
 
-func TestGoodTool(t *testing.T) {
-	t.Parallel()
-	rec := newRecorder(t)
-	got := Run(rec, echo(), Case{Tool: "t", Arguments: `{"n":[1]}`})
-	rec.expect(t)
-	if diff := cmp.Diff(got, Answer{Content: json.RawMessage(`{"n":[1]}`), IsError: true}); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-}
-
 // TestRunEnds: the plugin is ended as a host would do it, so that what it has started
 // for itself is no leak; and an end that fails is told.
 func TestRunEnds(t *testing.T) {
@@ -141,13 +131,6 @@ func TestWantedError(t *testing.T) {
 	if diff := cmp.Diff(got, Answer{Error: &Failure{"upstream_down", "try later", true}}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
-}
-
-func TestHostThatRefuses(t *testing.T) {
-	t.Parallel()
-	rec := newRecorder(t)
-	Run(rec, echo(), Case{Hook: "h", WantCode: string(phases.CauseForbidden)})
-	rec.expect(t)
 }
 
 // TestBadPlugins holds the kit against plugins that each do one thing wrong.
@@ -260,22 +243,6 @@ func TestBadTool(t *testing.T) {
 	}
 }
 
-// TestDescriptionThatChanges is of a plugin whose description depends on how
-// often it was asked.
-func TestDescriptionThatChanges(t *testing.T) {
-	t.Parallel()
-	var n atomic.Int64
-	p := plugin(answering(func() ([]phases.Contribution, error) { return section("x"), nil }))
-	p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-		h := sdk.Hook{Name: "extra" + strconv.FormatInt(n.Add(1), 10)}
-		h.PrePromptCompile = p.Hooks[0].PrePromptCompile
-		return sdk.Setup{Hooks: []sdk.Hook{h}}, nil
-	}
-	rec := newRecorder(t)
-	Run(rec, p, Case{Hook: "h"})
-	rec.expect(t, "the description is another over the wire")
-}
-
 // TestCustomPhase is of a hook in a host's own phase.
 func TestCustomPhase(t *testing.T) {
 	t.Parallel()
@@ -290,44 +257,5 @@ func TestCustomPhase(t *testing.T) {
 	rec.expect(t)
 	if diff := cmp.Diff(got.Contributions, phases.Contributions{&phases.Reminder{Type: "idle", Text: "x.acme.idle"}}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
-	}
-}
-
-func TestHostRecords(t *testing.T) {
-	t.Parallel()
-	h := &Host{Services: map[string]Service{"b/m": Reply(`1`)}}
-	params := json.RawMessage(`{"a":1}`)
-	if got, err := h.Call(t.Context(), "b", "m", params); err != nil || string(got) != "1" {
-		t.Errorf("got %s, %v", got, err)
-	}
-	params[1] = 'x' // the record is a copy
-	if _, err := h.Call(t.Context(), "a", "m", nil); phases.CodeOf(err) != phases.CauseForbidden {
-		t.Errorf("error is %v", err)
-	}
-	want := []HostCall{{"a/m", nil}, {"b/m", json.RawMessage(`{"a":1}`)}}
-	if diff := cmp.Diff(h.Calls(), want); diff != "" {
-		t.Errorf("calls (-got +want)\n%s", diff)
-	}
-	what := phases.Invalidation{Tags: []string{"t"}}
-	if err := h.Invalidate(t.Context(), what); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(h.Invalidations(), []phases.Invalidation{what}); diff != "" {
-		t.Errorf("invalidations (-got +want)\n%s", diff)
-	}
-}
-
-// TestInvalidationCrossesTheWire is of a plugin that invalidates.
-func TestInvalidationCrossesTheWire(t *testing.T) {
-	t.Parallel()
-	host := &Host{}
-	p := plugin(func(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-		return nil, call.Host.Invalidate(context.WithoutCancel(ctx), phases.Invalidation{Subscriptions: []string{"p.h"}})
-	})
-	rec := newRecorder(t)
-	Run(rec, p, Case{Hook: "h", Host: host})
-	rec.expect(t)
-	if n := len(host.Invalidations()); n < 3 {
-		t.Errorf("%d invalidations", n)
 	}
 }

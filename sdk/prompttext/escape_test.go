@@ -3,7 +3,6 @@ package prompttext
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -109,17 +108,6 @@ func checkEscape(t *testing.T, text string) {
 		if back := agentsdoctest.Unescape(piece); !strings.HasPrefix(text, back) {
 			t.Fatalf("%q cut to %q is read as %q", body, piece, back)
 		}
-	}
-}
-
-func TestEscapeRandom(t *testing.T) {
-	t.Parallel()
-	rng, rounds := rand.New(rand.NewPCG(1, 2)), 500
-	if os.Getenv("GRAPNEL_LONG") != "" {
-		rounds = 5000
-	}
-	for range rounds {
-		checkEscape(t, agentsdoctest.Hostile(rng, rng.IntN(30)))
 	}
 }
 

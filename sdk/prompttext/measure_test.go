@@ -2,13 +2,11 @@ package prompttext
 
 import (
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -40,33 +38,6 @@ func TestSizeAndWrap(t *testing.T) {
 	}
 }
 
-func TestClean(t *testing.T) {
-	t.Parallel()
-	if got, want := Clean("\ufeffa\r\nb\rc\x00\xff"), "a\nb\nc\ufffd\ufffd"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestPrefix(t *testing.T) {
-	t.Parallel()
-	fits := func(s string, bytes, chars int) bool { return len(s) <= bytes && utf8.RuneCountInString(s) <= chars }
-	rng := rand.New(rand.NewPCG(7, 8))
-	for range 2000 {
-		text := agentsdoctest.Hostile(rng, rng.IntN(10))
-		bytes, chars := rng.IntN(40)-2, rng.IntN(40)-2
-		got := Prefix(text, bytes, chars)
-		if !strings.HasPrefix(text, got) || got != "" && !fits(got, bytes, chars) {
-			t.Fatalf("%q in %d bytes, %d characters gives %q", text, bytes, chars, got)
-		}
-		if rest := text[len(got):]; rest != "" {
-			_, size := utf8.DecodeRuneInString(rest)
-			if fits(text[:len(got)+size], bytes, chars) {
-				t.Fatalf("%q in %d bytes, %d characters gives only %q", text, bytes, chars, got)
-			}
-		}
-	}
-}
-
 func TestLine(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -93,14 +64,6 @@ func TestLine(t *testing.T) {
 				t.Errorf("got %q, %v, want %q, %v", got, cut, tt.want, tt.cut)
 			}
 		})
-	}
-}
-
-func TestOneLine(t *testing.T) {
-	t.Parallel()
-	in := " a\u200b\u2028b\x1b \u202ec\U000e0041 ❤\ufe0f न\u200dन\xff\u3164"
-	if got, want := OneLine(in), "a b c ❤\ufe0f न\u200dन\ufffd"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
