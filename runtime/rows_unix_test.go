@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -209,8 +210,7 @@ func TestEveryRowHasACase(t *testing.T) {
 	}
 }
 
-// TestFailuresDocument: docs/FAILURES.md has each row of the table, in its words,
-// with the names of exactly its cases, and no other row.
+// TestFailuresDocument: docs/FAILURES.md has each row of the table, in its words, and no other row.
 func TestFailuresDocument(t *testing.T) {
 	t.Parallel()
 
@@ -218,26 +218,15 @@ func TestFailuresDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for line := range strings.Lines(string(data)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if !strings.HasPrefix(line, "| ") || len(cells) != 6 || strings.TrimSpace(cells[0]) == "#" {
-			continue
+	table, _, _ := strings.Cut(string(data), "\n## ")
+	var got []tableRow
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, " | ")
+		if n, err := strconv.Atoi(strings.TrimPrefix(cells[0], "| ")); err == nil {
+			got = append(got, tableRow{n, cells[1]})
 		}
-		names := strings.Fields(strings.NewReplacer("`", "", ",", "").Replace(cells[5]))
-		got = append(got, fmt.Sprintf("%s: %s: %s", strings.TrimSpace(cells[0]), cells[1], strings.Join(sorted(names), " ")))
 	}
-	var want []string
-	for _, row := range tableRows() {
-		var names []string
-		for _, c := range rows() {
-			if c.row == row.Number {
-				names = append(names, c.title())
-			}
-		}
-		want = append(want, fmt.Sprintf("%d: %s: %s", row.Number, row.Does, strings.Join(sorted(names), " ")))
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
+	if diff := cmp.Diff(got, tableRows()); diff != "" {
 		t.Errorf("docs/FAILURES.md (-document +table):\n%s", diff)
 	}
 }
