@@ -72,7 +72,7 @@ func (p *Pool) Instance(declared config.Plugin, required, awaited bool) *Instanc
 	health.Check = in.health
 	in.sup = supervise.New(in, supervise.Options{
 		Name:         declared.Name,
-		Policy:       supervise.Policy{Random: p.opts.Random},
+		Random:       p.opts.Random,
 		StartTimeout: StartTimeout(&declared),
 		Limiter:      in.gate,
 		SlotHold:     p.opts.SlotHold,

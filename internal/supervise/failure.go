@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Class says whose fault a failure is. It is all that [Policy] needs to know of it.
+// Class says whose fault a failure is. It is all that restarts depend on.
 type Class string
 
 // The classes of failures. The zero value is treated as ClassOrdinary.

@@ -125,8 +125,8 @@ func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
 	r := &rig{t: t, service: &fakeService{t: t}, begun: time.Now(), ended: make(chan error, 1)}
 	o.Name = "fake"
-	if o.Policy.Jitter == 0 {
-		o.Policy.Jitter = -1
+	if o.Random == nil {
+		o.Random = func() float64 { return 0 }
 	}
 	next := o.OnEvent
 	o.OnEvent = func(e Event) {

@@ -8,29 +8,23 @@ import (
 	"time"
 )
 
-// The defaults of [Health].
-const (
-	DefaultHealthInterval = 5 * time.Second
-	DefaultHealthTimeout  = 2 * time.Second
-	DefaultHealthMisses   = 3
-)
-
 var errMissed = errors.New("no answer within the deadline")
 
 // Health describes the periodic check of a running service. Without Check there is none.
 type Health struct {
 	// Check asks the service whether it is well, one call at a time. It must return soon after its context has ended.
 	Check    func(ctx context.Context) error
-	Interval time.Duration // the pause between the end of one check and the next one
-	// Timeout bounds one check, on a clock that stands still while this process is stopped or the machine sleeps.
+	Interval time.Duration // the pause between the end of one check and the next one; 5 s if 0
+	// Timeout bounds one check, on a clock that stands still while this process is stopped or the machine sleeps; 2 s
+	// if 0.
 	Timeout time.Duration
-	Misses  int // Misses in a row make a failure; fewer make the service degraded
+	Misses  int // Misses in a row make a failure, fewer make the service degraded; 3 if 0
 }
 
 func (h Health) withDefaults() Health {
-	setDefault(&h.Interval, DefaultHealthInterval)
-	setDefault(&h.Timeout, DefaultHealthTimeout)
-	setDefault(&h.Misses, DefaultHealthMisses)
+	setDefault(&h.Interval, 5*time.Second)
+	setDefault(&h.Timeout, 2*time.Second)
+	setDefault(&h.Misses, 3)
 	return h
 }
 

@@ -120,43 +120,31 @@ func TestHammer(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, hammerOptions())
-			r.service.beside = 1
-			ctx, stop := context.WithCancelCause(context.Background())
-			r.stop = stop
-			go func() { r.ended <- r.Serve(ctx) }()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Options{
+					Limiter: NewGate(1).Required(), Replacement: Replacement{Age: time.Minute},
+					Health: Health{Check: func(context.Context) error { return errCause }, Interval: 10 * time.Second},
+				})
+				r.service.beside = 1
+				ctx, stop := context.WithCancelCause(context.Background())
+				r.stop = stop
+				go func() { r.ended <- r.Serve(ctx) }()
 
-			var wg sync.WaitGroup
-			for w := range uint64(8) {
-				wg.Go(func() { hammer(t, r, rand.New(rand.NewPCG(seed, w))) })
-			}
-			// Half of the runs are stopped in the middle of it.
-			if seed%2 == 0 {
+				var wg sync.WaitGroup
+				for w := range uint64(8) {
+					wg.Go(func() { hammer(t, r, rand.New(rand.NewPCG(seed, w))) })
+				}
+				// Half of the runs are stopped in the middle of it.
+				if seed%2 == 0 {
+					wg.Wait()
+				}
+				r.mustHalt()
 				wg.Wait()
-			}
-			r.mustHalt()
-			wg.Wait()
-			if r.service.starts.Load() == 0 && seed%2 == 0 {
-				t.Error("nothing was started")
-			}
+				if r.service.starts.Load() == 0 && seed%2 == 0 {
+					t.Error("nothing was started")
+				}
+			})
 		})
-	}
-}
-
-// hammerOptions makes everything happen within microseconds.
-func hammerOptions() Options {
-	return Options{
-		Policy: Policy{
-			MinBackoff: time.Microsecond, MaxBackoff: 10 * time.Microsecond,
-			MinMemory: time.Microsecond, MaxMemory: 10 * time.Microsecond,
-			ResetAfter: time.Microsecond, Window: time.Millisecond,
-		},
-		Limiter:     NewGate(1).Required(),
-		Replacement: Replacement{Age: 100 * time.Microsecond, MinRetry: time.Microsecond, MaxRetry: time.Millisecond},
-		Health: Health{
-			Check:    func(context.Context) error { return errCause },
-			Interval: 50 * time.Microsecond,
-		},
 	}
 }
 
@@ -196,6 +184,7 @@ func hammer(t *testing.T, r *rig, rng *rand.Rand) {
 		case 7:
 			r.Replace(inc, "old")
 		default:
+			time.Sleep(time.Duration(rng.Int64N(int64(10 * time.Second))))
 		}
 	}
 }

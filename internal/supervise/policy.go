@@ -2,54 +2,20 @@ package supervise
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
 
-// The defaults of [Policy].
 const (
-	DefaultMinBackoff    = 100 * time.Millisecond
-	DefaultMaxBackoff    = 30 * time.Second
-	DefaultMinMemory     = 5 * time.Second
-	DefaultMaxMemory     = 2 * time.Minute
-	DefaultJitter        = 0.5
-	DefaultResetAfter    = 60 * time.Second
-	DefaultFailureLimit  = 5
-	DefaultFailureWindow = 5 * time.Minute
+	minBackoff, maxBackoff = 100 * time.Millisecond, 30 * time.Second // the wait after a failure, which doubles with each further one
+	minMemory, maxMemory   = 5 * time.Second, 2 * time.Minute         // the same for failures of ClassMemory
+	jitter                 = 0.5                                      // the random part of a wait
+	// resetAfter is how long a service must have been healthy for its next wait to begin at minBackoff again. It does not
+	// touch the count for quarantine.
+	resetAfter    = time.Minute
+	failureLimit  = 5 // the number of counted failures within failureWindow that leads to quarantine
+	failureWindow = 5 * time.Minute
 )
-
-// Policy decides what follows a failure. It is a value without state: the past is in the [History] that the caller
-// keeps. Fields that are not positive have their defaults. It may be shared.
-type Policy struct {
-	// MinBackoff is the wait after a first failure; it doubles with each further one up to MaxBackoff.
-	MinBackoff, MaxBackoff time.Duration
-	MinMemory, MaxMemory   time.Duration // MinMemory and MaxMemory are the same for failures of ClassMemory
-	// Jitter is the random part of a wait: d becomes a wait between d*(1-Jitter) and d. At most 1; negative means
-	// none.
-	Jitter float64
-	// ResetAfter is how long a service must have been healthy for its next wait to begin at MinBackoff again. It does
-	// not touch the count for quarantine.
-	ResetAfter time.Duration
-	Limit      int // the number of counted failures within Window that leads to quarantine
-	Window     time.Duration
-	Random     func() float64 // Random returns numbers in [0, 1), concurrently; nil means math/rand/v2
-}
-
-func (p Policy) withDefaults() Policy {
-	setDefault(&p.MinBackoff, DefaultMinBackoff)
-	setDefault(&p.MaxBackoff, max(DefaultMaxBackoff, p.MinBackoff))
-	setDefault(&p.MinMemory, max(DefaultMinMemory, p.MinBackoff))
-	setDefault(&p.MaxMemory, max(DefaultMaxMemory, p.MinMemory))
-	p.Jitter = cmp.Or(p.Jitter, DefaultJitter)
-	setDefault(&p.ResetAfter, DefaultResetAfter)
-	setDefault(&p.Limit, DefaultFailureLimit)
-	setDefault(&p.Window, DefaultFailureWindow)
-	if p.Random == nil {
-		p.Random = rand.Float64
-	}
-	return p
-}
 
 func setDefault[T ~int | ~int64](field *T, value T) {
 	if *field <= 0 {
@@ -57,79 +23,45 @@ func setDefault[T ~int | ~int64](field *T, value T) {
 	}
 }
 
-// History is what a [Policy] remembers of one service; the zero value has no failures. Methods return a new one.
-type History struct {
-	// counted are the times of the failures that count for quarantine, oldest first. Never changed in place.
-	counted []time.Time
+// history is what is remembered of one service to decide when it is started again; the zero value has no failures.
+type history struct {
+	counted []time.Time // the times of the failures that count for quarantine, oldest first
 	// streak counts the service's own failures since it was last healthy for long enough, shortages the failures of
 	// ClassResource in a row: a host in need must not leave a service with a long wait for its own first failure.
 	streak, shortages int
-	healthy           time.Time // the beginning of the current healthy period, or zero
+	since             time.Time // the beginning of the current healthy period, or zero
 }
 
-// Healthy returns the history of a service that is healthy since now, or before.
-func (h History) Healthy(now time.Time) History {
-	if h.healthy.IsZero() {
-		h.healthy = now
-	}
-	return h
-}
+// healthy says that the service is healthy since now, or before.
+func (h *history) healthy(now time.Time) { h.since = cmp.Or(h.since, now) }
 
-// Unhealthy ends the healthy period, and forgets the streak of failures if the period was long enough. Next does this
-// by itself.
-func (p Policy) Unhealthy(h History, now time.Time) History {
-	p = p.withDefaults()
-	if !h.healthy.IsZero() && now.Sub(h.healthy) >= p.ResetAfter {
+// unhealthy ends the healthy period, and forgets the streak of failures if the period was long enough.
+func (h *history) unhealthy(now time.Time) {
+	if !h.since.IsZero() && now.Sub(h.since) >= resetAfter {
 		h.streak, h.shortages = 0, 0
 	}
-	h.healthy = time.Time{}
-	return h
+	h.since = time.Time{}
 }
 
-// Action is the decision of a [Policy].
-type Action string
-
-// The actions after a failure.
-const (
-	ActionRetry      Action = "retry"      // start again after the delay
-	ActionQuarantine Action = "quarantine" // do not start again until an operator says so
-)
-
-// Decision is the answer to one failure.
-type Decision struct {
-	Action   Action
-	Delay    time.Duration // the wait before the next start. Zero with ActionQuarantine.
-	Failures int           // how many failures within the window are counted now
-	History  History       // what to hand to the next call
-}
-
-// Next decides what follows a failure of the given class at the time now. It does not change history. But for Random
-// it is a pure function of its arguments.
-func (p Policy) Next(history History, class Class, now time.Time) Decision {
-	p = p.withDefaults()
-	h := p.Unhealthy(history, now)
-	h.counted = slices.DeleteFunc(slices.Clone(h.counted), func(t time.Time) bool { return now.Sub(t) >= p.Window })
+// failed notes a failure and returns the wait before the next start, or that only an operator should start the service
+// again. random is in [0, 1).
+func (h *history) failed(class Class, now time.Time, random float64) (wait time.Duration, quarantine bool) {
+	h.unhealthy(now)
+	h.counted = slices.DeleteFunc(h.counted, func(t time.Time) bool { return now.Sub(t) >= failureWindow })
 	if class == ClassResource {
 		h.shortages++
-		return p.retry(h, p.MinBackoff, p.MaxBackoff, h.shortages)
+		return jittered(doubled(minBackoff, maxBackoff, h.shortages), random), false
 	}
-
 	h.counted = append(h.counted, now)
 	h.streak++
-	// The start got far enough to fail by itself: the shortage is over.
-	h.shortages = 0
+	h.shortages = 0 // the start got far enough to fail by itself
 	switch {
-	case class == ClassPermanent, len(h.counted) >= p.Limit:
-		return Decision{Action: ActionQuarantine, Failures: len(h.counted), History: h}
+	case class == ClassPermanent, len(h.counted) >= failureLimit:
+		return 0, true
 	case class == ClassMemory:
-		return p.retry(h, p.MinMemory, p.MaxMemory, h.streak)
-	default:
-		return p.retry(h, p.MinBackoff, p.MaxBackoff, h.streak)
+		return jittered(doubled(minMemory, maxMemory, h.streak), random), false
 	}
-}
-
-func (p Policy) retry(h History, least, most time.Duration, n int) Decision {
-	return Decision{ActionRetry, p.jittered(doubled(least, most, n)), len(h.counted), h}
+	return jittered(doubled(minBackoff, maxBackoff, h.streak), random), false
 }
 
 // doubled returns least * 2^(n-1), but not more than most.
@@ -144,9 +76,6 @@ func doubled(least, most time.Duration, n int) time.Duration {
 	return min(d, most)
 }
 
-// jittered shortens d by a random part of it.
-func (p Policy) jittered(d time.Duration) time.Duration {
-	part := min(max(p.Jitter, 0), 1)
-	draw := min(max(p.Random(), 0), 1)
-	return d - time.Duration(part*draw*float64(d))
+func jittered(d time.Duration, random float64) time.Duration {
+	return d - time.Duration(jitter*random*float64(d))
 }

@@ -1,18 +1,12 @@
 package supervise
 
 import (
-	"fmt"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // epoch is where the clocks of the policy tests begin.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// exact is the default policy without jitter.
-func exact() Policy { return Policy{Jitter: -1} }
 
 // step is one thing that happens to a service: a wait, then a failure or a
 // change of health.
@@ -20,14 +14,14 @@ type step struct {
 	after   time.Duration
 	class   Class // zero: healthy (or not, if ends is set)
 	ends    bool
-	action  Action
+	stays   bool // in quarantine
 	delay   time.Duration
 	counted int
 }
 
 // fail is a step with a failure that is answered by a retry.
 func fail(after time.Duration, class Class, delay time.Duration, counted int) step {
-	return step{after: after, class: class, action: ActionRetry, delay: delay, counted: counted}
+	return step{after: after, class: class, delay: delay, counted: counted}
 }
 
 // healthy is a step that begins a healthy period, unhealthy one that ends it.
@@ -38,7 +32,7 @@ func TestPolicyNext(t *testing.T) {
 	t.Parallel()
 	const s, ms = time.Second, time.Millisecond
 	quarantine := func(after time.Duration, class Class, counted int) step {
-		return step{after: after, class: class, action: ActionQuarantine, counted: counted}
+		return step{after: after, class: class, stays: true, counted: counted}
 	}
 	for _, tt := range []struct {
 		name  string
@@ -48,6 +42,7 @@ func TestPolicyNext(t *testing.T) {
 			fail(0, ClassOrdinary, 100*ms, 1), fail(s, ClassOrdinary, 200*ms, 2), fail(s, ClassOrdinary, 400*ms, 3),
 			fail(s, ClassOrdinary, 800*ms, 4), quarantine(s, ClassOrdinary, 5),
 		}},
+		{"a class that is not known", []step{fail(0, "new", 100*ms, 1)}},
 		{"permanent at once", []step{quarantine(0, ClassPermanent, 1)}},
 		{"old failures fall out of the window", []step{
 			fail(0, ClassOrdinary, 100*ms, 1), fail(100*s, ClassOrdinary, 200*ms, 2), fail(100*s, ClassOrdinary, 400*ms, 3),
@@ -89,58 +84,21 @@ func TestPolicyNext(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var h History
-			p, now := exact(), epoch
+			var h history
+			now := epoch
 			for i, st := range tt.steps {
 				now = now.Add(st.after)
 				switch {
 				case st.class != "":
-					got := p.Next(h, st.class, now)
-					h = got.History
-					got.History = History{}
-					want := Decision{Action: st.action, Delay: st.delay, Failures: st.counted}
-					if diff := cmp.Diff(got, want, cmp.AllowUnexported(History{})); diff != "" {
-						t.Fatalf("step %d: got -, want +\n%s", i+1, diff)
+					delay, stays := h.failed(st.class, now, 0)
+					if delay != st.delay || stays != st.stays || len(h.counted) != st.counted {
+						t.Fatalf("step %d: %v, quarantine %v, %d counted; want %+v", i+1, delay, stays, len(h.counted), st)
 					}
 				case st.ends:
-					h = p.Unhealthy(h, now)
+					h.unhealthy(now)
 				default:
-					h = h.Healthy(now)
+					h.healthy(now)
 				}
-			}
-		})
-	}
-}
-
-func TestPolicyUndefinedClassIsOrdinary(t *testing.T) {
-	t.Parallel()
-	got, want := exact().Next(History{}, "", epoch), exact().Next(History{}, ClassOrdinary, epoch)
-	if diff := cmp.Diff(got, want, cmp.AllowUnexported(History{})); diff != "" {
-		t.Errorf("got -, want +\n%s", diff)
-	}
-}
-
-func TestPolicyJitter(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		jitter, draw float64
-		want         time.Duration
-	}{
-		{0, 0, 100 * time.Millisecond}, // zero is the default, one half
-		{0, 0.5, 75 * time.Millisecond},
-		{0, 1, 50 * time.Millisecond},
-		{1, 0.25, 75 * time.Millisecond},
-		{1, 1, 0},
-		{-1, 0.9, 100 * time.Millisecond},
-		{3, 0.5, 50 * time.Millisecond}, // capped at 1
-		{0.5, -7, 100 * time.Millisecond},
-		{0.5, 7, 50 * time.Millisecond},
-	} {
-		t.Run(fmt.Sprintf("jitter %v draw %v", tt.jitter, tt.draw), func(t *testing.T) {
-			t.Parallel()
-			p := Policy{Jitter: tt.jitter, Random: func() float64 { return tt.draw }}
-			if got := p.Next(History{}, ClassOrdinary, epoch).Delay; got != tt.want {
-				t.Errorf("delay = %v, want %v", got, tt.want)
 			}
 		})
 	}
@@ -162,12 +120,11 @@ func TestDoubledNeverOverflows(t *testing.T) {
 	}
 }
 
-func TestPolicyMinAboveDefaultMax(t *testing.T) {
+func TestJitter(t *testing.T) {
 	t.Parallel()
-	p := Policy{MinBackoff: time.Hour, Jitter: -1}
-	for class, want := range map[Class]time.Duration{ClassOrdinary: time.Hour, ClassMemory: time.Hour} {
-		if got := p.Next(History{}, class, epoch).Delay; got != want {
-			t.Errorf("%v: delay = %v, want %v", class, got, want)
+	for random, want := range map[float64]time.Duration{0: time.Second, 0.5: 750 * time.Millisecond, 1: 500 * time.Millisecond} {
+		if got := jittered(time.Second, random); got != want {
+			t.Errorf("with %v: %v, want %v", random, got, want)
 		}
 	}
 }

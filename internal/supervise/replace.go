@@ -6,16 +6,14 @@ import (
 	"time"
 )
 
-// The defaults of [Replacement].
 const (
-	DefaultReplaceDrain = time.Minute
-	DefaultMinReplace   = 10 * time.Second
-	DefaultMaxReplace   = 10 * time.Minute
+	// ageJitter is the random part of Replacement.Age, so that services which came up together are not all replaced in
+	// the same second.
+	ageJitter = 0.2
+	// minReplace is the wait after a successor that did not come up; it doubles up to maxReplace. After a failure of
+	// ClassPermanent it is maxReplace at once.
+	minReplace, maxReplace = 10 * time.Second, 10 * time.Minute
 )
-
-// ageJitter is the random part of Replacement.Age, so that services which came up together are not all replaced in
-// the same second.
-const ageJitter = 0.2
 
 // Replacement says when and how a service that runs well is replaced. The successor comes up while its predecessor
 // still serves; that one then finishes what it has begun and is stopped. A successor that does not come up only makes
@@ -26,25 +24,12 @@ type Replacement struct {
 	Alone   bool          // for services that cannot run twice at the same time: stop before start
 	Limiter Limiter       // Limiter gives out the slots of successors; nil is Options.Limiter
 	Drain   time.Duration // Drain bounds how long the predecessor may take to finish, if it is a [Drainer]
-	// MinRetry is the wait after a successor that did not come up; it doubles up to MaxRetry. After a failure of
-	// ClassPermanent it is MaxRetry at once.
-	MinRetry, MaxRetry time.Duration
 }
 
 // Drainer is a [Running] that can finish what it has begun before it is stopped.
 type Drainer interface {
 	// Drain returns when nothing is left to do or ctx has ended. The service gets nothing new from then on.
 	Drain(ctx context.Context)
-}
-
-func (p Replacement) withDefaults(starts Limiter) Replacement {
-	setDefault(&p.Drain, DefaultReplaceDrain)
-	setDefault(&p.MinRetry, DefaultMinReplace)
-	setDefault(&p.MaxRetry, max(DefaultMaxReplace, p.MinRetry))
-	if p.Limiter == nil {
-		p.Limiter = starts
-	}
-	return p
 }
 
 // Replace starts a successor of an incarnation that is up; see [Replacement]. Asking again before it takes over
@@ -116,7 +101,7 @@ func (s *Supervisor) newSuccession() *succession {
 	// A timer that is not set fires in some years.
 	n := &succession{due: time.NewTimer(1<<63 - 1)}
 	if p.Age > 0 {
-		n.due.Reset(p.Age - time.Duration(ageJitter*min(max(s.opts.Policy.Random(), 0), 1)*float64(p.Age)))
+		n.due.Reset(p.Age - time.Duration(ageJitter*s.opts.Random()*float64(p.Age)))
 	}
 	return n
 }
@@ -183,7 +168,6 @@ func (s *Supervisor) arrived(ctx context.Context, n *succession, next successor)
 			return ending{next: &next, recycle: n.why}, true
 		}
 	}
-	p := &s.opts.Replacement
 	n.failures++
 	if n.stuck == nil {
 		n.stuck = &reason{
@@ -191,11 +175,11 @@ func (s *Supervisor) arrived(ctx context.Context, n *succession, next successor)
 			detail: fmt.Sprintf("to be replaced (%s), and its successor did not come up: %s", n.why, next.failure.summary()),
 		}
 	}
-	wait := doubled(p.MinRetry, p.MaxRetry, n.failures)
+	wait := doubled(minReplace, maxReplace, n.failures)
 	if next.failure.Class == ClassPermanent {
-		wait = p.MaxRetry
+		wait = maxReplace
 	}
-	n.due.Reset(s.opts.Policy.jittered(wait))
+	n.due.Reset(jittered(wait, s.opts.Random()))
 	return ending{}, false
 }
 

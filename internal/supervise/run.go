@@ -60,7 +60,7 @@ func (r *run) stop(ctx context.Context, o Options) error {
 	if r.running == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), o.StopTimeout, errStopTimeout)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stopTimeout, errStopTimeout)
 	defer cancel()
 	err := r.running.Stop(ctx)
 	r.running = nil

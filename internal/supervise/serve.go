@@ -185,20 +185,20 @@ func (s *Supervisor) showUp(r *run, m *misses, stuck *reason) {
 	why := cmp.Or(r.mark.Load(), stuck)
 	switch {
 	case m.count > 0:
-		s.history = s.opts.Policy.Unhealthy(s.history, now)
+		s.history.unhealthy(now)
 		s.enter(StateDegraded, CodeTimeout, m.text()+": "+errorText(m.last))
 	case why != nil:
-		s.history = s.opts.Policy.Unhealthy(s.history, now)
+		s.history.unhealthy(now)
 		s.enter(StateDegraded, why.code, why.detail)
 	default:
-		s.history = s.history.Healthy(now)
+		s.history.healthy(now)
 		s.enter(StateReady, "", "")
 	}
 	s.settle(nil)
 }
 
 func (s *Supervisor) drain(ctx context.Context, r *run, why string) error {
-	s.history = s.opts.Policy.Unhealthy(s.history, time.Now())
+	s.history.unhealthy(time.Now())
 	if r.running == nil {
 		return nil
 	}
@@ -210,22 +210,22 @@ func (s *Supervisor) drain(ctx context.Context, r *run, why string) error {
 // or ctx ends.
 func (s *Supervisor) fail(ctx context.Context, r *run, f *Failure) error {
 	now := time.Now()
-	d := s.opts.Policy.Next(s.history, f.Class, now)
-	s.history = d.History
+	wait, quarantine := s.history.failed(f.Class, now, s.opts.Random())
+	count := len(s.history.counted)
 	hold := s.openHold()
 	defer s.closeHold()
 
 	state, detail := StateBackoff, f.summary()
-	if d.Action == ActionQuarantine {
+	if quarantine {
 		state = StateQuarantined
 		if f.Class != ClassPermanent {
-			detail = fmt.Sprintf("%d failures within %s, the last: %s", d.Failures, s.opts.Policy.Window, detail)
+			detail = fmt.Sprintf("%d failures within %s, the last: %s", count, failureWindow, detail)
 		}
 	}
 	note := func(st *Status) {
-		st.Last, st.Failures = f, d.Failures
-		if d.Action == ActionRetry {
-			st.NextAttempt = now.Add(d.Delay)
+		st.Last, st.Failures = f, count
+		if !quarantine {
+			st.NextAttempt = now.Add(wait)
 		}
 	}
 	s.enter(state, f.Code, detail, note)
@@ -236,16 +236,10 @@ func (s *Supervisor) fail(ctx context.Context, r *run, f *Failure) error {
 	if err != nil {
 		s.enter(state, f.Code, detail+"; "+err.Error(), note)
 	}
-	s.pause(ctx, hold, d, now)
-	return err
-}
-
-// pause waits for the end of the delay, which began at since, for Release, or for the end of ctx.
-func (s *Supervisor) pause(ctx context.Context, hold <-chan struct{}, d Decision, since time.Time) {
 	// A nil channel never fires: quarantine has no end of its own.
 	var delay <-chan time.Time
-	if d.Action == ActionRetry {
-		timer := time.NewTimer(d.Delay - time.Since(since))
+	if !quarantine {
+		timer := time.NewTimer(wait - time.Since(now))
 		defer timer.Stop()
 		delay = timer.C
 	}
@@ -254,6 +248,7 @@ func (s *Supervisor) pause(ctx context.Context, hold <-chan struct{}, d Decision
 	case <-delay:
 	case <-hold:
 	}
+	return err
 }
 
 // openHold lets Release end the coming wait.
@@ -269,7 +264,7 @@ func (s *Supervisor) closeHold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hold == nil {
-		s.history = History{}
+		s.history = history{}
 	}
 	s.hold = nil
 }

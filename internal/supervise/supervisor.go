@@ -1,7 +1,7 @@
 // Package supervise keeps one [Service] running: it starts it, watches it, and starts it again when it ends, at a
 // pace that harms neither the service nor the host. It knows nothing of plugins, phases or processes.
 //
-//   - [Policy] is the pure part: given past failures, the latest one and the time, it
+//   - policy.go is the pure part: given past failures, the latest one and the time, it
 //     says when to try again, or to give up.
 //   - [Supervisor] is the loop that starts, waits, checks health, stops, and reports
 //     each change of state.
@@ -33,17 +33,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// The defaults of [Options].
-const (
-	DefaultStartTimeout = 10 * time.Second
-	DefaultStopTimeout  = 2300 * time.Millisecond
-	DefaultSlotHold     = time.Second
-)
+const stopTimeout = 2300 * time.Millisecond
 
 // Any stands for the current incarnation, whichever it is.
 const Any uint64 = 0
@@ -62,13 +58,12 @@ var (
 
 // Options are the settings of a [Supervisor]. Fields that are not positive have their defaults.
 type Options struct {
-	Name   string // Name stands in events and errors
-	Policy Policy // Policy decides about restarts
-	// StartTimeout bounds one start from the moment that it has its slot, StopTimeout one stop.
-	StartTimeout, StopTimeout time.Duration
-	Limiter                   Limiter // Limiter gives out start slots; nil means that no slot is needed
+	Name         string         // Name stands in events and errors
+	Random       func() float64 // Random returns numbers in [0, 1) for jitter, concurrently; nil means math/rand/v2
+	StartTimeout time.Duration  // StartTimeout bounds one start from the moment that it has its slot; 10 s if 0
+	Limiter      Limiter        // Limiter gives out start slots; nil means that no slot is needed
 	// SlotHold is the longest time for which one start keeps its slot: a start that hangs must not keep others from
-	// theirs.
+	// theirs. 1 s if 0.
 	SlotHold    time.Duration
 	Health      Health      // the periodic check of the running service
 	Replacement Replacement // how a service that runs well is replaced
@@ -78,15 +73,19 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.StartTimeout, DefaultStartTimeout)
-	setDefault(&o.StopTimeout, DefaultStopTimeout)
-	setDefault(&o.SlotHold, DefaultSlotHold)
-	o.Policy = o.Policy.withDefaults()
+	setDefault(&o.StartTimeout, 10*time.Second)
+	setDefault(&o.SlotHold, time.Second)
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
 	o.Health = o.Health.withDefaults()
 	if o.Limiter == nil {
 		o.Limiter = NewGate(math.MaxInt).Optional()
 	}
-	o.Replacement = o.Replacement.withDefaults(o.Limiter)
+	setDefault(&o.Replacement.Drain, time.Minute)
+	if o.Replacement.Limiter == nil {
+		o.Replacement.Limiter = o.Limiter
+	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
 	}
@@ -107,7 +106,7 @@ type Supervisor struct {
 
 	served  atomic.Bool
 	status  atomic.Pointer[Status]
-	history History // history and number, that of the latest start, belong to the goroutine of Serve
+	history history // history and number, that of the latest start, belong to the goroutine of Serve
 	number  uint64
 	retired sync.WaitGroup // retired are the incarnations that were replaced and are being stopped
 

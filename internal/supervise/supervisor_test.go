@@ -252,14 +252,14 @@ func TestStopWhileWaiting(t *testing.T) {
 func TestStopTimeoutAndError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{StopTimeout: time.Second})
+		r := newRig(t, Options{})
 		r.service.onStop = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 		r.serve()
 		if err := r.halt(); !errors.Is(err, errStopTimeout) {
 			t.Errorf("Serve = %v, want the stop's error", err)
 		}
 		checkLog(t, r, "0s starting", "0s ready", "0s draining: host stops",
-			"1s stopped internal: supervise: stopping incarnation 1 of fake: the stop took too long")
+			"2.3s stopped internal: supervise: stopping incarnation 1 of fake: the stop took too long")
 	})
 }
 

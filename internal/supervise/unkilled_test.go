@@ -17,7 +17,7 @@ func TestRecycleThatCannotBeStopped(t *testing.T) {
 		r := newRig(t, Options{})
 		r.service.onStop = func(context.Context) error { return errors.New("it could not be killed in time") }
 		r.serve()
-		for i := range 3 * DefaultFailureLimit {
+		for i := range 3 * failureLimit {
 			r.Recycle(Any, "too many abandoned calls")
 			synctest.Wait()
 			if st := r.Status(); st.State != StateBackoff || st.Code != CodeInternal || !strings.Contains(st.Detail, "killed in time") {
