@@ -38,6 +38,6 @@ type sessionPlugin struct{ serverPlugin }
 
 // GRPCServer registers the protocol.
 func (sessionPlugin) GRPCServer(_ *plugin.GRPCBroker, s *wire.Server) error {
-	wire.Register(s, handler{}, wire.ServeOptions{})
+	wire.Register(s, handler{}, nil)
 	return nil
 }

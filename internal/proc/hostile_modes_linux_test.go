@@ -58,7 +58,7 @@ func printTCP(l net.Listener) { fmt.Printf("1|1|tcp|%s|grpc|\n", l.Addr()) }
 // serveTCP serves the session protocol on a loopback address.
 func serveTCP(l net.Listener, options ...wire.ServerOption) {
 	server := wire.NewServer(append(options, wire.ServerOptions(0)...)...)
-	wire.Register(server, handler{}, wire.ServeOptions{})
+	wire.Register(server, handler{}, nil)
 	printTCP(l)
 	_ = server.Serve(l)
 }

@@ -27,7 +27,7 @@ func TestRefusedConfiguration(t *testing.T) {
 			return nil, nil
 		}
 	}}
-	s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{})
+	s := open(t, serve(t, p, 0), HostOptions{})
 	_, err := s.Configure(deadline(t), &phases.Configuration{Config: raw(`"pointer"`)})
 	rejected, ok := errors.AsType[*phases.ConfigError](err)
 	if !ok || rejected.Pointer != "/a/0" || rejected.Message != "is odd" {
@@ -71,7 +71,7 @@ func TestPluginErrors(t *testing.T) {
 			return nil, answers[c.Tool].err
 		},
 	}
-	s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{})
+	s := open(t, serve(t, p, 0), HostOptions{})
 	for name, want := range answers {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := s.Dispatch(deadline(t), &phases.Dispatch{Hook: name, Phase: phases.SessionEnd}, nil)
@@ -111,7 +111,7 @@ func TestUnsendableAnswers(t *testing.T) {
 			return &phases.ToolResult{Content: raw(`{`)}, nil
 		},
 	}
-	s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{})
+	s := open(t, serve(t, p, 0), HostOptions{})
 	call := func(hook string) (*phases.Result, error) {
 		res, _, err := s.Dispatch(deadline(t), &phases.Dispatch{Hook: hook, Phase: phases.SessionEnd}, nil)
 		return res, err
@@ -143,7 +143,7 @@ func TestTextOfAnswersIsRepaired(t *testing.T) {
 			&phases.Audit{EventKind: "e", Details: raw(`"\u0000"`)},
 		}}, nil
 	}}
-	s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{})
+	s := open(t, serve(t, p, 0), HostOptions{})
 	res, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestTextOfAnswersIsRepaired(t *testing.T) {
 
 func TestRequestsThatCannotBeSent(t *testing.T) {
 	t.Parallel()
-	s := open(t, serve(t, &testPlugin{}, ServeOptions{}, 64<<10), HostOptions{Frame: 64 << 10})
+	s := open(t, serve(t, &testPlugin{}, 64<<10), HostOptions{Frame: 64 << 10})
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	cases := []struct {
@@ -199,15 +199,10 @@ func TestOversizeReplyOfTheKit(t *testing.T) {
 		}
 		return echo(d), nil
 	}}
-	for name, o := range map[string]struct{ host, plugin int }{"limit of the host": {64 << 10, 0}, "limit of the plugin": {0, 64 << 10}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, serve(t, p, ServeOptions{Frame: o.plugin}, o.host), HostOptions{Frame: o.host})
-			_, _, err := s.Dispatch(deadline(t), &phases.Dispatch{Hook: "big", Phase: phases.SessionEnd}, nil)
-			checkCode(t, err, phases.CauseOversizeReply)
-			if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil {
-				t.Errorf("the session did not live on: %v", err)
-			}
-		})
+	s := open(t, serve(t, p, 64<<10), HostOptions{Frame: 64 << 10})
+	_, _, err := s.Dispatch(deadline(t), &phases.Dispatch{Hook: "big", Phase: phases.SessionEnd}, nil)
+	checkCode(t, err, phases.CauseOversizeReply)
+	if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil {
+		t.Errorf("the session did not live on: %v", err)
 	}
 }

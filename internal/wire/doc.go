@@ -18,8 +18,9 @@
 // input and output. The host's side of it is a lane with lines for frames ([OpenLines]); the plugin's side a stream
 // ([ServeLines]). Between lines and the bytes of frames translates jsonform.go, by a table that is made from the contract.
 //
-// Messages are encoded by hand: a [form] function names the fields of a message once, for both directions. That takes
-// less than half the time of the generated code (which tests compare with), and no direction can miss a field.
+// A [form] function names the fields of a message once, for both directions, so that no direction can miss a field; it
+// takes less than half the time of protobuf's generated code, which tests compare with. Those of the types of package
+// phases are generated (forms_generated.go, by TestForms), the others stand in message_*.go.
 //
 // Stability: internal. The contract in proto/ only grows.
 package wire

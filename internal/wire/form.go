@@ -246,14 +246,6 @@ func number[T ~int | ~int64 | ~uint64](f *form, n protowire.Number, p *T) {
 	}
 }
 
-// numbers are integer fields with consecutive numbers from n on.
-func numbers[T ~int | ~int64 | ~uint64](f *form, n protowire.Number, list ...*T) {
-	for _, p := range list {
-		number(f, n, p)
-		n++
-	}
-}
-
 func (f *form) putNumber(n protowire.Number, v uint64) {
 	f.out = protowire.AppendTag(f.out, n, protowire.VarintType)
 	f.out = protowire.AppendVarint(f.out, v)

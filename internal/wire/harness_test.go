@@ -144,36 +144,37 @@ func dial(tb testing.TB, path string, frame int) *grpc.ClientConn {
 }
 
 // serve serves a plugin in this process and returns a connection to it.
-func serve(tb testing.TB, h Handler, o ServeOptions, frame int) *grpc.ClientConn {
+func serve(tb testing.TB, h Handler, frame int) *grpc.ClientConn {
 	tb.Helper()
 	srv := grpc.NewServer(ServerOptions(0)...)
 	switch way {
 	case overGRPC:
-		Register(srv, h, o)
+		Register(srv, h, nil)
 		return listen(tb, srv, frame)
 	case overLines:
-		return serveLines(tb, h, o)
+		return serveLines(tb, h)
 	}
 	host, file, err := LanePair()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if o.Lane, err = net.FileConn(file); err != nil {
+	lane, err := net.FileConn(file)
+	if err != nil {
 		tb.Fatal(err)
 	}
 	_ = file.Close()
-	Register(srv, h, o)
+	Register(srv, h, lane)
 	conn := listen(tb, srv, frame)
 	lanes.Store(conn, host)
 	tb.Cleanup(func() { // of a lane that no session has used
-		_, _ = host.Close(), o.Lane.Close()
+		_, _ = host.Close(), lane.Close()
 		lanes.Delete(conn)
 	})
 	return conn
 }
 
 // serveLines serves over two pairs of sockets. The connection that it returns stands for them and is never dialed.
-func serveLines(tb testing.TB, h Handler, o ServeOptions) *grpc.ClientConn {
+func serveLines(tb testing.TB, h Handler) *grpc.ClientConn {
 	tb.Helper()
 	var ends [2]net.Conn
 	var files [2]*os.File
@@ -186,7 +187,7 @@ func serveLines(tb testing.TB, h Handler, o ServeOptions) *grpc.ClientConn {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = ServeLines(context.Background(), files[0], files[1], h, o)
+		_ = ServeLines(context.Background(), files[0], files[1], h)
 		_, _ = files[0].Close(), files[1].Close() // as the end of a process does
 	}()
 	conn := dial(tb, "stdio", 0)
@@ -261,7 +262,7 @@ func servePluginProcess(path string) error {
 		return err
 	}
 	srv := grpc.NewServer(ServerOptions(0)...)
-	Register(srv, &testPlugin{}, ServeOptions{})
+	Register(srv, &testPlugin{}, nil)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 		srv.Stop()

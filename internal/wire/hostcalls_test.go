@@ -51,7 +51,7 @@ func caller(act func(ctx context.Context, host phases.Host, d *phases.Dispatch) 
 // configured opens a session and configures it.
 func openConfigured(t *testing.T, p Handler, o HostOptions) *Session {
 	t.Helper()
-	s := open(t, serve(t, p, ServeOptions{}, o.Frame), o)
+	s := open(t, serve(t, p, o.Frame), o)
 	if _, err := s.Configure(deadline(t), &phases.Configuration{}); err != nil {
 		t.Fatal(err)
 	}

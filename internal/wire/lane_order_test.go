@@ -34,7 +34,7 @@ func TestLanePongIsLast(t *testing.T) {
 	t.Parallel()
 	host, plugin := lanePair(t)
 	srv := grpc.NewServer(ServerOptions(0)...)
-	Register(srv, &testPlugin{}, ServeOptions{Lane: plugin})
+	Register(srv, &testPlugin{}, plugin)
 	stream, err := pluginpb.NewPluginClient(listen(t, srv, 0)).Session(deadline(t))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestLaneLastWords(t *testing.T) {
 // TestFreedOnArrival: a call is over when its answer is there, although nobody has asked for it yet.
 func TestFreedOnArrival(t *testing.T) {
 	t.Parallel()
-	s := open(t, serve(t, &testPlugin{}, ServeOptions{}, 0), HostOptions{})
+	s := open(t, serve(t, &testPlugin{}, 0), HostOptions{})
 	freed := newFreed()
 	asked := s.Send(deadline(t), textDispatch("x"), freed.call)
 	freed.wait(t)

@@ -39,7 +39,7 @@ type pluginLane struct {
 
 // serveLane reads frames from the lane, besides those of the stream.
 func (s *served) serveLane() error {
-	l, err := newLane(s.o.Lane, MaxFrame, &s.writer.frames)
+	l, err := newLane(s.offered, MaxFrame, &s.writer.frames)
 	if err != nil {
 		return err
 	}

@@ -239,7 +239,7 @@ func TestLaneHandsOver(t *testing.T) {
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return nil, ctx.Err()
-	}}, ServeOptions{}, 0), HostOptions{})
+	}}, 0), HostOptions{})
 	if s.lane.Load() == nil {
 		t.Fatal("the session has no lane")
 	}

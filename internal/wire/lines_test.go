@@ -188,7 +188,7 @@ func TestLinesFromAStrangeHost(t *testing.T) {
 	answers, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		served <- ServeLines(t.Context(), in, out, &testPlugin{}, ServeOptions{})
+		served <- ServeLines(t.Context(), in, out, &testPlugin{})
 		_ = out.Close()
 	}()
 	read := bufio.NewScanner(answers)

@@ -19,17 +19,7 @@ func contributionFields(f *form, m *contribution) {
 	f.texts(1, &m.head.ContributionID, &m.head.Domain)
 	number(f, 3, &m.head.Priority)
 	each(f, 4, &m.head.Diagnostics, diagnosticFields)
-	choice(f, 10, &m.body, policyFields)
-	choice(f, 11, &m.body, promptContextFields)
-	choice(f, 12, &m.body, promptSectionFields)
-	choice(f, 13, &m.body, toolBundleFields)
-	choice(f, 14, &m.body, decisionFields)
-	choice(f, 15, &m.body, rewriteFields)
-	choice(f, 16, &m.body, reminderFields)
-	choice(f, 17, &m.body, manifestDiagnosticFields)
-	choice(f, 18, &m.body, auditFields)
-	choice(f, 19, &m.body, backgroundJobFields)
-	choice(f, 20, &m.body, noopFields)
+	kindFields(f, &m.body)
 }
 
 // contributions is a list; unknown counts the omitted ones, whose kind is unknown.
@@ -54,81 +44,6 @@ func contributions[L ~[]phases.Contribution](f *form, n fieldNumber, p *L, unkno
 		*m.body.Head() = m.head
 		*p = append(*p, m.body)
 	}
-}
-
-func policyFields(f *form, m *phases.Policy) {
-	f.text(1, &m.Key)
-	f.raw(2, &m.Value)
-}
-
-func promptContextFields(f *form, m *phases.PromptContext) {
-	f.text(1, &m.Content)
-	number(f, 2, &m.MaxChars)
-	each(f, 3, &m.SourceRefs, sourceRefFields)
-	f.optional(4, &m.Render)
-}
-
-func promptSectionFields(f *form, m *phases.PromptSection) {
-	f.texts(1, &m.SectionID, &m.Title, (*string)(&m.Stability), (*string)(&m.Placement), &m.Content)
-	ptr(f, 6, &m.Frame, sectionFrameFields)
-	number(f, 7, &m.MaxChars)
-	each(f, 8, &m.SourceRefs, sourceRefFields)
-	ptr(f, 9, &m.Cut, selfCutFields)
-}
-
-func sectionFrameFields(f *form, m *phases.Frame) { f.texts(1, &m.Open, &m.Close) }
-func selfCutFields(f *form, m *phases.SelfCut)    { numbers(f, 1, &m.Original, &m.Kept) }
-
-func toolBundleFields(f *form, m *phases.ToolBundle) {
-	f.text(1, &m.BundleID)
-	each(f, 2, &m.Tools, toolFields)
-}
-
-func toolFields(f *form, m *phases.Tool) {
-	f.texts(1, &m.Name, &m.Description)
-	f.raw(3, &m.InputSchema)
-	f.text(4, &m.HiddenDomain)
-}
-
-func decisionFields(f *form, m *phases.Decision) {
-	f.texts(1, (*string)(&m.Verdict), &m.Reason, &m.ReasonCode)
-}
-
-func rewriteFields(f *form, m *phases.Rewrite) {
-	f.text(1, &m.Path)
-	f.raw(2, &m.Value)
-}
-
-func reminderFields(f *form, m *phases.Reminder) {
-	f.text(1, &m.Type)
-	pairs(f, 2, &m.Attributes, textValue[string])
-	f.texts(3, &m.Text, &m.DedupeKey)
-}
-
-func manifestDiagnosticFields(f *form, m *phases.ManifestDiagnostic) {
-	f.texts(1, &m.Code, &m.Message, (*string)(&m.Severity))
-	f.flag(4, &m.SafeForUser)
-}
-
-func auditFields(f *form, m *phases.Audit) {
-	f.text(1, &m.EventKind)
-	f.raw(2, &m.Details)
-	f.flag(3, &m.SafeForUser)
-}
-
-func backgroundJobFields(f *form, m *phases.BackgroundJob) {
-	f.text(1, &m.JobKind)
-	f.raw(2, &m.Payload)
-	f.text(3, &m.IdempotencyKey)
-	f.instant(4, &m.NotBefore)
-}
-
-func noopFields(*form, *phases.Noop) {}
-
-func diagnosticFields(f *form, m *phases.Diagnostic) {
-	f.texts(1, &m.Code, (*string)(&m.Severity), &m.Message, &m.Plugin, &m.Subscription, &m.OtherSubscription, &m.Slot)
-	f.flag(8, &m.SafeForUser)
-	f.texts(9, (*string)(&m.Visibility), (*string)(&m.Cause))
 }
 
 // result is Result: a phases.Result, or the error instead.

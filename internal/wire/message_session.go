@@ -34,12 +34,6 @@ func describeFields(f *form, m *described) {
 	f.flag(3, &m.lane)
 }
 
-func configureFields(f *form, m *phases.Configuration) {
-	f.text(1, &m.Instance)
-	f.raw(2, &m.Config)
-	list(f, 3, &m.Services)
-}
-
 type configured struct {
 	description *phases.Description
 	rejected    *phases.ConfigError
@@ -51,8 +45,6 @@ func configuredFields(f *form, m *configured) {
 	ptr(f, 2, &m.rejected, rejectionFields)
 	ptr(f, 3, &m.err, errorFields)
 }
-
-func rejectionFields(f *form, m *phases.ConfigError) { f.texts(1, &m.Pointer, &m.Message) }
 
 type hostCall struct {
 	parent          uint64
@@ -87,12 +79,6 @@ func invalidateFields(f *form, m *invalidate) {
 	number(f, 3, &m.parent)
 }
 
-func errorFields(f *form, m *phases.Error) {
-	f.texts(1, (*string)(&m.Code), &m.Message, &m.PluginCode)
-	f.flag(4, &m.Retryable)
-	f.flag(5, &m.SafeForUser)
-}
-
 type unsupported struct {
 	body uint64
 	name string
@@ -108,37 +94,6 @@ type none struct{}
 
 func noFields(*form, *none) {}
 
-func descriptionFields(f *form, m *phases.Description) {
-	f.texts(1, &m.Name, &m.Version, &m.Doc)
-	each(f, 4, &m.Hooks, hookFields)
-	list(f, 5, &m.Requires)
-	each(f, 6, &m.Tools, toolFields)
-	f.raw(7, &m.ConfigSchema)
-	sub(f, 8, &m.Limits, pluginLimitsFields)
-}
-
-func pluginLimitsFields(f *form, m *phases.PluginLimits) { number(f, 1, &m.Concurrency) }
-
-func hookFields(f *form, m *phases.Hook) {
-	f.texts(1, &m.Name, &m.Doc, (*string)(&m.Phase))
-	list(f, 4, &m.Kinds)
-	f.text(5, (*string)(&m.Role))
-	number(f, 6, &m.Priority)
-	list(f, 7, &m.After)
-	list(f, 8, &m.Before)
-	f.text(9, &m.When)
-	number(f, 10, &m.Timeout)
-	sub(f, 11, &m.OnFailure, onFailureFields)
-	fallbackFields(f, m)
-	ptr(f, 13, &m.Retry, retryFields)
-	f.flag(14, &m.Idempotent)
-	sub(f, 15, &m.Budget, textBudgetFields)
-	ptr(f, 16, &m.Cache, cacheFields)
-	f.flag(17, &m.Shadow)
-	f.text(18, (*string)(&m.Visibility))
-	list(f, 19, &m.Needs)
-}
-
 // fallbackFields keeps an empty entry for an unknown kind, which makes the description invalid.
 func fallbackFields(f *form, m *phases.Hook) {
 	unknown := 0
@@ -146,22 +101,4 @@ func fallbackFields(f *form, m *phases.Hook) {
 	for range unknown {
 		m.Fallback = append(m.Fallback, nil)
 	}
-}
-
-func onFailureFields(f *form, m *phases.OnFailure) {
-	f.text(1, (*string)(&m.Default))
-	pairs(f, 2, &m.ByCause, textValue[phases.FailureWord])
-}
-
-func retryFields(f *form, m *phases.Retry) {
-	number(f, 1, &m.Attempts)
-	number(f, 2, &m.Backoff)
-}
-
-func textBudgetFields(f *form, m *phases.TextBudget) { numbers(f, 1, &m.Chars, &m.Tokens) }
-
-func cacheFields(f *form, m *phases.Cache) {
-	number(f, 1, &m.TTL)
-	list(f, 2, &m.Vary)
-	list(f, 3, &m.Tags)
 }

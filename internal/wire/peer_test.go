@@ -302,7 +302,7 @@ func TestStrangeHost(t *testing.T) {
 	if way == overLines {
 		t.Skip("TestLinesFromAStrangeHost is the same for lines")
 	}
-	conn := serve(t, &testPlugin{}, ServeOptions{}, 0)
+	conn := serve(t, &testPlugin{}, 0)
 	ctx, cancel := context.WithCancel(deadline(t))
 	defer cancel()
 	stream, err := pluginpb.NewPluginClient(conn).Session(ctx)

@@ -241,38 +241,32 @@ func readRaw(in *incoming) RawFrame {
 }
 
 func (r *RawFrame) readBody(in *incoming) {
+	if in.body != 0 {
+		r.Body = frameForms().plugin.byNumber[in.body].name
+	}
 	p := &frames{}
 	switch in.body {
 	case pluginDescribe:
-		r.Body = "describe"
 		m := decodeRaw(r, p, in, describeFields)
 		r.Description, r.Err = m.description, m.err
 	case pluginConfigured:
-		r.Body = "configured"
 		m := decodeRaw(r, p, in, configuredFields)
 		r.Description, r.Rejected, r.Err = m.description, m.rejected, m.err
 	case pluginResult:
-		r.Body = "result"
 		m := decodeRaw(r, p, in, resultFields)
 		m.reportUnknown()
 		r.Result, r.Err = &m.Result, m.err
 	case pluginToolResult:
-		r.Body = "tool_result"
 		m := decodeRaw(r, p, in, toolResultFields)
 		r.ToolResult, r.Err = &m.ToolResult, m.err
 	case pluginHostCall:
-		r.Body = "host_call"
 		decodeRaw(r, p, in, hostCallFields)
 	case pluginInvalidate:
-		r.Body = "invalidate"
 		decodeRaw(r, p, in, invalidateFields)
-	case pluginPong:
-		r.Body = "pong"
 	case pluginUnsupported:
-		r.Body = "unsupported"
 		m := decodeRaw(r, p, in, unsupportedFields)
 		r.Unsupported = &RawUnsupported{m.body, m.name}
-	default: // no body that this version knows
+	default: // a body without fields, or none that this version knows
 	}
 }
 

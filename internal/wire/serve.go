@@ -27,31 +27,24 @@ type Handler interface {
 	CallTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error)
 }
 
-// ServeOptions says how a plugin serves sessions.
-type ServeOptions struct {
-	Frame   int    // Frame bounds answers in bytes below the host's limit; 0 is the host's
-	OnDrain func() // called in its own goroutine when the host is about to end the session
-	// Lane, unless nil, is the plugin's end of a lane. It serves one session, the first whose host offers it.
-	Lane net.Conn
-}
-
-// Register makes a server made with ServerOptions answer sessions with h.
-func Register(s *Server, h Handler, o ServeOptions) {
+// Register makes a server made with ServerOptions answer sessions with h. Unless lane is nil, the first session whose
+// host offers it uses it.
+func Register(s *Server, h Handler, lane net.Conn) {
 	desc := serviceDesc()
-	s.RegisterService(&desc, &service{handler: h, o: o, table: phases.Standard()})
+	s.RegisterService(&desc, &service{handler: h, offered: lane, table: phases.Standard()})
 }
 
 type service struct {
 	handler Handler
-	o       ServeOptions
+	offered net.Conn // the plugin's end of a lane
 	table   *phases.Table
 	laned   atomic.Bool // the lane serves, or has served, a session
 }
 
 // ServeLines answers one session with h over a program's standard input and output. It returns when in ends, or with an
 // error when the host breaks the protocol, after all handlers have returned.
-func ServeLines(ctx context.Context, in io.Reader, out io.Writer, h Handler, o ServeOptions) error {
-	return (&service{handler: h, o: o, table: phases.Standard()}).serve(newLineStream(ctx, in, out)) //nolint:contextcheck // the stream has it
+func ServeLines(ctx context.Context, in io.Reader, out io.Writer, h Handler) error {
+	return (&service{handler: h, table: phases.Standard()}).serve(newLineStream(ctx, in, out)) //nolint:contextcheck // the stream has it
 }
 
 // frameStream carries a plugin's frames: gRPC's stream, or lines.
@@ -168,9 +161,6 @@ func (s *served) pong(id uint64) error {
 
 // drain answers when no calls are left.
 func (s *served) drain(id uint64) {
-	if s.o.OnDrain != nil {
-		s.tasks.Go(s.o.OnDrain)
-	}
 	s.mu.Lock()
 	if len(s.calls) > 0 {
 		s.drains = append(s.drains, id)
@@ -207,15 +197,11 @@ func (s *served) hello(in incoming) error {
 	if err := decode(&s.writer.frames, &in, ruleValid, &m, helloFields); err != nil {
 		return fmt.Errorf("the host's Hello %w", err)
 	}
-	frame := frameLimit(int(min(m.frame, MaxFrame)))
-	if s.o.Frame > 0 {
-		frame = min(frame, s.o.Frame)
-	}
 	s.writer.mu.Lock()
-	s.writer.incarnation, s.writer.frame = in.incarnation, frame
+	s.writer.incarnation, s.writer.frame = in.incarnation, frameLimit(int(min(m.frame, MaxFrame)))
 	s.writer.mu.Unlock()
 	var d described
-	if s.o.Lane != nil && slices.Contains(m.features, featureLane) && !s.laned.Swap(true) {
+	if s.offered != nil && slices.Contains(m.features, featureLane) && !s.laned.Swap(true) {
 		if err := s.serveLane(); err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,11 +20,10 @@ const defaultHostCalls = 64
 
 // HostOptions says how a host opens a session.
 type HostOptions struct {
-	Incarnation uint64   // the number of this start of the plugin. Answers of another one are dropped.
-	Instance    string   // the operator's name of the plugin, for errors
-	Frame       int      // the longest frame in bytes, DefaultFrame if 0, at most MaxFrame
-	HostCalls   int      // how many host calls may be in flight, 64 if 0. Further ones are answered "overloaded".
-	Features    []string // the host's, phases.Features() if nil
+	Incarnation uint64 // the number of this start of the plugin. Answers of another one are dropped.
+	Instance    string // the operator's name of the plugin, for errors
+	Frame       int    // the longest frame in bytes, DefaultFrame if 0, at most MaxFrame
+	HostCalls   int    // how many host calls may be in flight, 64 if 0. Further ones are answered "overloaded".
 	// Host answers host calls; nil refuses them. Its methods run in their own goroutines. Their contexts descend from
 	// the Dispatch or CallTool that the host call belongs to, and end with the session; Close waits for them.
 	Host phases.Host
@@ -41,9 +39,6 @@ func (o HostOptions) withDefaults() HostOptions {
 	o.Frame = frameLimit(o.Frame)
 	if o.HostCalls <= 0 {
 		o.HostCalls = defaultHostCalls
-	}
-	if o.Features == nil {
-		o.Features = phases.Features()
 	}
 	if o.OnDropped == nil {
 		o.OnDropped = func(Dropped, uint64) {}
@@ -156,9 +151,9 @@ func (s *Session) begun(ctx context.Context, transport string) (*Session, error)
 }
 
 func (s *Session) hello(ctx context.Context, transport string) error {
-	features := s.o.Features
+	features := phases.Features()
 	if s.o.Lane != nil {
-		features = append(slices.Clone(features), featureLane)
+		features = append(features, featureLane)
 	}
 	m := hello{
 		version: ProtocolVersion, features: features, frame: uint64(s.o.Frame), hostCalls: uint64(s.o.HostCalls), transport: transport, //nolint:gosec // positive
@@ -203,7 +198,7 @@ func (s *Session) checked(d *phases.Description, err *phases.Error) (*phases.Des
 	case d == nil:
 		return nil, phases.Errorf(phases.CauseInvalidReply, "%s did not describe itself", s.who())
 	}
-	return d, checkFeatures(s.o.Instance, d, s.o.Features)
+	return d, checkFeatures(s.o.Instance, d, phases.Features())
 }
 
 func (s *Session) who() string { return fmt.Sprintf("plugin %q", s.o.Instance) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,7 +57,7 @@ func TestSession(t *testing.T) {
 		told <- d
 		return echo(d), nil
 	}}
-	s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{Incarnation: 3})
+	s := open(t, serve(t, p, 0), HostOptions{Incarnation: 3})
 	ctx := deadline(t)
 	if got := s.Description().Name; got != "test" {
 		t.Errorf("described as %q", got)
@@ -105,7 +104,7 @@ func TestSessionsMayFollowEachOther(t *testing.T) {
 	if way == overLines {
 		t.Skip("standard input and output serve one session")
 	}
-	conn := serve(t, &testPlugin{}, ServeOptions{}, 0)
+	conn := serve(t, &testPlugin{}, 0)
 	for i := range 3 {
 		s := open(t, conn, HostOptions{})
 		if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil {
@@ -133,7 +132,7 @@ func TestRemainingTime(t *testing.T) {
 		told <- d.Remaining
 		return echo(d), nil
 	}}
-	s := open(t, serve(t, p, ServeOptions{}, 0), HostOptions{})
+	s := open(t, serve(t, p, 0), HostOptions{})
 	cases := []struct {
 		name     string
 		said     time.Duration
@@ -175,7 +174,7 @@ func TestFeatures(t *testing.T) {
 	p := &testPlugin{describe: func(context.Context) (*phases.Description, error) {
 		return needs("tools", "teleport"), nil
 	}}
-	_, err := openWith(deadline(t), serve(t, p, ServeOptions{}, 0), HostOptions{Instance: "tested", Incarnation: 7})
+	_, err := openWith(deadline(t), serve(t, p, 0), HostOptions{Instance: "tested", Incarnation: 7})
 	checkCode(t, err, phases.CauseVersionMismatch)
 	for _, word := range []string{"tested", "teleport", "tools", "reconfigure"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
@@ -185,13 +184,9 @@ func TestFeatures(t *testing.T) {
 	q := &testPlugin{configure: func(context.Context, *phases.Configuration) (*phases.Description, error) {
 		return needs("later"), nil
 	}}
-	s := open(t, serve(t, q, ServeOptions{}, 0), HostOptions{})
+	s := open(t, serve(t, q, 0), HostOptions{})
 	_, err = s.Configure(deadline(t), &phases.Configuration{})
 	checkCode(t, err, phases.CauseVersionMismatch)
-	s = open(t, serve(t, p, ServeOptions{}, 0), HostOptions{Features: []string{"tools", "teleport"}})
-	if !slices.Contains(s.Description().Requires, "teleport") {
-		t.Error("the host's own features do not count")
-	}
 }
 
 // TestHammer calls from many goroutines, some of which give up.

@@ -74,7 +74,7 @@ func TestTranscript(t *testing.T) {
 	go tapeLines(plugin[0], toPlugin, note(">"))
 	go tapeLines(fromPlugin, plugin[1], note("<"))
 	go func() {
-		_ = ServeLines(context.Background(), in, out, guard(), ServeOptions{})
+		_ = ServeLines(context.Background(), in, out, guard())
 		_ = out.Close()
 	}()
 	s, err := OpenLines(deadline(t), host[1], host[0], HostOptions{Incarnation: 1, Instance: "house"})

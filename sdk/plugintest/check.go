@@ -202,7 +202,7 @@ func serve(ctx context.Context, p *sdk.Plugin, host phases.Host) (s *wire.Sessio
 		return nil, nil, err
 	}
 	server := wire.NewServer(wire.ServerOptions(0)...)
-	wire.Register(server, p, wire.ServeOptions{})
+	wire.Register(server, p, nil)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

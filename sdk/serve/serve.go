@@ -96,7 +96,7 @@ func Serve(p *sdk.Plugin) error {
 func serveLines(p *sdk.Plugin) error {
 	out := os.Stdout
 	os.Stdout = os.Stderr
-	return wire.ServeLines(context.Background(), os.Stdin, out, p, wire.ServeOptions{})
+	return wire.ServeLines(context.Background(), os.Stdin, out, p)
 }
 
 func closed(p *sdk.Plugin) error {
@@ -189,7 +189,7 @@ func openLane() (net.Conn, error) {
 var _ plugin.GRPCPlugin = (*served)(nil)
 
 func (s *served) GRPCServer(_ *plugin.GRPCBroker, server *wire.Server) error {
-	wire.Register(server, s.handler, wire.ServeOptions{Lane: s.lane})
+	wire.Register(server, s.handler, s.lane)
 	return nil
 }
 
