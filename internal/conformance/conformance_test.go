@@ -55,26 +55,26 @@ func TestBrokenPlugins(t *testing.T) {
 	tests := []struct {
 		mode string
 		want []string
-		only string // a binding
+		both bool // over gRPC, too
 	}{
-		{"good", nil, ""},
-		{"double answer", []string{"calls.once", "cancel.once"}, ""},
-		{"no pong", []string{"ping.busy"}, ""},
-		{"ignored drain", []string{"drain.answers"}, ""},
-		{"invalid tool schema", []string{"schema.tools"}, wire.TransportStdio},
-		{"wrong incarnation", []string{"frame.echo"}, ""},
-		{"late answer with another id", []string{"frame.strays", "cancel.once"}, ""},
-		{"noise in mid-session", []string{"start.stdout"}, wire.TransportStdio},
-		{"oversize", []string{"size.oversize"}, ""},
-		{"measures", nil, wire.TransportStdio},
-		{"invalid UTF-8", []string{"text.clean"}, ""},
-		{"blocked reader", []string{"ping.busy"}, ""},
-		{"child left behind", []string{"end.children"}, ""},
-		{"changing description", []string{"describe.stable"}, wire.TransportStdio},
-		{"no needs", []string{"needs.declared"}, wire.TransportStdio},
-		{"allows blindly", []string{"needs.withheld"}, wire.TransportStdio},
-		{"random answers", []string{"describe.valid", "cache.deterministic"}, wire.TransportStdio},
-		{"leaks descriptors", []string{"resources.descriptors"}, wire.TransportStdio},
+		{"good", nil, true},
+		{"double answer", []string{"calls.once", "cancel.once"}, true},
+		{"no pong", []string{"ping.busy"}, false},
+		{"ignored drain", []string{"drain.answers"}, false},
+		{"invalid tool schema", []string{"schema.tools"}, false},
+		{"wrong incarnation", []string{"frame.echo"}, false},
+		{"late answer with another id", []string{"frame.strays", "cancel.once"}, false},
+		{"noise in mid-session", []string{"start.stdout"}, false},
+		{"oversize", []string{"size.oversize"}, true},
+		{"measures", nil, false},
+		{"invalid UTF-8", []string{"text.clean"}, true},
+		{"blocked reader", []string{"ping.busy"}, false},
+		{"child left behind", []string{"end.children"}, false},
+		{"changing description", []string{"describe.stable"}, false},
+		{"no needs", []string{"needs.declared"}, false},
+		{"allows blindly", []string{"needs.withheld"}, false},
+		{"random answers", []string{"describe.valid", "cache.deterministic"}, false},
+		{"leaks descriptors", []string{"resources.descriptors"}, false},
 	}
 	var runs []brokenRun
 	if testing.Short() {
@@ -83,7 +83,7 @@ func TestBrokenPlugins(t *testing.T) {
 	slots := make(chan struct{}, 8) // a run mostly waits
 	for _, tt := range tests {
 		for _, transport := range []string{wire.Transport, wire.TransportStdio} {
-			if tt.only != "" && tt.only != transport || testing.Short() && transport == wire.Transport {
+			if transport == wire.Transport && (!tt.both || testing.Short()) {
 				continue
 			}
 			if runtime.GOOS != "linux" {
@@ -147,24 +147,19 @@ func TestFaultsAreFound(t *testing.T) {
 		{"stays after the end", "end.exit"},
 		{"ignores SIGTERM", "end.sigterm"},
 	} {
-		for _, transport := range []string{wire.Transport, wire.TransportStdio} {
-			if transport == wire.Transport && (testing.Short() || strings.HasSuffix(tt.mode, "at the end")) {
-				continue // the end of a stream is not that of the program
-			}
-			t.Run(tt.mode+" over "+transport, func(t *testing.T) {
-				t.Parallel()
+		t.Run(tt.mode, func(t *testing.T) {
+			t.Parallel()
 
-				o := options(t, tt.mode, transport)
-				o.Only = []string{tt.want}
-				r, err := conformance.Run(t.Context(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if res := &r.Results[0]; res.Outcome != conformance.Failed || res.ID != tt.want {
-					t.Errorf("%s %s: %s", res.ID, res.Outcome, res.Reason)
-				}
-			})
-		}
+			o := options(t, tt.mode, wire.TransportStdio)
+			o.Only = []string{tt.want}
+			r, err := conformance.Run(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res := &r.Results[0]; res.Outcome != conformance.Failed || res.ID != tt.want {
+				t.Errorf("%s %s: %s", res.ID, res.Outcome, res.Reason)
+			}
+		})
 	}
 }
 
