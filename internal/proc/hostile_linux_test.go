@@ -2,7 +2,6 @@ package proc_test
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net"
 	"os"
@@ -33,48 +32,6 @@ func checkHeap(t *testing.T) {
 			t.Errorf("the heap has grown by %d MiB", grown>>20)
 		}
 	})
-}
-
-// TestHandshakeCertificateWithoutTLS and its siblings: no first line harms the
-// host, and each gets one error.
-func TestHandshakeCertificateWithoutTLS(t *testing.T) {
-	certificate := base64.RawStdEncoding.EncodeToString(selfSigned(time.Now().Add(time.Hour)).Certificate[0])
-	garbage := strings.Repeat("A", 900)
-	tests := []struct {
-		name, line string
-		secure     bool
-		code       phases.Cause
-		message    string
-	}{
-		{"certificate without tls", "1|1|unix|SOCKET|grpc|" + certificate, false, phases.CauseVersionMismatch, "did not ask for one"},
-		{"long extra field", "1|1|unix|SOCKET|grpc|" + strings.Repeat("{}", 30), false, phases.CauseVersionMismatch, "did not ask for one"},
-		{"tls without a certificate", "1|1|unix|SOCKET|grpc|", true, phases.CauseVersionMismatch, "holds no certificate"},
-		{"garbage without tls", "1|1|unix|SOCKET|grpc|" + garbage, false, phases.CauseVersionMismatch, "did not ask for one"},
-		{"tls with garbage", "1|1|unix|SOCKET|grpc|" + garbage, true, phases.CauseVersionMismatch, "cannot be read"},
-		{"tls with what is no base64", "1|1|unix|SOCKET|grpc|" + strings.Repeat("%", 900), true, phases.CauseVersionMismatch, "cannot be read"},
-		{"tls with a huge certificate", "1|1|unix|SOCKET|grpc|" + strings.Repeat(garbage, 100), true, phases.CauseStartNoise, "before the handshake"},
-		{"multiplexing", "1|1|unix|SOCKET|grpc||true", false, phases.CauseVersionMismatch, "has 7 fields"},
-		{"too many fields", "1|1|unix|SOCKET|grpc" + strings.Repeat("|", 1000), false, phases.CauseVersionMismatch, "has 1005 fields"},
-		{"control characters", "1|1|unix|SOCKET\x1b]0;x\x07|grpc|", false, phases.CauseStartNoise, "before the handshake"},
-		{"line separators", "1|1|unix|SOCKET\u202e|grpc|", false, phases.CauseStartNoise, "before the handshake"},
-		{"net/rpc", "1|1|unix|SOCKET|netrpc|", false, phases.CauseVersionMismatch, "netrpc"},
-		{"a relative socket", "1|1|unix|s|grpc|", false, phases.CauseVersionMismatch, "local socket"},
-		{"an empty address", "1|1|unix||grpc|", false, phases.CauseVersionMismatch, "local socket"},
-		{"a datagram socket", "1|1|unixgram|SOCKET|grpc|", false, phases.CauseVersionMismatch, "local socket"},
-		{"a name", "1|1|tcp|localhost:80|grpc|", false, phases.CauseVersionMismatch, "loopback address"},
-		{"all addresses", "1|1|tcp|0.0.0.0:80|grpc|", false, phases.CauseVersionMismatch, "loopback address"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			b := setup(t)
-			s := b.spec("line", tt.line)
-			s.MutualTLS = tt.secure
-			_, err := proc.Start(t.Context(), s)
-			if got := phases.CodeOf(err); got != tt.code || !strings.Contains(phases.Whole(err), tt.message) {
-				t.Errorf("code %q, want %q with %q: %v", got, tt.code, tt.message, phases.Whole(err))
-			}
-		})
-	}
 }
 
 // TestServerWithAnotherCertificate: who does not hold the key of the certificate

@@ -29,13 +29,10 @@ func unkillableModes() map[string]func() {
 	return map[string]func(){
 		"leave-group":       func() { signal.Ignore(syscall.SIGTERM); after(func() { serve(); block() }, leaveGroup) },
 		"leave-group-early": func() { signal.Ignore(syscall.SIGTERM); leaveGroup(os.Stdout, os.Stderr); block() },
-		"tracer":            holdTraced,
 		"clone-parent":      func() { after(serve, cloneParent) },
 		"headless":          func() { startHeadless(); serve() },
 		"headless-itself":   loseLeader,
 		"fuse":              func() { after(serve, holdFUSE) },
-		"slow-death":        func() { after(serve, startSlowDeath) },
-		"slow-death-itself": func() { f, err := os.Open(os.Args[3]); fmt.Println("open", err); block(); _ = f.Close() },
 	}
 }
 

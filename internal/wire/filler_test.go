@@ -16,22 +16,17 @@ import (
 type filler struct {
 	tb  testing.TB
 	rnd *rand.Rand
-	// sparse leaves fields empty now and then, and makes lists longer.
-	sparse bool
 }
 
-func newFiller(tb testing.TB, seed uint64, sparse bool) *filler {
+func newFiller(tb testing.TB, seed uint64) *filler {
 	tb.Helper()
-	return &filler{tb: tb, rnd: rand.New(rand.NewPCG(seed, 1)), sparse: sparse}
+	return &filler{tb: tb, rnd: rand.New(rand.NewPCG(seed, 1))}
 }
 
 // fill sets what v points to.
-func (f *filler) fill(v any) { f.set(reflect.ValueOf(v).Elem(), "") }
+func (f *filler) fill(v any) { f.set(reflect.ValueOf(v).Elem()) }
 
-func (f *filler) set(v reflect.Value, field string) {
-	if f.sparse && field != "" && f.rnd.IntN(3) == 0 {
-		return
-	}
+func (f *filler) set(v reflect.Value) {
 	if f.special(v) {
 		return
 	}
@@ -48,11 +43,11 @@ func (f *filler) set(v reflect.Value, field string) {
 		v.SetFloat(f.rnd.Float64() * 1000)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		f.set(v.Elem(), "")
+		f.set(v.Elem())
 	case reflect.Slice:
-		for range f.count() {
+		for range 2 {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-			f.set(v.Index(v.Len()-1), "")
+			f.set(v.Index(v.Len()-1))
 		}
 	case reflect.Map:
 		f.setMap(v)
@@ -60,7 +55,7 @@ func (f *filler) set(v reflect.Value, field string) {
 		for i := range v.NumField() {
 			// Words of a plugin that the host keeps apart are never sent.
 			if v.Type().Field(i).IsExported() && v.Type().Field(i).Name != "Detail" {
-				f.set(v.Field(i), v.Type().Field(i).Name)
+				f.set(v.Field(i))
 			}
 		}
 	default:
@@ -70,19 +65,12 @@ func (f *filler) set(v reflect.Value, field string) {
 
 func (f *filler) setMap(v reflect.Value) {
 	v.Set(reflect.MakeMap(v.Type()))
-	for range f.count() {
+	for range 2 {
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		f.set(key, "")
-		f.set(value, "")
+		f.set(key)
+		f.set(value)
 		v.SetMapIndex(key, value)
 	}
-}
-
-func (f *filler) count() int {
-	if f.sparse {
-		return 1 + f.rnd.IntN(4)
-	}
-	return 2
 }
 
 // special sets types whose fields are not independent of each other.

@@ -61,7 +61,7 @@ func FuzzEnvelope(f *testing.F) {
 // FuzzResult reads arbitrary bytes as a plugin's answer. What is accepted is
 // protobuf, clean text, bounded, and reads the same once written again.
 func FuzzResult(f *testing.F) {
-	fill := newFiller(f, 9, false)
+	fill := newFiller(f, 9)
 	for _, kind := range phases.Kinds() {
 		m := &result{Result: phases.Result{Contributions: []phases.Contribution{fill.contribution(kind)}}}
 		f.Add(encode(f, m, resultFields))
@@ -81,7 +81,7 @@ func FuzzResult(f *testing.F) {
 
 // FuzzDispatch reads arbitrary bytes as a host's call.
 func FuzzDispatch(f *testing.F) {
-	fill := newFiller(f, 10, false)
+	fill := newFiller(f, 10)
 	for _, row := range phases.Standard().Rows() {
 		f.Add(encode(f, &phases.Dispatch{Phase: row.Phase, Input: fill.input(row)}, dispatchFields))
 	}

@@ -104,7 +104,7 @@ func TestDispatchMessage(t *testing.T) {
 	for _, row := range table.Rows() {
 		t.Run(string(row.Phase), func(t *testing.T) {
 			t.Parallel()
-			f := newFiller(t, 3, false)
+			f := newFiller(t, 3)
 			var d phases.Dispatch
 			f.fill(&d)
 			d.Phase, d.Input, d.Incarnation = row.Phase, f.input(row), 0
@@ -124,7 +124,7 @@ func TestResultMessage(t *testing.T) {
 	for _, kind := range phases.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			f := newFiller(t, 4, false)
+			f := newFiller(t, 4)
 			m := &result{}
 			f.fill(&m.Diagnostics)
 			m.Contributions = []phases.Contribution{f.contribution(kind), f.contribution(kind)}
@@ -135,7 +135,7 @@ func TestResultMessage(t *testing.T) {
 
 func TestOtherMessages(t *testing.T) {
 	t.Parallel()
-	f := newFiller(t, 5, false)
+	f := newFiller(t, 5)
 	var d phases.Description
 	f.fill(&d)
 	var c phases.Configuration
@@ -146,66 +146,35 @@ func TestOtherMessages(t *testing.T) {
 	tool := toolResult{}
 	f.fill(&tool.ToolResult)
 	failure := &phases.Error{Code: phases.CausePluginError, Message: "m", PluginCode: "p", Retryable: true, SafeForUser: true}
-	cases := []struct {
-		name string
-		run  func(t *testing.T)
-	}{
-		{"Describe", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &described{description: &d, err: failure, lane: true}, describeFields, &pluginpb.Describe{}, true)
-		}},
-		{"Configure", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &c, configureFields, &pluginpb.Configure{}, true)
-		}},
-		{"Configured", func(t *testing.T) {
-			t.Helper()
-			m := &configured{description: &d, rejected: &phases.ConfigError{Pointer: "/a", Message: "m"}, err: failure}
-			checkMessage(t, m, configuredFields, &pluginpb.Configured{}, true)
-		}},
-		{"CallTool", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &call, toolCallFields, &pluginpb.CallTool{}, true)
-		}},
-		{"ToolResult", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &tool, toolResultFields, &pluginpb.ToolResult{}, true)
-		}},
-		{"ToolResult with an error", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &toolResult{err: failure}, toolResultFields, &pluginpb.ToolResult{}, false)
-		}},
-		{"Result with an error", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &result{err: failure}, resultFields, &pluginpb.Result{}, false)
-		}},
-		{"Hello", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &hello{1, []string{"a", "b"}, 3, 4, "stdio"}, helloFields, &pluginpb.Hello{}, true)
-		}},
-		{"HostCall", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &hostCall{7, "s", "m", raw(`{}`)}, hostCallFields, &pluginpb.HostCall{}, true)
-		}},
-		{"HostReply", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &hostReply{raw(`{}`), failure}, hostReplyFields, &pluginpb.HostReply{}, true)
-		}},
-		{"Invalidate", func(t *testing.T) {
-			t.Helper()
-			m := &invalidate{phases.Invalidation{Subscriptions: []string{"a"}, Tags: []string{"b"}}, 7}
-			checkMessage(t, m, invalidateFields, &pluginpb.Invalidate{}, true)
-		}},
-		{"Unsupported", func(t *testing.T) {
-			t.Helper()
-			checkMessage(t, &unsupported{12, "n"}, unsupportedFields, &pluginpb.Unsupported{}, true)
-		}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
+	type messages map[string]func(*testing.T)
+	for name, check := range (messages{
+		"Describe":  message(&described{description: &d, err: failure, lane: true}, describeFields, &pluginpb.Describe{}, true),
+		"Configure": message(&c, configureFields, &pluginpb.Configure{}, true),
+		"Configured": message(&configured{description: &d, rejected: &phases.ConfigError{Pointer: "/a", Message: "m"}, err: failure},
+			configuredFields, &pluginpb.Configured{}, true),
+		"CallTool":                 message(&call, toolCallFields, &pluginpb.CallTool{}, true),
+		"ToolResult":               message(&tool, toolResultFields, &pluginpb.ToolResult{}, true),
+		"ToolResult with an error": message(&toolResult{err: failure}, toolResultFields, &pluginpb.ToolResult{}, false),
+		"Result with an error":     message(&result{err: failure}, resultFields, &pluginpb.Result{}, false),
+		"Hello":                    message(&hello{1, []string{"a", "b"}, 3, 4, "stdio"}, helloFields, &pluginpb.Hello{}, true),
+		"HostCall":                 message(&hostCall{7, "s", "m", raw(`{}`)}, hostCallFields, &pluginpb.HostCall{}, true),
+		"HostReply":                message(&hostReply{raw(`{}`), failure}, hostReplyFields, &pluginpb.HostReply{}, true),
+		"Invalidate": message(&invalidate{phases.Invalidation{Subscriptions: []string{"a"}, Tags: []string{"b"}}, 7},
+			invalidateFields, &pluginpb.Invalidate{}, true),
+		"Unsupported": message(&unsupported{12, "n"}, unsupportedFields, &pluginpb.Unsupported{}, true),
+	}) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.run(t)
+			check(t)
 		})
+	}
+}
+
+// message is a check of one message.
+func message[T any](m *T, fields func(*form, *T), pb proto.Message, full bool) func(*testing.T) {
+	return func(t *testing.T) {
+		t.Helper()
+		checkMessage(t, m, fields, pb, full)
 	}
 }
 
