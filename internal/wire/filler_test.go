@@ -47,7 +47,7 @@ func (f *filler) set(v reflect.Value) {
 	case reflect.Slice:
 		for range 2 {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-			f.set(v.Index(v.Len()-1))
+			f.set(v.Index(v.Len() - 1))
 		}
 	case reflect.Map:
 		f.setMap(v)

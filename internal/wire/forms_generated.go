@@ -4,6 +4,29 @@ package wire
 
 import "github.com/grapnelhq/grapnel/phases"
 
+const (
+	hostHello       body = 3
+	hostConfigure   body = 4
+	hostDispatch    body = 5
+	hostCancel      body = 6
+	hostCallTool    body = 7
+	hostHostReply   body = 8
+	hostPing        body = 9
+	hostDrain       body = 10
+	hostUnsupported body = 11
+)
+
+const (
+	pluginDescribe    body = 3
+	pluginConfigured  body = 4
+	pluginResult      body = 5
+	pluginToolResult  body = 6
+	pluginHostCall    body = 7
+	pluginInvalidate  body = 8
+	pluginPong        body = 9
+	pluginUnsupported body = 10
+)
+
 func sessionStartFields(f *form, m *phases.SessionStartInput) {
 	f.text(1, &m.Source)
 }

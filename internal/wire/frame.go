@@ -13,29 +13,6 @@ import (
 
 type body = protowire.Number
 
-const (
-	hostHello       body = 3
-	hostConfigure   body = 4
-	hostDispatch    body = 5
-	hostCancel      body = 6
-	hostCallTool    body = 7
-	hostReplied     body = 8
-	hostPing        body = 9
-	hostDrain       body = 10
-	hostUnsupported body = 11
-)
-
-const (
-	pluginDescribe    body = 3
-	pluginConfigured  body = 4
-	pluginResult      body = 5
-	pluginToolResult  body = 6
-	pluginHostCall    body = 7
-	pluginInvalidate  body = 8
-	pluginPong        body = 9
-	pluginUnsupported body = 10
-)
-
 // envelope is a frame read up to its body. A session's reader does only that, so that bodies are decoded in many
 // goroutines and a bad one fails one call.
 type envelope struct {

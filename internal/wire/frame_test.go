@@ -13,30 +13,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// TestBodyNumbers compares the numbers of bodies with the contract.
-func TestBodyNumbers(t *testing.T) {
-	t.Parallel()
-	want := map[string]body{
-		"HostFrame.hello": hostHello, "HostFrame.configure": hostConfigure, "HostFrame.dispatch": hostDispatch,
-		"HostFrame.cancel": hostCancel, "HostFrame.call_tool": hostCallTool, "HostFrame.host_reply": hostReplied,
-		"HostFrame.ping": hostPing, "HostFrame.drain": hostDrain, "HostFrame.unsupported": hostUnsupported,
-		"PluginFrame.describe": pluginDescribe, "PluginFrame.configured": pluginConfigured, "PluginFrame.result": pluginResult,
-		"PluginFrame.tool_result": pluginToolResult, "PluginFrame.host_call": pluginHostCall, "PluginFrame.invalidate": pluginInvalidate,
-		"PluginFrame.pong": pluginPong, "PluginFrame.unsupported": pluginUnsupported,
-	}
-	got := map[string]body{}
-	for _, m := range []proto.Message{&pluginpb.HostFrame{}, &pluginpb.PluginFrame{}} {
-		d := m.ProtoReflect().Descriptor()
-		for i := range d.Oneofs().Get(0).Fields().Len() {
-			fd := d.Oneofs().Get(0).Fields().Get(i)
-			got[string(d.Name())+"."+string(fd.Name())] = fd.Number()
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-code +contract):\n%s", diff)
-	}
-}
-
 func FuzzEnvelope(f *testing.F) {
 	f.Add([]byte{8, 5, 16, 7, 42, 2, 10, 0})
 	f.Add([]byte{8, 5, 0x7a, 1, 'x'})

@@ -158,7 +158,7 @@ func (p *RawPeer) encode(id, incarnation uint64, m any, later bool) (frame, line
 	case *phases.ToolCall:
 		putLater(f, hostCallTool, m, toolCallFields, later)
 	case *phases.Error:
-		putLater(f, hostReplied, &hostReply{err: m}, hostReplyFields, later)
+		putLater(f, hostHostReply, &hostReply{err: m}, hostReplyFields, later)
 	case RawWord:
 		putLater(f, wordBody(m), &none{}, noFields, later)
 	default:

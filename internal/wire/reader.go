@@ -218,7 +218,7 @@ func (s *Session) serveHost(in incoming) error {
 			return nil
 		}
 		m := hostReply{err: phases.Errorf(phases.CauseOverloaded, "more than %d host calls are in flight", s.o.HostCalls)}
-		return answerNow(s.ctx, s.writer, id, hostReplied, &m, hostReplyFields)
+		return answerNow(s.ctx, s.writer, id, hostHostReply, &m, hostReplyFields)
 	}
 	s.tasks.Go(func() {
 		defer s.serving.all.Add(-1)
@@ -321,14 +321,14 @@ func ToPlugin(err error) *phases.Error {
 // reply sends a HostReply. It waits for the queue until the session ends.
 func (s *Session) reply(id uint64, m hostReply) {
 	ctx := s.ctx
-	data, err := encodeFrame(ctx, s.writer, id, hostReplied, &m, hostReplyFields)
+	data, err := encodeFrame(ctx, s.writer, id, hostHostReply, &m, hostReplyFields)
 	if err != nil {
 		code := phases.CodeOf(err)
 		if code == phases.CauseOversizeRequest {
 			code = phases.CauseOversizeReply
 		}
 		m = hostReply{err: &phases.Error{Code: code, Message: "the host's answer cannot be sent"}}
-		data, err = encodeFrame(ctx, s.writer, id, hostReplied, &m, hostReplyFields)
+		data, err = encodeFrame(ctx, s.writer, id, hostHostReply, &m, hostReplyFields)
 	}
 	if err == nil {
 		err = s.writer.send(ctx, &outgoing{data: data})

@@ -39,7 +39,7 @@ func ask[T any](ctx context.Context, s *served, b body, m *T, fields func(*form,
 		return nil, errAbandoned(ctx, "the host")
 	}
 	s.lane.yield()
-	c := &call{ask: b, want: hostReplied, freed: func() {}}
+	c := &call{ask: b, want: hostHostReply, freed: func() {}}
 	if err := s.asked.begin(ctx, c); err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func (s *served) accept(in *incoming) error {
 	case hostCancel:
 		in.free()
 		s.cancel(in.id)
-	case hostReplied:
+	case hostHostReply:
 		s.answered(*in)
 	case hostPing:
 		in.free()
