@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"slices"
@@ -191,6 +192,6 @@ func (p *Process) open(ctx context.Context, raw net.Conn, secure *tls.Config) er
 			Detail: clean(err.Error(), noiseShown), Err: err, Retryable: true,
 		}
 	}
-	p.streams.Go(p.child.contained(func() { stdio.Copy(p.child.stdout, p.stdio) }))
+	p.streams.Go(p.child.contained(func() { stdio.Copy(io.Discard, p.stdio) }))
 	return nil
 }

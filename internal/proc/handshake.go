@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -29,11 +28,10 @@ const (
 	noiseShown   = 200     // how much of anything else is quoted
 )
 
-// stdout hands over the first line of a plugin's standard output and counts and discards the rest, so that the
-// plugin never blocks on a write.
+// stdout hands over the first line of a plugin's standard output and discards the rest, so that the plugin never blocks
+// on a write.
 type stdout struct {
 	first  chan firstLine // buffered, for the one that is sent
-	extra  atomic.Int64
 	head   []byte
 	passed bool
 }
@@ -44,12 +42,6 @@ type firstLine struct {
 }
 
 func newStdout() *stdout { return &stdout{first: make(chan firstLine, 1)} }
-
-// Write counts output that arrives over the connection.
-func (o *stdout) Write(p []byte) (int, error) {
-	o.extra.Add(int64(len(p)))
-	return len(p), nil
-}
 
 func (o *stdout) pump(src io.Reader) {
 	buf := make([]byte, 32<<10)
@@ -67,15 +59,13 @@ func (o *stdout) pump(src io.Reader) {
 
 func (o *stdout) take(p []byte) {
 	if o.passed {
-		o.extra.Add(int64(len(p)))
 		return
 	}
 	o.head = append(o.head, p...)
-	line, rest, found := bytes.Cut(o.head, []byte{'\n'})
+	line, _, found := bytes.Cut(o.head, []byte{'\n'})
 	if !found && len(o.head) <= maxHandshake {
 		return
 	}
-	o.extra.Add(int64(len(rest)))
 	o.pass(firstLine{text: slices.Clip(line)})
 }
 

@@ -156,7 +156,7 @@ func TestBrokerIsNotOpened(t *testing.T) {
 	}
 }
 
-// TestEndlessStdio: output over the connection is counted, and not kept.
+// TestEndlessStdio: output over the connection is read, and not kept.
 func TestEndlessStdio(t *testing.T) {
 	b := setup(t)
 	checkHeap(t)
@@ -166,9 +166,6 @@ func TestEndlessStdio(t *testing.T) {
 	}
 	b.waitLine(t, "done")
 	stop(t, p)
-	if got := p.StrayOutput(); got < 63<<20 {
-		t.Errorf("stray output = %d", got)
-	}
 }
 
 // TestPanicsAreContained: a mistake of the host's that a plugin's output finds costs

@@ -143,7 +143,6 @@ type sink struct {
 	kept    []byte // the last output, at most twice ringSize
 	bucket  bucket
 	pending int // dropped since the last report
-	dropped int // dropped in all
 }
 
 func newSink(s Spec) *sink {
@@ -207,7 +206,6 @@ func (s *sink) close() {
 func (s *sink) emit(now time.Time, raw []byte, more int) {
 	if !s.bucket.take(now) {
 		s.pending++
-		s.dropped++
 		return
 	}
 	s.report(now)

@@ -60,12 +60,9 @@ func modes() map[string]func() {
 		"far-away":   func() { fmt.Println("1|1|tcp|192.0.2.1:80|grpc|"); block() },
 		"crash":      func() { fmt.Fprintln(os.Stderr, "out of \x1b[1mcheese"); os.Exit(3) },
 		"panic":      func() { panic(errors.New("the end")) },
-		"flood-out":  func() { after(serve, floodOut) },
-		"flood-err":  func() { after(serve, floodErr) },
 		"print":      func() { after(serve, printLate) },
 		"logs":       func() { after(serve, writeLogs) },
 		"children":   func() { startChildren(); serve() },
-		"orphans":    func() { startChildren(); fmt.Fprintln(os.Stderr, "ready"); os.Exit(4) },
 		"stubborn":   func() { signal.Ignore(syscall.SIGTERM); serve(); block() },
 		"litter":     func() { litter(); serve() },
 		"environ":    func() { after(serve, printEnviron) },
@@ -121,17 +118,6 @@ func after(run func(), then func(out, err *os.File)) {
 		_, _ = fmt.Fprintln(err, "done")
 	}()
 	run()
-}
-
-func floodOut(out, _ *os.File) {
-	_, _ = out.WriteString(strings.Repeat("x", 1<<20))
-}
-
-func floodErr(_, err *os.File) {
-	line := strings.Repeat("y", 99) + "\n"
-	for range 20 {
-		_, _ = err.WriteString(strings.Repeat(line, 10_000))
-	}
 }
 
 // printLate writes to what os.Stdout and os.Stderr have become: go-plugin's

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,25 +54,6 @@ func TestStartFailures(t *testing.T) {
 				t.Errorf("error %q does not contain %q", phases.Whole(err), tt.message)
 			}
 		})
-	}
-}
-
-// TestLastLine: what a process writes right before it ends is logged, and is among its last words.
-func TestLastLine(t *testing.T) {
-	b := setup(t)
-	for i := range 50 {
-		_, err := proc.Start(t.Context(), b.spec("crash"))
-		if !strings.Contains(phases.Whole(err), "out of cheese") {
-			t.Fatalf("start %d: %s", i, phases.Whole(err))
-		}
-		select {
-		case line := <-b.lines:
-			if line.Message != "out of cheese" {
-				t.Fatalf("start %d: logged %q", i, line.Message)
-			}
-		default:
-			t.Fatalf("start %d: nothing was logged", i)
-		}
 	}
 }
 
@@ -176,118 +155,6 @@ func TestStartAfterItsDeadline(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-func TestCrashIsNoticed(t *testing.T) {
-	b := setup(t)
-	p := b.start(t, b.spec("children"))
-	pids := b.children(t)
-	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-p.Done() // though children hold the pipes
-	exit := p.Exit()
-	if exit.Signal != syscall.SIGKILL || exit.Asked || exit.Code != -1 {
-		t.Errorf("exit = %+v, want SIGKILL, not asked", exit)
-	}
-	if code := phases.CodeOf(exit.Err("tester")); code != phases.CauseCrash {
-		t.Errorf("code = %q, want crash", code)
-	}
-	stop(t, p)
-	b.checkDead(t, pids)
-}
-
-func TestDescendantsAreKilled(t *testing.T) {
-	// The third child has neither group nor mark: only its parent leads to it.
-	b := setup(t)
-	p := b.start(t, b.spec("children", "no-mark"))
-	pids := b.children(t)
-	stop(t, p)
-	b.checkDead(t, pids)
-}
-
-func TestOrphansOfFailedStart(t *testing.T) {
-	b := setup(t)
-	_, err := proc.Start(t.Context(), b.spec("orphans"))
-	if got := phases.CodeOf(err); got != phases.CauseCrash {
-		t.Fatalf("code = %q: %v", got, err)
-	}
-	b.checkDead(t, b.children(t))
-}
-
-func TestFloods(t *testing.T) {
-	tests := []struct {
-		name, mode  string
-		minStray    int64
-		wantDropped bool
-		wantLine    string
-	}{
-		{"standard output without newline", "flood-out", 1 << 20, false, ""},
-		{"standard error", "flood-err", 0, true, "dropped "},
-		{"standard output over the connection", "print", 128 << 10, false, "late words"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			b := setup(t)
-			p := b.start(t, b.spec(tt.mode))
-			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-				t.Fatal(err)
-			}
-			if tt.mode != "flood-err" { // its last line may be dropped
-				b.waitLine(t, "done")
-			} else {
-				eventually(t, "the last line is not in the ring", func() string {
-					if p.DroppedLines() > 150_000 {
-						return ""
-					}
-					return strconv.Itoa(p.DroppedLines())
-				})
-			}
-			if tt.mode == "print" {
-				eventually(t, "stray output", func() string {
-					if p.StrayOutput() >= tt.minStray {
-						return ""
-					}
-					return strconv.FormatInt(p.StrayOutput(), 10)
-				})
-			}
-			stop(t, p)
-			if got := p.StrayOutput(); got < tt.minStray {
-				t.Errorf("stray output = %d, want %d at least", got, tt.minStray)
-			}
-			if got := p.DroppedLines() > 0; got != tt.wantDropped {
-				t.Errorf("dropped %d lines, want some: %v", p.DroppedLines(), tt.wantDropped)
-			}
-			if tt.wantLine != "" && !slices.ContainsFunc(b.drainLines(), func(l proc.LogLine) bool { return strings.HasPrefix(l.Message, tt.wantLine) }) && tt.mode != "print" {
-				t.Errorf("no line begins with %q", tt.wantLine)
-			}
-			if n := len(strings.Join(p.Exit().Stderr, "\n")); n > 64<<10 {
-				t.Errorf("%d bytes of stderr kept", n)
-			}
-		})
-	}
-}
-
-func TestLogLinesAreTheHosts(t *testing.T) {
-	b := setup(t)
-	s := b.spec("logs")
-	now := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
-	s.Now = func() time.Time { return now }
-	p := b.start(t, s)
-	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	got := b.waitLine(t, "ab")
-	want := proc.LogLine{
-		Plugin: "tester", Time: now, Level: 4, Message: "ab c",
-		Fields: []proc.Field{{Key: "module", Value: "m"}, {Key: "n", Value: "3"}, {Key: "plugin", Value: "other"}},
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("line (-got +want):\n%s", diff)
-	}
-	if got := got.Attr().String(); got != "tester=[module=m n=3 plugin=other]" {
-		t.Errorf("Attr = %q", got)
-	}
-}
 
 func TestPluginSeesOnlyItsEnvironment(t *testing.T) {
 	t.Setenv("GRAPNEL_TEST_SECRET", "hush")

@@ -233,32 +233,6 @@ func TestSums(t *testing.T) {
 	}
 }
 
-func TestReplacedOnDisk(t *testing.T) {
-	b := setup(t)
-	s := b.spec("serve")
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Path = write(t, self, 0o700)
-	s.SHA256 = checksum(t, s.Path)
-	p := b.start(t, s)
-	if err := os.Remove(s.Path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(s.Path, script(t), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := proc.Start(t.Context(), s); phases.CodeOf(err) != phases.CauseChecksumMismatch {
-		t.Errorf("start of the replaced program: %v", err)
-	}
-	select {
-	case <-p.Done():
-		t.Error("the running process has ended")
-	default:
-	}
-}
-
 // openSelf opens a copy of the test binary and deletes it.
 func openSelf(t *testing.T) *os.File {
 	t.Helper()
@@ -313,49 +287,4 @@ func TestPluginNeverStartsItself(t *testing.T) {
 	other := b.spec("serve")
 	other.Path = write(t, script(t), 0o700)
 	b.start(t, other)
-}
-
-func TestOutOfDescriptors(t *testing.T) {
-	b := setup(t)
-	// What whoever started the tests left open may have a number beyond the
-	// limits below; a child could not be kept from it then.
-	for fd := 3; fd < 4096; fd++ {
-		unix.CloseOnExec(fd)
-	}
-	s := b.spec("serve")
-	b.start(t, s) // what is opened once and stays, is open now
-	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
-		t.Fatal(err)
-	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := uint64(null.Fd())
-	_ = null.Close()
-	for room := uint64(0); ; room++ {
-		limit := old
-		limit.Cur = next + room
-		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-			t.Fatal(err)
-		}
-		p, err := proc.Start(t.Context(), s)
-		if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); e != nil {
-			t.Fatal(e)
-		}
-		if err == nil {
-			stop(t, p)
-			if room == 0 {
-				t.Error("a process was started without a descriptor")
-			}
-			return
-		}
-		if room < 8 && !proc.IsResource(err) {
-			t.Errorf("with %d descriptors: %v", room, err)
-		}
-		if room > 40 {
-			t.Fatalf("with %d descriptors: %v", room, err)
-		}
-	}
 }

@@ -185,9 +185,3 @@ func FuzzParseLine(f *testing.F) {
 		}
 	})
 }
-
-func (s *sink) droppedLines() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dropped
-}
