@@ -184,7 +184,7 @@ func hammer(t *testing.T, r *rig, rng *rand.Rand) {
 		case 7:
 			r.Replace(inc, "old")
 		default:
-			time.Sleep(time.Duration(rng.Int64N(int64(10 * time.Second))))
+			<-time.After(time.Duration(rng.Int64N(int64(10 * time.Second))))
 		}
 	}
 }
