@@ -31,7 +31,7 @@ func TestFresh(t *testing.T) {
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		if *update {
-			if err := os.WriteFile(path, []byte(emit(m)), 0o644); err != nil { //nolint:gosec // a source file
+			if err := os.WriteFile(path, []byte(emit(m)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

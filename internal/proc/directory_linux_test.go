@@ -152,11 +152,11 @@ func TestSweepDirectories(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range kept {
-			makeDir(t, filepath.Join(dir, name, "inner"), 0o700)
+			makeDir(t, filepath.Join(dir, name, "inner"))
 		}
 		future := time.Now().Add(1000 * time.Hour)
 		for name, mode := range stale {
-			makeDir(t, filepath.Join(dir, name, "inner"), 0o700)
+			makeDir(t, filepath.Join(dir, name, "inner"))
 			for _, err := range []error{os.Chtimes(filepath.Join(dir, name), future, future), os.Chmod(filepath.Join(dir, name), mode)} {
 				if err != nil {
 					t.Fatal(err)
@@ -212,7 +212,7 @@ func TestSweepSparesWhatOthersMayMove(t *testing.T) {
 
 	dir := runtimeDir(t)
 	kept := filepath.Join(dir, dirName())
-	makeDir(t, kept, 0o700)
+	makeDir(t, kept)
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}

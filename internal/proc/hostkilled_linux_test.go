@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -108,7 +109,7 @@ func killHost(t *testing.T, tier sandbox.Tier) {
 	}
 	defer func() { _ = unix.Close(handle) }()
 	eventually(t, "processes that bear the mark", func() string { // a child that is being started has no environment yet
-		return strings.TrimPrefix(fmt.Sprint(len(processesWith(t, mark, true))), "4")
+		return strings.TrimPrefix(strconv.Itoa(len(processesWith(t, mark, true))), "4")
 	})
 	// Other test binaries may have left processes of theirs behind meanwhile, so
 	// only the least number that is swept is known.

@@ -4,6 +4,3 @@ package proc_test
 
 // raceDetector says whether the race detector is on. It reserves terabytes.
 const raceDetector = false
-
-// floodFrames bounds the frames of a flood.
-const floodFrames = 1 << 20

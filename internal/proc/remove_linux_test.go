@@ -63,11 +63,10 @@ func asUsers(t *testing.T, run func(t *testing.T)) {
 	})
 }
 
-// makeDir makes a directory with all above it, and gives it a mode.
-func makeDir(t *testing.T, path string, mode os.FileMode) {
+// makeDir makes a directory with all above it.
+func makeDir(t *testing.T, path string) {
 	t.Helper()
-
-	if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, mode)); err != nil {
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -214,7 +213,7 @@ func TestRemoveMovedAway(t *testing.T) {
 			"nothing":   func(string) error { return nil },
 		} {
 			f := private(t)
-			makeDir(t, filepath.Join(f.path, "inner"), 0o700)
+			makeDir(t, filepath.Join(f.path, "inner"))
 			if err := errors.Join(os.Rename(f.path, f.path+".away"), place(f.path)); err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +232,7 @@ func TestGiveUp(t *testing.T) {
 
 	base := runtimeDir(t)
 	f := privateIn(t, base)
-	makeDir(t, filepath.Join(f.path, "inner"), 0o700)
+	makeDir(t, filepath.Join(f.path, "inner"))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := f.remove(over); !errors.Is(err, context.Canceled) {
@@ -261,7 +260,7 @@ func TestRemoveClosedDirectories(t *testing.T) {
 		f := private(t)
 		for _, mode := range []os.FileMode{0, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600, 0o777} {
 			dir := filepath.Join(f.path, fmt.Sprintf("%o", mode), "a", "b")
-			makeDir(t, dir, 0o700)
+			makeDir(t, dir)
 			if err := os.WriteFile(dir+"/\n", nil, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -291,7 +290,7 @@ func TestRemoveDoesNotEnterMounts(t *testing.T) {
 	out := makeOutside(t)
 	f := private(t)
 	for _, dir := range []string{"bind", "a/b/bind", "tmpfs"} {
-		makeDir(t, filepath.Join(f.path, dir), 0o700)
+		makeDir(t, filepath.Join(f.path, dir))
 	}
 	makeDeep(t, filepath.Join(f.path, "a"), 100)
 	unmount := func() {

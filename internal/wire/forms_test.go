@@ -7,6 +7,7 @@ import (
 	"go/format"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,17 +131,15 @@ func (g *formWriter) message(name string, typ reflect.Type) {
 	}
 	var lines []string
 	fields := messageOf(name).Fields()
-	for i := 0; i < fields.Len(); i++ {
+	for i := range fields.Len() {
 		f := fields.Get(i)
 		line := g.call(f, members)
 		// Texts in a row are one call.
-		if texts, ok := strings.CutPrefix(line, "text("); ok && len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], "f.text") && fields.Get(i-1).Number() == f.Number()-1 {
+		if _, texts, ok := strings.Cut(line, "f.text("+strconv.Itoa(int(f.Number()))+", "); ok && len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], "f.text") &&
+			fields.Get(i-1).Number() == f.Number()-1 {
 			last := &lines[len(lines)-1]
-			*last = strings.TrimSuffix(strings.Replace(*last, "f.text(", "f.texts(", 1), ")") + texts[strings.Index(texts, ", "):]
+			*last = strings.TrimSuffix(strings.Replace(*last, "f.text(", "f.texts(", 1), ")") + ", " + texts
 			continue
-		}
-		if strings.HasPrefix(line, "text(") {
-			line = "f." + line
 		}
 		lines = append(lines, line)
 	}
@@ -192,9 +191,9 @@ func (g *formWriter) call(f protoreflect.FieldDescriptor, members map[string]ref
 	case typ.Kind() == reflect.Float64:
 		return fmt.Sprintf("f.double(%d, %s)", n, arg)
 	case typ == reflect.TypeFor[string]():
-		return fmt.Sprintf("text(%d, %s)", n, arg)
+		return fmt.Sprintf("f.text(%d, %s)", n, arg)
 	case typ.Kind() == reflect.String:
-		return fmt.Sprintf("text(%d, (*string)(%s))", n, arg)
+		return fmt.Sprintf("f.text(%d, (*string)(%s))", n, arg)
 	}
 	return fmt.Sprintf("number(f, %d, %s)", n, arg)
 }
