@@ -16,6 +16,8 @@ import (
 
 // TestExamples: what authors copy keeps the contract.
 func TestExamples(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("it builds and starts programs of several languages")
 	}
@@ -23,8 +25,6 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PYTHONPATH", filepath.Join(examples, "..", "sdks", "python", "src"))
-	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	built := filepath.Join(examples, "plugin-ts", "dist", "main.js")
 	const forbidden = `{"forbidden": "rm -rf"}`
 	const house = `{"rules": ["Answer in English."], "forbidden": ["rm"]}`
@@ -43,6 +43,8 @@ func TestExamples(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
 			plugintest.Conformance(t, plugintest.Program{
 				Command: tt.command(t), Transport: tt.transport, Config: tt.config, Env: []string{"PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"},
 			})

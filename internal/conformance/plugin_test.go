@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +36,15 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 2 && !strings.HasPrefix(os.Args[1], "-") { // a mode, without the cookie
 		startedByPerson(os.Args[1])
+	}
+	flag.Parse()
+	sdk, err := filepath.Abs(filepath.Join("..", "..", "sdks", "python", "src"))
+	for name, value := range map[string]string{"PYTHONPATH": sdk, "PYTHONDONTWRITEBYTECODE": "1"} {
+		err = errors.Join(err, os.Setenv(name, value))
+	}
+	// These tests wait for processes and deadlines.
+	if err := errors.Join(err, flag.Set("test.parallel", "8")); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
