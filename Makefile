@@ -77,7 +77,7 @@ nested: ## build and test the nested modules
 	done
 
 page: ## check the gateway's page and that its bundles are fresh (needs Node.js 20 and the npm registry)
-	cd gateway/web && npm ci && npm run check && go -C build run . -check
+	cd gateway/internal/web && npm ci && npm run check && go -C build run . -check
 
 kit-ts: ## build and test the TypeScript kit and its example (needs Node.js 20 and the npm registry)
 	cd sdks/typescript && npm ci --no-fund && npm test

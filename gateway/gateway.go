@@ -18,7 +18,7 @@ import (
 	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/gateway/web"
+	"github.com/grapnelhq/grapnel/gateway/internal/web"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/internal/rpc"

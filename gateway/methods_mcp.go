@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/bridge"
-	"github.com/grapnelhq/grapnel/gateway/mcpserver"
+	"github.com/grapnelhq/grapnel/internal/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"

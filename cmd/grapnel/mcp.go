@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/gateway/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/autostart"
+	"github.com/grapnelhq/grapnel/internal/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 

@@ -140,15 +140,15 @@ func (p *page) shoot(t *testing.T, name string) {
 	}
 }
 
-// axe is the source of axe-core, which "npm ci" in gateway/web has fetched.
+// axe is the source of axe-core, which "npm ci" in gateway/internal/web has fetched.
 func axe(t *testing.T) string {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("..", "web", "node_modules", "axe-core", "axe.min.js"))
+	source, err := os.ReadFile(filepath.Join("..", "internal", "web", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal(err)
 		}
-		t.Logf("accessibility is not checked: run \"npm ci\" in gateway/web first (%v)", err)
+		t.Logf("accessibility is not checked: run \"npm ci\" in gateway/internal/web first (%v)", err)
 		return ""
 	}
 	return string(source)

@@ -132,13 +132,13 @@ const layers = `
 	phases, bridge, internal/commandhook, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agenthooks;
 	phases, config, jobs, manifest, compiler, runtime, history, loop, store, tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;
-	std < gateway/web;
+	std < gateway/internal/web;
 	# What agents start, and the socket where that finds a gateway.
 	internal/owned < internal/autostart, cmd/grapnel-hook;
 	internal/autostart < cmd/grapnel-hook;
 	# Agents that speak the Model Context Protocol; only who serves them links its SDK.
-	phases, github.com/modelcontextprotocol/go-sdk < gateway/mcpserver;
-	gateway/web, gateway/mcpserver < gateway;
+	phases, github.com/modelcontextprotocol/go-sdk < internal/mcpserver;
+	gateway/internal/web, internal/mcpserver < gateway;
 	phases, manifest, github.com/tiktoken-go/tokenizer < history;
 	phases, manifest, compiler, history, internal/digest, internal/toolschema < providers;
 	phases, manifest, history, providers, compiler,
@@ -207,7 +207,7 @@ const layers = `
 	phases, sdk, sdk/serve, internal/wire, internal/wire/wiretest,
 	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/badplugin;
 	any < cmd/..., internal/docgen, internal/kitgen;
-	public, third-party < examples/..., adapters/..., gateway/web/build, tools/hosts;
+	public, third-party < examples/..., adapters/..., gateway/internal/web/build, tools/hosts;
 `
 
 // edgeRule is one line of the text: packages that match pkg may import what

@@ -1,4 +1,4 @@
-// Package web is the gateway's page: the assets that gateway/web/build makes of src, and how they are served.
+// Package web is the gateway's page: the assets that gateway/internal/web/build makes of src, and how they are served.
 package web
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/grapnelhq/grapnel/gateway/mcpserver"
+	"github.com/grapnelhq/grapnel/internal/mcpserver"
 )
 
 // gateway answers for a gateway, and keeps what it was asked.

@@ -96,7 +96,7 @@ func write(path string, data []byte) error { return os.WriteFile(path, data, 0o6
 func compare(path string, data []byte) error {
 	have, err := os.ReadFile(path)
 	if err == nil && !bytes.Equal(have, data) {
-		err = fmt.Errorf("%s is stale: run \"go generate ./gateway/web\"", path)
+		err = fmt.Errorf("%s is stale: run \"go generate ./gateway/internal/web\"", path)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-// Code generated from "grapnel schema rpc" by gateway/web/build. DO NOT EDIT.
+// Code generated from "grapnel schema rpc" by gateway/internal/web/build. DO NOT EDIT.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

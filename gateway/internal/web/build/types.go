@@ -39,7 +39,7 @@ func typescript(schema json.RawMessage) ([]byte, error) {
 	p.names()
 
 	b := &strings.Builder{}
-	b.WriteString("// Code generated from \"grapnel schema rpc\" by gateway/web/build. DO NOT EDIT.\n\n")
+	b.WriteString("// Code generated from \"grapnel schema rpc\" by gateway/internal/web/build. DO NOT EDIT.\n\n")
 	b.WriteString("/** Any JSON value. */\nexport type Json = null | boolean | number | string | Json[] | { [name: string]: Json };\n\n")
 	for _, s := range p.named {
 		fmt.Fprintf(b, "interface %s %s\n\n", s.name, p.body(s.of, ""))

@@ -1,4 +1,4 @@
-module github.com/grapnelhq/grapnel/gateway/web/build
+module github.com/grapnelhq/grapnel/gateway/internal/web/build
 
 go 1.26.5
 
@@ -60,4 +60,4 @@ require (
 	modernc.org/sqlite v1.55.0 // indirect
 )
 
-replace github.com/grapnelhq/grapnel => ../../..
+replace github.com/grapnelhq/grapnel => ../../../..

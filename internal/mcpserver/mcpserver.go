@@ -4,7 +4,7 @@
 //
 // It keeps no sessions: each request is independent, as in the protocol of 2026-07-28; older clients do not notice.
 //
-// Stability: experimental until 1.0.
+// Stability: internal.
 package mcpserver
 
 import (
