@@ -50,7 +50,7 @@ func TestCatchUp(t *testing.T) {
 	if n := c.all(); len(n) != 3 {
 		t.Errorf("told %+v, want what came afterwards", n)
 	}
-	seq, ok := h.leave(c, "w")
+	seq, ok := h.stop(c, "w")
 	if place, _, _ := h.place(); !ok || seq != place {
 		t.Errorf("left at %d, want %d", seq, place)
 	}
@@ -172,13 +172,13 @@ func TestWatches(t *testing.T) {
 	if _, err := h.join(c, "one more", false); err == nil {
 		t.Error("a connection watches more than it may")
 	}
-	if got := h.watchers(); got != maxWatches {
+	if got := h.count(); got != maxWatches {
 		t.Errorf("%d watches, want %d", got, maxWatches)
 	}
-	if _, ok := h.leave(c, "0"); !ok || h.watchers() != maxWatches-1 {
-		t.Errorf("left: %v, %d watches", ok, h.watchers())
+	if _, ok := h.stop(c, "0"); !ok || h.count() != maxWatches-1 {
+		t.Errorf("left: %v, %d watches", ok, h.count())
 	}
-	if _, ok := h.leave(c, "0"); ok {
+	if _, ok := h.stop(c, "0"); ok {
 		t.Error("left twice")
 	}
 	// A workspace that is deleted ends its watches, behind the notification.
@@ -187,8 +187,8 @@ func TestWatches(t *testing.T) {
 	must[watchResult](t)(h.join(other, "1", false))
 	must[tree.Workspace](t)(model.DeleteWorkspace(t.Context(), tree.DeleteWorkspace{WorkspaceID: "1"}))
 	h.step(t.Context())
-	if n := other.all(); len(n) != 1 || n[0].Action != tree.Deleted || h.watchers() != maxWatches-2 {
-		t.Errorf("told %+v, %d watches", n, h.watchers())
+	if n := other.all(); len(n) != 1 || n[0].Action != tree.Deleted || h.count() != maxWatches-2 {
+		t.Errorf("told %+v, %d watches", n, h.count())
 	}
 }
 
@@ -209,8 +209,8 @@ func TestWatchesEnd(t *testing.T) {
 		for range 2 {
 			c.end()
 			synctest.Wait()
-			if h.watchers() != 1 || len(h.conns) != 1 || len(h.watches) != 1 {
-				t.Errorf("%d watches, %d connections, %d workspaces, want what the other has", h.watchers(), len(h.conns), len(h.watches))
+			if h.count() != 1 || len(h.conns) != 1 || len(h.of) != 1 {
+				t.Errorf("%d watches, %d connections, %d workspaces, want what the other has", h.count(), len(h.conns), len(h.of))
 			}
 			must[watchResult](t)(h.join(c, "w", false))
 		}

@@ -3,8 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
@@ -37,33 +36,31 @@ type Event struct {
 // Events takes the engine's events for the methods events/watch and events/unwatch. The zero value is ready for use; its
 // Observe is for runtime.Options.OnEvent.
 type Events struct {
-	watched atomic.Int64
+	watchers watchers[struct{}] // of ""; their lock also guards what is below
 
-	mu       sync.Mutex
-	recent   []Event // a ring once it is full: next is the oldest
-	next     int
-	watchers map[conn]func() bool
-	second   int64 // in which sent events of the level debug were sent
-	sent     int
+	recent []Event // a ring once it is full: next is the oldest
+	next   int
+	second int64 // in which sent events of the level debug were sent
+	sent   int
 }
 
 // Observe remembers an event and sends it to those who watch. Events of the level debug, of which there are many, are only
 // sent.
 func (e *Events) Observe(ev runtime.Event) {
 	level := ev.Level()
-	if level < slog.LevelInfo && e.watched.Load() == 0 {
+	if level < slog.LevelInfo && e.watchers.count() == 0 {
 		return
 	}
 	out := Event{ev.Time, ev.Kind, levelName(level), ev.Plugin, ev.Subscription, ev.Phase, ev.State, ev.Code, ev.Message}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.watchers.mu.Lock()
+	defer e.watchers.mu.Unlock()
 	if level >= slog.LevelInfo {
 		e.keep(out)
 	}
 	if level < slog.LevelInfo && !e.room(ev.Time) {
 		return
 	}
-	for c := range e.watchers {
+	for c := range e.watchers.of[""] {
 		c.Notify("", NotifyEvent, out)
 	}
 }
@@ -100,35 +97,16 @@ func levelName(l slog.Level) string {
 }
 
 // watch returns the remembered events, the oldest first, and sends further ones over the connection until it ends.
-func (e *Events) watch(_ context.Context, c conn) []Event {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.enter(c)
-	return append(append([]Event{}, e.recent[e.next:]...), e.recent[:e.next]...)
-}
-
-// enter registers a connection, which outlives the call. The lock is held.
-func (e *Events) enter(c conn) {
-	if e.watchers == nil {
-		e.watchers = map[conn]func() bool{}
-	}
-	if e.watchers[c] == nil {
-		e.watchers[c] = context.AfterFunc(c.Context(), func() { e.unwatch(c) })
-		e.watched.Add(1)
-	}
+func (e *Events) watch(c conn) ([]Event, error) {
+	e.watchers.mu.Lock()
+	defer e.watchers.mu.Unlock()
+	return slices.Concat([]Event{}, e.recent[e.next:], e.recent[:e.next]), e.watchers.enter(c, "", struct{}{})
 }
 
 func (e *Events) unwatch(c conn) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	forget := e.watchers[c]
-	if forget == nil {
-		return false
-	}
-	forget()
-	delete(e.watchers, c)
-	e.watched.Add(-1)
-	return true
+	e.watchers.mu.Lock()
+	defer e.watchers.mu.Unlock()
+	return e.watchers.leaveAll(c)
 }
 
 type watchedEvents struct {
@@ -138,8 +116,9 @@ type watchedEvents struct {
 func (g *Gateway) eventMethods() []rpc.Method {
 	return []rpc.Method{
 		eventMethod(g, "events/watch", "Returns the last events of the engine, and sends "+NotifyEvent+" for further ones over this connection; of the level debug at most 100 a second.",
-			func(ctx context.Context, c conn) (watchedEvents, error) {
-				return watchedEvents{g.opts.Events.watch(ctx, c)}, nil
+			func(_ context.Context, c conn) (watchedEvents, error) {
+				list, err := g.opts.Events.watch(c)
+				return watchedEvents{list}, err
 			}),
 		eventMethod(g, "events/unwatch", "Stops that.", func(_ context.Context, c conn) (struct{}, error) {
 			if !g.opts.Events.unwatch(c) {

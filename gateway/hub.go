@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
@@ -24,40 +23,27 @@ const (
 	burst = 128
 )
 
-// conn is the hub's view of an *rpc.Conn.
-type conn interface {
-	Notify(key, method string, params any)
-	Context() context.Context
-	Caller() *rpc.Caller
-}
-
 // hub notifies the connections that watch workspaces of changes. One goroutine listens, one
 // reads and notifies. The lock is never held while the database works.
 type hub struct {
+	watchers[tree.Seq] // by workspace, with where each watch began; their lock also guards what is below placed
+
 	tree    tree.Store
 	log     *slog.Logger
 	metrics *metrics
 	woken   chan struct{} // of capacity 1
 	placed  chan struct{} // closed after the first read of the log
 
-	mu sync.Mutex
 	// taken is the place up to which changes were read, if known. Watches that existed then are
 	// notified of them; later ones begin after them.
 	taken   tree.Seq
 	known   bool
-	sent    tree.Seq                     // the place up to which everybody was notified
-	watches map[string]map[conn]tree.Seq // has, by workspace and connection, where each watch began
-	conns   map[conn]*watcher
-	failing bool // the last read failed, so that an outage is logged once
-}
-
-type watcher struct {
-	watches int
-	forget  func() bool // unregisters from the connection's end
+	sent    tree.Seq // the place up to which everybody was notified
+	failing bool     // the last read failed, so that an outage is logged once
 }
 
 func newHub(t tree.Store, log *slog.Logger, m *metrics) *hub {
-	return &hub{tree: t, log: log, metrics: m, woken: make(chan struct{}, 1), placed: make(chan struct{}), watches: map[string]map[conn]tree.Seq{}, conns: map[conn]*watcher{}}
+	return &hub{tree: t, log: log, metrics: m, woken: make(chan struct{}, 1), placed: make(chan struct{})}
 }
 
 func (h *hub) wake() {
@@ -172,8 +158,8 @@ func (h *hub) take(next tree.Seq) map[string]bool {
 		close(h.placed)
 	}
 	h.taken, h.known = next, true
-	wanted := make(map[string]bool, len(h.watches))
-	for id := range h.watches {
+	wanted := make(map[string]bool, len(h.of))
+	for id := range h.of {
 		wanted[id] = true
 	}
 	return wanted
@@ -218,14 +204,14 @@ func (h *hub) send(notes []note, upTo tree.Seq) {
 	defer h.mu.Unlock()
 	for i := range notes {
 		n := &notes[i]
-		for c, from := range h.watches[n.change.WorkspaceID] {
+		for c, from := range h.of[n.change.WorkspaceID] {
 			if n.change.Seq > from {
 				c.Notify(n.key, n.method, n.params)
 			}
 		}
 		if n.change.Workspace != nil && n.change.Action == tree.Deleted {
-			for c := range h.watches[n.change.WorkspaceID] {
-				h.drop(c, n.change.WorkspaceID)
+			for c := range h.of[n.change.WorkspaceID] {
+				h.leave(c, n.change.WorkspaceID)
 			}
 		}
 	}
@@ -236,10 +222,10 @@ func (h *hub) send(notes []note, upTo tree.Seq) {
 func (h *hub) sendGap(upTo tree.Seq) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.watches) > 0 {
+	if len(h.of) > 0 {
 		h.log.Warn("the log of changes has a gap: clients have to read again", "seq", upTo)
 	}
-	for id, conns := range h.watches {
+	for id, conns := range h.of {
 		n := gapNote(id, upTo)
 		if err := n.encode(nil); err != nil {
 			h.log.Error("a notification cannot be encoded", "error", err)
@@ -260,15 +246,6 @@ func (h *hub) place() (taken, sent tree.Seq, known bool) {
 	return h.taken, h.sent, h.known
 }
 
-func (h *hub) watchers() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, w := range h.conns {
-		n += w.watches
-	}
-	return n
-}
-
 type watchParams struct {
 	WorkspaceID string    `json:"workspace_id"`
 	SinceSeq    *tree.Seq `json:"since_seq,omitempty" jsonschema:"the seq of the last notification of this workspace, or of the last watch or unwatch"`
@@ -286,7 +263,6 @@ type watchResult struct {
 }
 
 const (
-	maxWatches = 256
 	// catchUpRounds is how many batches of changes are read for a returning client, and catchUpTime bounds the time.
 	catchUpRounds = 16
 	catchUpTime   = 10 * time.Second
@@ -316,9 +292,9 @@ func (g *Gateway) watch(ctx context.Context, c call[watchParams]) (watchResult, 
 
 func (g *Gateway) unwatch(_ context.Context, c call[unwatchParams]) (watchResult, error) {
 	if c.Conn == nil {
-		return watchResult{}, rpc.Errorf(rpc.CodeInvalid, "an HTTP POST watches nothing")
+		return watchResult{}, errNoConn()
 	}
-	seq, ok := g.hub.leave(c.Conn, c.params.WorkspaceID)
+	seq, ok := g.hub.stop(c.Conn, c.params.WorkspaceID)
 	if !ok {
 		return watchResult{}, rpc.Errorf(rpc.CodeNotFound, "this connection does not watch the workspace %q", c.params.WorkspaceID)
 	}
@@ -342,7 +318,7 @@ func (h *hub) await(ctx context.Context) error {
 func (h *hub) join(c conn, workspace string, gap bool) (watchResult, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if from, ok := h.watches[workspace][c]; ok && !gap {
+	if from, ok := h.of[workspace][c]; ok && !gap {
 		return watchResult{Seq: max(from, h.sent)}, nil
 	}
 	return watchResult{h.taken, gap}, h.enter(c, workspace, h.taken)
@@ -396,57 +372,10 @@ func (h *hub) enterAt(c conn, workspace string, at tree.Seq, missed []note) (boo
 	return true, nil
 }
 
-// enter registers a watch, or resets an existing one. The lock is held.
-func (h *hub) enter(c conn, workspace string, at tree.Seq) error {
-	if _, ok := h.watches[workspace][c]; !ok {
-		w := h.conns[c]
-		switch {
-		case w == nil:
-			w = &watcher{forget: context.AfterFunc(c.Context(), func() { h.gone(c) })}
-			h.conns[c] = w
-		case w.watches >= maxWatches:
-			return rpc.Errorf(rpc.CodeInvalid, "this connection watches %d workspaces, and may watch no more", maxWatches)
-		}
-		w.watches++
-		if h.watches[workspace] == nil {
-			h.watches[workspace] = map[conn]tree.Seq{}
-		}
-	}
-	h.watches[workspace][c] = at
-	return nil
-}
-
-// leave ends a watch and returns the place up to which its connection was notified.
-func (h *hub) leave(c conn, workspace string) (tree.Seq, bool) {
+// stop ends a watch and returns the place up to which its connection was notified.
+func (h *hub) stop(c conn, workspace string) (tree.Seq, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	from, ok := h.watches[workspace][c]
-	if !ok {
-		return 0, false
-	}
-	h.drop(c, workspace)
-	return max(from, h.sent), true
-}
-
-// drop removes a watch, and its watcher with the last one. The lock is held.
-func (h *hub) drop(c conn, workspace string) {
-	delete(h.watches[workspace], c)
-	if len(h.watches[workspace]) == 0 {
-		delete(h.watches, workspace)
-	}
-	w := h.conns[c]
-	if w.watches--; w.watches == 0 {
-		w.forget()
-		delete(h.conns, c)
-	}
-}
-
-func (h *hub) gone(c conn) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for workspace, conns := range h.watches {
-		if _, ok := conns[c]; ok {
-			h.drop(c, workspace)
-		}
-	}
+	from, ok := h.leave(c, workspace)
+	return max(from, h.sent), ok
 }

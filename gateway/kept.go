@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
@@ -34,18 +33,13 @@ const (
 
 // keptWatch notifies connections of new manifests, whichever gateway kept them. Nothing is read while nobody watches.
 type keptWatch struct {
+	watchers[struct{}] // by workspace, "" is all; their lock also guards what is below woken
+
 	source  Log
 	log     *slog.Logger
 	woken   chan struct{} // of capacity 1
-	mu      sync.Mutex
-	watches map[conn]*keptWatcher
-	seen    *keptSeen // nil while nobody watches
-	failing bool      // the last look failed, so that an outage is logged once
-}
-
-type keptWatcher struct {
-	workspaces []string // "" is all
-	forget     func() bool
+	seen    *keptSeen     // nil while nobody watches
+	failing bool          // the last look failed, so that an outage is logged once
 }
 
 // keptSeen is what was looked at.
@@ -56,7 +50,7 @@ type keptSeen struct {
 }
 
 func newKeptWatch(source Log, log *slog.Logger) *keptWatch {
-	return &keptWatch{source: source, log: log, woken: make(chan struct{}, 1), watches: map[conn]*keptWatcher{}}
+	return &keptWatch{source: source, log: log, woken: make(chan struct{}, 1)}
 }
 
 // take returns the rows that were not seen before, and moves the floor.
@@ -100,9 +94,13 @@ func (k *keptWatch) run(ctx context.Context) {
 	}
 }
 
+// state forgets what was seen once nobody watches.
 func (k *keptWatch) state() *keptSeen {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.count() == 0 {
+		k.seen = nil
+	}
 	return k.seen
 }
 
@@ -159,13 +157,7 @@ func (k *keptWatch) after(ctx context.Context, id int64) (all []store.Kept, err 
 func (k *keptWatch) fresh(seen *keptSeen, list []store.Kept) []store.Kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	wanted := map[string]bool{}
-	for _, w := range k.watches {
-		for _, id := range w.workspaces {
-			wanted[id] = true
-		}
-	}
-	return slices.DeleteFunc(seen.take(list), func(x store.Kept) bool { return !wanted[""] && !wanted[x.WorkspaceID] })
+	return slices.DeleteFunc(seen.take(list), func(x store.Kept) bool { return k.of[""] == nil && k.of[x.WorkspaceID] == nil })
 }
 
 // report reads the rows' records and notifies of them.
@@ -184,15 +176,11 @@ func (k *keptWatch) report(ctx context.Context, list []store.Kept) error {
 func (k *keptWatch) send(rows []manifest.Overview) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	encoded := map[string]json.RawMessage{}
-	for c, w := range k.watches {
-		for _, id := range w.workspaces {
-			text, known := encoded[id]
-			if !known {
-				text = keptNote(id, rows)
-				encoded[id] = text
-			}
-			if text != nil {
+	for workspace, conns := range k.of {
+		text := keptNote(workspace, rows)
+		for c := range conns {
+			_, all := k.of[""][c]
+			if text != nil && (workspace == "" || !all) {
 				c.Notify("", NotifyKept, text)
 			}
 		}
@@ -236,47 +224,20 @@ func (k *keptWatch) join(ctx context.Context, c conn, workspace string) error {
 		}
 		k.seen = begin
 	}
-	return k.enter(c, workspace)
-}
-
-// enter registers a watch. One of all workspaces replaces those of single ones. The lock is held.
-func (k *keptWatch) enter(c conn, workspace string) error {
-	w := k.watches[c]
-	switch {
-	case w == nil:
-		w = &keptWatcher{forget: context.AfterFunc(c.Context(), func() { k.leave(c, "") })}
-		k.watches[c] = w
-	case slices.Contains(w.workspaces, "") || slices.Contains(w.workspaces, workspace):
-		return nil
-	case len(w.workspaces) >= maxWatches:
-		return rpc.Errorf(rpc.CodeInvalid, "this connection watches %d workspaces, and may watch no more", maxWatches)
-	}
-	if workspace == "" {
-		w.workspaces = nil
-	}
-	w.workspaces = append(w.workspaces, workspace)
 	select {
 	case k.woken <- struct{}{}:
 	default: // it runs
 	}
-	return nil
+	return k.enter(c, workspace, struct{}{})
 }
 
-// leave ends the watch of a workspace, or all of a connection. It reports whether there was one.
-func (k *keptWatch) leave(c conn, workspace string) bool {
+// stop ends the watch of a workspace, or all of a connection. It reports whether there was one.
+func (k *keptWatch) stop(c conn, workspace string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	w := k.watches[c]
-	if w == nil || workspace != "" && !slices.Contains(w.workspaces, workspace) {
-		return false
+	if workspace == "" {
+		return k.leaveAll(c)
 	}
-	w.workspaces = slices.DeleteFunc(w.workspaces, func(id string) bool { return workspace == "" || id == workspace })
-	if len(w.workspaces) == 0 {
-		w.forget()
-		delete(k.watches, c)
-	}
-	if len(k.watches) == 0 {
-		k.seen = nil
-	}
-	return true
+	_, ok := k.leave(c, workspace)
+	return ok
 }

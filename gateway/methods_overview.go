@@ -124,12 +124,8 @@ func (g *Gateway) unwatchKept(_ context.Context, c call[keptParams]) (struct{}, 
 	if c.Conn == nil {
 		return struct{}{}, errNoConn()
 	}
-	if !g.kept.leave(c.Conn, c.params.Workspace) {
+	if !g.kept.stop(c.Conn, c.params.Workspace) {
 		return struct{}{}, rpc.Errorf(rpc.CodeNotFound, "this connection does not watch for these manifests")
 	}
 	return struct{}{}, nil
-}
-
-func errNoConn() error {
-	return rpc.Errorf(rpc.CodeInvalid, "watching needs a WebSocket connection (/ws): an HTTP POST has no notifications")
 }

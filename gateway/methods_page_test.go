@@ -86,8 +86,8 @@ func TestEventsRing(t *testing.T) {
 		e.Observe(runtime.Event{Kind: runtime.EventRun, Code: "a run"})
 		e.Observe(runtime.Event{Kind: runtime.EventPlugin, State: string(phases.PluginReady), Code: strings.Repeat("x", i)})
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.watchers.mu.Lock()
+	defer e.watchers.mu.Unlock()
 	all := slices.Concat(e.recent[e.next:], e.recent[:e.next])
 	for i, ev := range all {
 		if len(ev.Code) != i+3 {

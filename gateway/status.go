@@ -113,7 +113,7 @@ func errBound() error {
 func (g *Gateway) status(ctx context.Context) Status {
 	s := Status{
 		Version: g.opts.Version, StartedAt: g.started.UTC(), UptimeSeconds: g.opts.Now().Sub(g.started).Seconds(),
-		Store: g.opts.StoreName, Config: *g.config.Load(), Reload: g.lastReload.Load(), Connections: int(g.open.Load()), Watchers: g.hub.watchers(), Turns: g.turns.status(), Issues: []Issue{},
+		Store: g.opts.StoreName, Config: *g.config.Load(), Reload: g.lastReload.Load(), Connections: int(g.open.Load()), Watchers: g.hub.count(), Turns: g.turns.status(), Issues: []Issue{},
 		Overview: runtime.Overview{Plugins: []runtime.PluginHealth{}, Hooks: []runtime.HookRow{}, Phases: []runtime.PhaseRow{}},
 	}
 	if _, sent, known := g.hub.place(); known {

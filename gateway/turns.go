@@ -436,7 +436,7 @@ func (h *hub) watching(workspace, token string) map[conn]struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := map[conn]struct{}{}
-	for c := range h.watches[workspace] {
+	for c := range h.of[workspace] {
 		if c.Caller().Name == token {
 			found[c] = struct{}{}
 		}
