@@ -113,33 +113,19 @@ type watchedEvents struct {
 	Events []Event `json:"events" jsonschema:"those that are remembered, the oldest first"`
 }
 
-func (g *Gateway) eventMethods() []rpc.Method {
+func eventMethods(e *Events) []rpc.Method {
+	of := group{everywhere: true, connected: true}.unless(e == nil, "this gateway has no events")
 	return []rpc.Method{
-		eventMethod(g, "events/watch", "Returns the last events of the engine, and sends "+NotifyEvent+" for further ones over this connection; of the level debug at most 100 a second.",
-			func(_ context.Context, c conn) (watchedEvents, error) {
-				list, err := g.opts.Events.watch(c)
+		method(of, "events/watch", rpc.AdminRight, "Returns the last events of the engine, and sends "+NotifyEvent+" for further ones over this connection; of the level debug at most 100 a second.",
+			func(_ context.Context, c call[anyone]) (watchedEvents, error) {
+				list, err := e.watch(c.Conn)
 				return watchedEvents{list}, err
 			}),
-		eventMethod(g, "events/unwatch", "Stops that.", func(_ context.Context, c conn) (struct{}, error) {
-			if !g.opts.Events.unwatch(c) {
+		method(of, "events/unwatch", rpc.AdminRight, "Stops that.", func(_ context.Context, c call[anyone]) (struct{}, error) {
+			if !e.unwatch(c.Conn) {
 				return struct{}{}, rpc.Errorf(rpc.CodeNotFound, "this connection does not watch events")
 			}
 			return struct{}{}, nil
 		}),
 	}
-}
-
-func eventMethod[R any](g *Gateway, name, doc string, do func(ctx context.Context, c conn) (R, error)) rpc.Method {
-	return method(name, rpc.AdminRight, doc, func(ctx context.Context, c call[anyone]) (R, error) {
-		var none R
-		switch {
-		case !c.AllWorkspaces():
-			return none, errBound()
-		case g.opts.Events == nil:
-			return none, rpc.Errorf(rpc.CodeUnavailable, "this gateway has no events")
-		case c.Conn == nil:
-			return none, errNoConn()
-		}
-		return do(ctx, c.Conn)
-	})
 }

@@ -39,7 +39,7 @@ type (
 )
 
 func (g *Gateway) hookMethods() []rpc.Method {
-	event := method("hook/event", rpc.DispatchRight,
+	event := method(group{}, "hook/event", rpc.DispatchRight,
 		"Runs the phases that an event of an agent's hook stands for, and returns the answer that this agent takes; see docs/BRIDGES.md. POST /hook/HOST does the same for agents that call a server.",
 		g.hookEvent)
 	event.Foreign = "payload"
@@ -49,7 +49,7 @@ func (g *Gateway) hookMethods() []rpc.Method {
 func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult, error) {
 	p := &c.params
 	if g.bridge == nil {
-		return hookResult{}, errNoEngine()
+		return hookResult{}, errNoEngine
 	}
 	e, err := bridge.Decode(p.Host, p.Payload)
 	if err != nil {

@@ -268,33 +268,25 @@ const (
 	catchUpTime   = 10 * time.Second
 )
 
-func (g *Gateway) watch(ctx context.Context, c call[watchParams]) (watchResult, error) {
+func (m *treeMethods) watch(ctx context.Context, c call[watchParams]) (watchResult, error) {
 	p := c.params
-	switch {
-	case c.Conn == nil:
-		return watchResult{}, errNoConn()
-	case p.SinceSeq != nil && *p.SinceSeq < 0:
+	if p.SinceSeq != nil && *p.SinceSeq < 0 {
 		return watchResult{}, rpc.Errorf(rpc.CodeInvalid, "since_seq: %d is less than 0", *p.SinceSeq)
 	}
-	ctx, cancel := context.WithTimeout(ctx, catchUpTime)
-	defer cancel()
-	if _, err := g.opts.Tree.Doc(ctx, tree.Scope{WorkspaceID: p.WorkspaceID}); err != nil {
+	if _, err := m.tree.Doc(ctx, tree.Scope{WorkspaceID: p.WorkspaceID}); err != nil {
 		return watchResult{}, err // such as an unknown workspace
 	}
-	if err := g.hub.await(ctx); err != nil {
+	if err := m.hub.await(ctx); err != nil {
 		return watchResult{}, err
 	}
 	if p.SinceSeq == nil {
-		return g.hub.join(c.Conn, p.WorkspaceID, false)
+		return m.hub.join(c.Conn, p.WorkspaceID, false)
 	}
-	return g.hub.catchUp(ctx, c.Conn, p.WorkspaceID, *p.SinceSeq)
+	return m.hub.catchUp(ctx, c.Conn, p.WorkspaceID, *p.SinceSeq)
 }
 
-func (g *Gateway) unwatch(_ context.Context, c call[unwatchParams]) (watchResult, error) {
-	if c.Conn == nil {
-		return watchResult{}, errNoConn()
-	}
-	seq, ok := g.hub.stop(c.Conn, c.params.WorkspaceID)
+func (m *treeMethods) unwatch(_ context.Context, c call[unwatchParams]) (watchResult, error) {
+	seq, ok := m.hub.stop(c.Conn, c.params.WorkspaceID)
 	if !ok {
 		return watchResult{}, rpc.Errorf(rpc.CodeNotFound, "this connection does not watch the workspace %q", c.params.WorkspaceID)
 	}

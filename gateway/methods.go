@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,36 +33,81 @@ type call[P any] struct {
 	params P
 }
 
-// method makes a row of the table. Params with a field WorkspaceID require access to that workspace.
-func method[P, R any](name string, right rpc.Right, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
+// group is what methods have in common. The zero value is for turns, which have budgets of their own.
+type group struct {
+	bytes  int           // of memory that a call reserves besides what it reserves itself
+	within time.Duration // bounds a call; 0 does not
+	// missing says what the gateway lacks for these methods; empty if it has everything.
+	missing string
+	// everywhere is for methods about all workspaces, optional for those that may be: then a token that is bound to
+	// workspaces must name one. With home, no workspace is the workspace local.
+	everywhere, optional, home bool
+	connected                  bool // the call needs a connection that notifications can come over
+}
+
+// quick is the group of methods that make calls of a database.
+func quick() group { return group{bytes: docsBytes, within: callTime} }
+
+// unless returns the group of methods that need a part of the gateway.
+func (of group) unless(missing bool, text string) group {
+	if missing {
+		of.missing = text
+	}
+	return of
+}
+
+// method makes a row of the table. Params with a field WorkspaceID require access to that workspace; a field Actor is
+// filled in. A result with a method For is reduced to what the caller may see: plugins' own messages are for operators.
+func method[P, R any](of group, name string, right rpc.Right, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
 	return rpc.Typed(name, right, doc, func(ctx context.Context, c *rpc.Caller, p P) (R, error) {
-		if id := textField(&p, "WorkspaceID"); id != nil && !c.MayWorkspace(*id) {
-			var none R
-			return none, noWorkspace(*id)
+		var none R
+		if err := of.check(ctx, c, &p); err != nil {
+			return none, wireError(err)
 		}
-		return answer(ctx, c, p, do)
+		if of.within > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, of.within)
+			defer cancel()
+		}
+		r, err := do(ctx, call[P]{c, p})
+		if err != nil {
+			return none, wireError(err)
+		}
+		if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok {
+			audience := phases.AudienceUser
+			if c.May(rpc.AdminRight) {
+				audience = phases.AudienceOperator
+			}
+			r = words.For(audience)
+		}
+		return r, nil
 	})
 }
 
-// answer runs a method. A field Actor of its params is filled in. A result with a method For is reduced to what the
-// caller may see: plugins' own messages are for operators.
-func answer[P, R any](ctx context.Context, c *rpc.Caller, p P, do func(ctx context.Context, c call[P]) (R, error)) (R, error) {
-	var none R
-	if err := settleActor(c, textField(&p, "Actor")); err != nil {
-		return none, wireError(err)
-	}
-	r, err := do(ctx, call[P]{c, p})
-	if err != nil {
-		return none, wireError(err)
-	}
-	if words, ok := any(r).(interface{ For(a phases.Audience) R }); ok {
-		audience := phases.AudienceUser
-		if c.May(rpc.AdminRight) {
-			audience = phases.AudienceOperator
+func (of group) check(ctx context.Context, c *rpc.Caller, params any) error {
+	if id := textField(params, "WorkspaceID"); id != nil {
+		if of.home {
+			*id = cmp.Or(*id, hookWorkspace)
 		}
-		r = words.For(audience)
+		switch {
+		case of.optional && *id == "" && !c.AllWorkspaces():
+			return rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces: give the workspace_id")
+		case !c.MayWorkspace(*id):
+			return noWorkspace(*id)
+		}
 	}
-	return r, nil
+	switch {
+	case of.everywhere && !c.AllWorkspaces():
+		return rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces, and this is about all of them")
+	case of.missing != "":
+		return &rpc.Error{Code: rpc.CodeUnavailable, Message: of.missing}
+	case of.connected && c.Conn == nil:
+		return rpc.Errorf(rpc.CodeInvalid, "watching needs a WebSocket connection (/ws): an HTTP POST has no notifications")
+	}
+	if err := settleActor(c, textField(params, "Actor")); err != nil || of.bytes == 0 {
+		return err
+	}
+	return rpc.Expect(ctx, of.bytes)
 }
 
 func textField(params any, name string) *string {
@@ -71,27 +117,6 @@ func textField(params any, name string) *string {
 	}
 	p, _ := reflect.TypeAssert[*string](v.Addr())
 	return p
-}
-
-// quick is method for a database call: bounded in time, with memory for documents.
-func quick[P, R any](name string, right rpc.Right, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
-	return method(name, right, doc, func(ctx context.Context, c call[P]) (R, error) {
-		if err := rpc.Expect(ctx, docsBytes); err != nil {
-			var none R
-			return none, err
-		}
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		defer cancel()
-		return do(ctx, c)
-	})
-}
-
-// stored is quick for a method of the tree, whose result goes through wrap.
-func stored[P, T, R any](g *Gateway, name string, right rpc.Right, doc string, do func(tree.Store, context.Context, P) (T, error), wrap func(T) R) rpc.Method {
-	return quick(name, right, doc, func(ctx context.Context, c call[P]) (R, error) {
-		v, err := do(g.opts.Tree, ctx, c.params)
-		return wrap(v), err
-	})
 }
 
 // settleActor makes the actor the token's name. Only without tokens the params decide.
@@ -112,9 +137,30 @@ type anyone struct {
 	Actor string `json:"actor,omitempty"`
 }
 
+// limitOf is the limit of a list that was given, or the one for none.
+func limitOf(given, absent, most int) (int, error) {
+	limit := cmp.Or(given, absent)
+	if limit < 1 || limit > most {
+		return 0, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", limit, most)
+	}
+	return limit, nil
+}
+
+func checkCount(name string, n, most int) error {
+	if n < 1 || n > most {
+		return rpc.Errorf(rpc.CodeInvalid, "%s: %d are not between 1 and %d", name, n, most)
+	}
+	return nil
+}
+
 // methods lists all methods in the order of the documents. Those that only read are admitted a few at a time.
 func (g *Gateway) methods() []rpc.Method {
-	all := slices.Concat(g.treeMethods(), g.docMethods(), g.turnMethods(), g.toolMethods(), g.mcpMethods(), g.hookMethods(), g.conversationMethods(), g.sessionMethods(), g.manifestMethods(), g.jobMethods(), g.memoryMethods(), g.eventMethods(), g.overviewMethods(), g.operatorMethods())
+	o := &g.opts
+	trees := treeMethods{o.Tree, g.hub, g.metrics, &g.settings, g.deleted}
+	all := slices.Concat(
+		trees.list(), trees.docs(),
+		g.turnMethods(), g.toolMethods(), g.mcpMethods(), g.hookMethods(), g.conversationMethods(), g.sessionMethods(),
+		(&manifestMethods{o.Log, o.Engine, g.kept}).list(), jobMethods(o.Jobs), memoryMethods(o.Memories), eventMethods(o.Events), g.operatorMethods())
 	reads, verifies := newLane(maxLight), newLane(maxVerifies)
 	for i, m := range all {
 		switch {

@@ -69,13 +69,13 @@ const methodEntries = "thread/entries"
 
 func (g *Gateway) conversationMethods() []rpc.Method {
 	return []rpc.Method{
-		method("thread/append", rpc.DispatchRight,
+		method(group{}, "thread/append", rpc.DispatchRight,
 			"Appends entries of a kept turn to its thread's conversation, where serve.conversations keeps one. An entry whose id is there already is not appended again; with another content it is an error, and nothing is appended.",
 			g.appendEntries),
-		method(methodEntries, rpc.DispatchRight,
+		method(group{}, methodEntries, rpc.DispatchRight,
 			"Reads a thread's conversation, the newest entries first, page by page.",
 			g.entries),
-		method("thread/summarize", rpc.DispatchRight,
+		method(group{}, "thread/summarize", rpc.DispatchRight,
 			"Keeps a summary of a thread's conversation up to an entry: later prompts have it in place of those. Runs turn.pre_compaction before, and turn.post_compaction behind. The entries stay.",
 			g.summarize),
 	}

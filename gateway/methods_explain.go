@@ -23,28 +23,28 @@ const maxKnown = 20 // bounds what a message lists
 
 // explain answers as "grapnel explain --manifest" does. A hook that the turn did not run is looked up in the plan in
 // force.
-func (g *Gateway) explain(ctx context.Context, c call[explainParams]) (*explain.Result, error) {
+func (m *manifestMethods) explain(ctx context.Context, c call[explainParams]) (*explain.Result, error) {
 	p := &c.params
 	if (p.ID == "") == (p.Sentence == "") {
 		return nil, rpc.Errorf(rpc.CodeInvalid, "give one of id and sentence")
 	}
-	list, err := g.readManifests(ctx, c.Caller, p.filter(), namedID{"manifest_id", p.ManifestID})
+	list, err := m.read(ctx, c.Caller, p.filter(), namedID{"manifest_id", p.ManifestID})
 	if err != nil {
 		return nil, err
 	}
-	turn, err := api.Turn(ctx, g.opts.Log, list[0])
+	turn, err := api.Turn(ctx, m.log, list[0])
 	if err != nil {
 		return nil, err
 	}
 	r := &explain.Record{Manifest: *turn}
-	if g.opts.Engine != nil {
-		r.Know(g.opts.Engine.Config(), g.opts.Engine.Descriptions())
+	if m.engine != nil {
+		r.Know(m.engine.Config(), m.engine.Descriptions())
 	}
 	var e *explain.Result
 	if p.Sentence != "" {
-		e, err = g.explainSentence(ctx, r, p.Sentence)
+		e, err = m.explainSentence(ctx, r, p.Sentence)
 	} else {
-		e, err = g.explainID(r, p.ID)
+		e, err = m.explainID(r, p.ID)
 	}
 	if err == nil && list[0].ManifestID != turn.ManifestID {
 		e.Asked = list[0].ManifestID
@@ -52,10 +52,10 @@ func (g *Gateway) explain(ctx context.Context, c call[explainParams]) (*explain.
 	return e, err
 }
 
-func (g *Gateway) explainID(r *explain.Record, id string) (*explain.Result, error) {
+func (m *manifestMethods) explainID(r *explain.Record, id string) (*explain.Result, error) {
 	e := r.About(id)
-	if e == nil && g.opts.Engine != nil {
-		e = r.Planned(g.opts.Engine.Plan("").Phases, id)
+	if e == nil && m.engine != nil {
+		e = r.Planned(m.engine.Plan("").Phases, id)
 	}
 	if e == nil {
 		known := r.IDs()
@@ -65,8 +65,8 @@ func (g *Gateway) explainID(r *explain.Record, id string) (*explain.Result, erro
 	return e, nil
 }
 
-func (g *Gateway) explainSentence(ctx context.Context, r *explain.Record, sentence string) (*explain.Result, error) {
-	kept, err := g.textsWithin(ctx, &r.Manifest)
+func (m *manifestMethods) explainSentence(ctx context.Context, r *explain.Record, sentence string) (*explain.Result, error) {
+	kept, err := m.textsWithin(ctx, &r.Manifest)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (g *Gateway) explainSentence(ctx context.Context, r *explain.Record, senten
 		texts[i] = *s.Text
 	}
 	for i := range r.Reminders {
-		said, err := g.opts.Log.Text(ctx, r.Reminders[i].Hash)
+		said, err := m.log.Text(ctx, r.Reminders[i].Hash)
 		if err != nil && !store.HasCode(err, store.CodeNotFound) {
 			return nil, err
 		}

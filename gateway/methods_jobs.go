@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
@@ -62,49 +63,39 @@ type (
 	}
 )
 
-func (g *Gateway) jobMethods() []rpc.Method {
+func jobMethods(queue Jobs) []rpc.Method {
+	of := quick().unless(queue == nil, "this gateway keeps no background work")
+	of.everywhere = true
 	return []rpc.Method{
-		jobMethod(g, "jobs/list", "Lists background work that is kept in the database, as \"grapnel jobs list\" and \"grapnel jobs dead\" do.", g.listJobs),
-		jobMethod(g, "jobs/retry", "Puts dead jobs back into the queue, as \"grapnel jobs retry\" does.", func(ctx context.Context, c call[jobsParams]) (jobsResult, error) {
-			return changeJobs(ctx, c.params.IDs, g.opts.Jobs.Retry)
-		}),
-		jobMethod(g, "jobs/remove", "Removes dead jobs for good, as \"grapnel jobs remove\" does.", func(ctx context.Context, c call[jobsParams]) (jobsResult, error) {
-			return changeJobs(ctx, c.params.IDs, g.opts.Jobs.Remove)
-		}),
+		method(of, "jobs/list", rpc.AdminRight, "Lists background work that is kept in the database, as \"grapnel jobs list\" and \"grapnel jobs dead\" do.",
+			func(ctx context.Context, c call[jobsListParams]) (jobsListResult, error) {
+				return listJobs(ctx, queue, &c.params)
+			}),
+		method(of, "jobs/retry", rpc.AdminRight, "Puts dead jobs back into the queue, as \"grapnel jobs retry\" does.",
+			func(ctx context.Context, c call[jobsParams]) (jobsResult, error) {
+				return changeJobs(ctx, c.params.IDs, queue.Retry)
+			}),
+		method(of, "jobs/remove", rpc.AdminRight, "Removes dead jobs for good, as \"grapnel jobs remove\" does.",
+			func(ctx context.Context, c call[jobsParams]) (jobsResult, error) {
+				return changeJobs(ctx, c.params.IDs, queue.Remove)
+			}),
 	}
 }
 
-// jobMethod is quick for the queue, which belongs to all workspaces.
-func jobMethod[P, R any](g *Gateway, name, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
-	return quick(name, rpc.AdminRight, doc, func(ctx context.Context, c call[P]) (R, error) {
-		var none R
-		switch {
-		case !c.AllWorkspaces():
-			return none, errBound()
-		case g.opts.Jobs == nil:
-			return none, rpc.Errorf(rpc.CodeUnavailable, "this gateway keeps no background work")
-		}
-		return do(ctx, c)
-	})
-}
-
-func (g *Gateway) listJobs(ctx context.Context, c call[jobsListParams]) (jobsListResult, error) {
-	p := &c.params
-	limit, err := limitOf(p.Limit)
-	if err != nil {
-		return jobsListResult{}, err
-	}
+func listJobs(ctx context.Context, queue Jobs, p *jobsListParams) (result jobsListResult, err error) {
+	limit, err := limitOf(p.Limit, api.ListLimit, maxList)
 	switch {
+	case err != nil:
+		return result, err
 	case !slices.Contains([]string{"", "waiting", "scheduled", "running", "dead"}, p.State):
-		return jobsListResult{}, rpc.Errorf(rpc.CodeInvalid, "state: %q is not waiting, scheduled, running or dead", p.State)
+		return result, rpc.Errorf(rpc.CodeInvalid, "state: %q is not waiting, scheduled, running or dead", p.State)
 	case p.After < 0:
-		return jobsListResult{}, rpc.Errorf(rpc.CodeInvalid, "after: %d is less than 0", p.After)
+		return result, rpc.Errorf(rpc.CodeInvalid, "after: %d is less than 0", p.After)
 	}
-	result := jobsListResult{}
-	if result.Counts, err = g.opts.Jobs.Counts(ctx); err != nil {
+	if result.Counts, err = queue.Counts(ctx); err != nil {
 		return result, err
 	}
-	list, err := g.opts.Jobs.List(ctx, p.State, p.After, limit+1) // one more tells whether there are more
+	list, err := queue.List(ctx, p.State, p.After, limit+1) // one more tells whether there are more
 	if result.Jobs = append([]Job{}, list...); len(list) > limit {
 		result.Jobs = list[:limit]
 		result.Next = result.Jobs[limit-1].ID
@@ -113,8 +104,8 @@ func (g *Gateway) listJobs(ctx context.Context, c call[jobsListParams]) (jobsLis
 }
 
 func changeJobs(ctx context.Context, ids []int64, change func(context.Context, ...int64) ([]int64, error)) (jobsResult, error) {
-	if len(ids) == 0 || len(ids) > maxList {
-		return jobsResult{}, rpc.Errorf(rpc.CodeInvalid, "ids: %d are not between 1 and %d", len(ids), maxList)
+	if err := checkCount("ids", len(ids), maxList); err != nil {
+		return jobsResult{}, err
 	}
 	done, err := change(ctx, ids...)
 	return jobsResult{IDs: append([]int64{}, done...)}, err

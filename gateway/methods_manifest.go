@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,17 +29,15 @@ const (
 	searchBytes  = 16 << 20 // for the numbers of a million records
 	maxList      = 1000
 	methodVerify = "manifest/verify" // reads whole logs, for verifyTime at most
-	methodFind   = "manifest/find"
-	methodStats  = "manifest/stats" // as verify
+	methodStats  = "manifest/stats"  // as verify
 	verifyTime   = time.Minute
 )
 
-// manifestFilter selects manifests, as the flags of the commands do. The workspace is optional,
-// and checked by logged.
+// manifestFilter selects manifests, as the flags of the commands do.
 type manifestFilter struct {
-	Workspace string `json:"workspace_id,omitempty" jsonschema:"only manifests of this workspace; a token that is bound to workspaces names one"`
-	ThreadID  string `json:"thread_id,omitempty"    jsonschema:"only manifests of this thread"`
-	Actor     string `json:"actor,omitempty"`
+	WorkspaceID string `json:"workspace_id,omitempty" jsonschema:"only manifests of this workspace; a token that is bound to workspaces names one"`
+	ThreadID    string `json:"thread_id,omitempty"    jsonschema:"only manifests of this thread"`
+	Actor       string `json:"actor,omitempty"`
 }
 
 type (
@@ -98,86 +95,80 @@ type getResult struct {
 	Usage *manifest.Usage `json:"usage,omitempty" jsonschema:"what the provider reported of this prompt; absent where nothing was"`
 }
 
-func (g *Gateway) manifestMethods() []rpc.Method {
+// manifestMethods are for the log of manifests.
+type manifestMethods struct {
+	log    Log
+	engine Engine // nil for none
+	kept   *keptWatch
+}
+
+func (m *manifestMethods) list() []rpc.Method {
+	of := group{optional: true, within: callTime}.unless(m.log == nil, "this gateway keeps no manifests")
+	long := of // reads up to the whole log, while the caller waits
+	long.within = verifyTime
+	watch := of
+	watch.connected = true
 	return []rpc.Method{
-		logged(g, "manifest/list", "Lists the newest kept manifests, newest last, as \"grapnel manifest list\" does.", g.listManifests),
-		logged(g, "manifest/get", "Reads a kept manifest.", func(ctx context.Context, c call[getParams]) (got getResult, err error) {
-			list, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
-			if err != nil {
-				return got, err
-			}
-			got.Manifest = list[0]
-			got.Usage, err = g.judge(ctx, list[0])
-			return got, err
-		}),
-		logged(g, "manifest/text", "Reads the texts of a kept prompt, section by section, as far as they were kept.", g.textOf),
-		logged(g, "manifest/explain", "Says why a section, subscription, plugin or tool is, or is not, in a kept prompt, or who wrote a sentence of it, as \"grapnel explain\" does.", g.explain),
-		logged(g, "manifest/diff", "Compares two kept manifests, as \"grapnel manifest diff\" does.", g.diffManifests),
-		logged(g, methodFind, "Finds the kept manifests whose prompt holds a sentence, or that have all the terms, as \"grapnel manifest find\" does.", g.searchManifests),
-		logged(g, methodStats, "Adds up tokens, cuts, failures and cache hits, as \"grapnel manifest stats\" does.", g.addUpManifests),
-		logged(g, "manifest/blame", "Says what broke the provider's prompt cache in a thread, as \"grapnel manifest blame\" does.", g.blameManifests),
-		logged(g, methodVerify, "Checks that the log is whole, as \"grapnel manifest verify\" does. A broken log is a result that says so.", g.verifyManifests),
+		method(of, "manifest/list", rpc.ReadRight, "Lists the newest kept manifests, newest last, as \"grapnel manifest list\" does.", m.newest),
+		method(of, "manifest/get", rpc.ReadRight, "Reads a kept manifest.", m.get),
+		method(of, "manifest/text", rpc.ReadRight, "Reads the texts of a kept prompt, section by section, as far as they were kept.", m.texts),
+		method(of, "manifest/explain", rpc.ReadRight, "Says why a section, subscription, plugin or tool is, or is not, in a kept prompt, or who wrote a sentence of it, as \"grapnel explain\" does.", m.explain),
+		method(of, "manifest/diff", rpc.ReadRight, "Compares two kept manifests, as \"grapnel manifest diff\" does.", m.diff),
+		method(of, "manifest/find", rpc.ReadRight, "Finds the kept manifests whose prompt holds a sentence, or that have all the terms, as \"grapnel manifest find\" does.", m.search),
+		method(long, methodStats, rpc.ReadRight, "Adds up tokens, cuts, failures and cache hits, as \"grapnel manifest stats\" does.", m.stats),
+		method(of, "manifest/blame", rpc.ReadRight, "Says what broke the provider's prompt cache in a thread, as \"grapnel manifest blame\" does.", m.blame),
+		method(long, methodVerify, rpc.ReadRight, "Checks that the log is whole, as \"grapnel manifest verify\" does. A broken log is a result that says so.", m.verify),
+		method(of, "manifest/overview", rpc.ReadRight, "Lists kept manifests page by page, newest first, each with tokens, cache, failures, cuts and diagnostics.", m.overview),
+		method(of, "manifest/threads", rpc.ReadRight, "Lists the threads that have manifests.", m.threads),
+		method(watch, "manifest/watch", rpc.ReadRight,
+			"Sends "+NotifyKept+" for new manifests over this connection, also for those of other gateways on the database: watch first, then read the overview. A manifest may come twice.",
+			m.watch),
+		method(watch, "manifest/unwatch", rpc.ReadRight, "Stops that. Without a workspace all watches of this connection for manifests end.", m.unwatch),
 	}
 }
 
-// logged is method for work on the log. A token that is bound to workspaces must name one: the
-// log is not searched for them.
-func logged[P interface{ filter() store.Filter }, R any](g *Gateway, name, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
-	return method(name, rpc.ReadRight, doc, func(ctx context.Context, c call[P]) (R, error) {
-		var none R
-		switch id := c.params.filter().Workspace; {
-		case id == "" && !c.AllWorkspaces():
-			return none, rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces: give the workspace_id")
-		case !c.MayWorkspace(id):
-			return none, noWorkspace(id)
-		case g.opts.Log == nil:
-			return none, rpc.Errorf(rpc.CodeUnavailable, "this gateway keeps no manifests")
-		}
-		return do(ctx, c)
-	})
+func (m *manifestMethods) get(ctx context.Context, c call[getParams]) (got getResult, err error) {
+	list, err := m.read(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
+	if err != nil {
+		return got, err
+	}
+	got.Manifest = list[0]
+	got.Usage, err = m.log.Judge(ctx, list[0])
+	return got, err
 }
 
 func (f manifestFilter) filter() store.Filter {
-	return store.Filter{Workspace: f.Workspace, Thread: f.ThreadID}
+	return store.Filter{Workspace: f.WorkspaceID, Thread: f.ThreadID}
 }
 
-func (g *Gateway) listManifests(ctx context.Context, c call[listParams]) (api.ManifestList, error) {
+func (m *manifestMethods) newest(ctx context.Context, c call[listParams]) (list api.ManifestList, err error) {
 	filter := c.params.filter()
-	filter.Limit = cmp.Or(c.params.Limit, api.ListLimit)
-	if filter.Limit < 1 || filter.Limit > maxList {
-		return api.ManifestList{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", filter.Limit, maxList)
+	if filter.Limit, err = limitOf(c.params.Limit, api.ListLimit, maxList); err == nil {
+		err = rpc.Expect(ctx, filter.Limit*rowBytes)
 	}
-	if err := rpc.Expect(ctx, filter.Limit*rowBytes); err != nil {
-		return api.ManifestList{}, err
+	if err != nil {
+		return list, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	return api.List(ctx, g.opts.Log, filter)
+	return api.List(ctx, m.log, filter)
 }
 
-func (g *Gateway) searchManifests(ctx context.Context, c call[findParams]) (store.SearchResult, error) {
+func (m *manifestMethods) search(ctx context.Context, c call[findParams]) (found store.SearchResult, err error) {
 	p := &c.params
 	q := store.Query{Filter: p.filter(), Terms: p.Terms, Sentence: p.Sentence, AnyOrder: p.AnyOrder, Text: p.Text, Since: p.Since, Until: p.Until}
-	q.Limit = cmp.Or(p.Limit, api.ListLimit)
-	switch {
-	case q.Limit < 1 || q.Limit > maxList:
-		return store.SearchResult{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", q.Limit, maxList)
-	case len(p.Terms) > maxTerms:
-		return store.SearchResult{}, rpc.Errorf(rpc.CodeInvalid, "terms: %d are more than %d", len(p.Terms), maxTerms)
+	if len(p.Terms) > maxTerms {
+		return found, rpc.Errorf(rpc.CodeInvalid, "terms: %d are more than %d", len(p.Terms), maxTerms)
 	}
-	if err := rpc.Expect(ctx, searchBytes+q.Limit*rowBytes); err != nil {
-		return store.SearchResult{}, err
+	if q.Limit, err = limitOf(p.Limit, api.ListLimit, maxList); err == nil {
+		err = rpc.Expect(ctx, searchBytes+q.Limit*rowBytes)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	return g.opts.Log.Search(ctx, q)
+	if err != nil {
+		return found, err
+	}
+	return m.log.Search(ctx, q)
 }
 
-// addUpManifests reads up to the whole log, while the caller waits.
-func (g *Gateway) addUpManifests(ctx context.Context, c call[statsParams]) (manifest.Stats, error) {
-	ctx, cancel := context.WithTimeout(ctx, verifyTime)
-	defer cancel()
-	stats, err := g.opts.Log.Stats(ctx, c.params.filter(), c.params.Since, c.params.Until, func() {})
+func (m *manifestMethods) stats(ctx context.Context, c call[statsParams]) (manifest.Stats, error) {
+	stats, err := m.log.Stats(ctx, c.params.filter(), c.params.Since, c.params.Until, func() {})
 	if errors.Is(err, context.DeadlineExceeded) {
 		return stats, &rpc.Error{Code: rpc.CodeUnavailable, Err: err, Message: fmt.Sprintf(
 			"stats: that are too many manifests for one call of %s: bound the time, or run \"grapnel manifest stats\" at the database", verifyTime)}
@@ -185,37 +176,25 @@ func (g *Gateway) addUpManifests(ctx context.Context, c call[statsParams]) (mani
 	return stats, err
 }
 
-func (g *Gateway) blameManifests(ctx context.Context, c call[blameParams]) (api.Blame, error) {
+func (m *manifestMethods) blame(ctx context.Context, c call[blameParams]) (blame api.Blame, err error) {
 	filter := c.params.filter()
-	filter.Limit = cmp.Or(c.params.Limit, api.BlameLimit)
-	switch {
-	case filter.Thread == "":
-		return api.Blame{}, rpc.Errorf(rpc.CodeInvalid, "thread_id: blame is about one thread")
-	case filter.Limit < 1 || filter.Limit > maxList:
-		return api.Blame{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", filter.Limit, maxList)
+	if filter.Thread == "" {
+		return blame, rpc.Errorf(rpc.CodeInvalid, "thread_id: blame is about one thread")
 	}
-	if err := rpc.Expect(ctx, filter.Limit*rowBytes*outlineFactor); err != nil {
-		return api.Blame{}, err
+	if filter.Limit, err = limitOf(c.params.Limit, api.BlameLimit, maxList); err == nil {
+		err = rpc.Expect(ctx, filter.Limit*rowBytes*outlineFactor)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	return api.BlameOf(g.opts.Log.Entries(ctx, filter), filter.Limit, func() {})
+	if err != nil {
+		return blame, err
+	}
+	return api.BlameOf(m.log.Entries(ctx, filter), filter.Limit, func() {})
 }
 
-// judge fills in what the provider reported, and what follows from it.
-func (g *Gateway) judge(ctx context.Context, m *manifest.Manifest) (*manifest.Usage, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	return g.opts.Log.Judge(ctx, m)
-}
-
-// readManifests reads the selected manifests once it has memory for all of them.
-func (g *Gateway) readManifests(ctx context.Context, c *rpc.Caller, f store.Filter, ids ...namedID) ([]*manifest.Manifest, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
+// read reads the selected manifests once it has memory for all of them.
+func (m *manifestMethods) read(ctx context.Context, c *rpc.Caller, f store.Filter, ids ...namedID) ([]*manifest.Manifest, error) {
 	list, bytes := make([]*manifest.Manifest, len(ids)), 0
 	for i, id := range ids {
-		found, err := g.findManifest(ctx, c, id, f)
+		found, err := m.find(ctx, c, id, f)
 		if err != nil {
 			return nil, err
 		}
@@ -227,16 +206,16 @@ func (g *Gateway) readManifests(ctx context.Context, c *rpc.Caller, f store.Filt
 	}
 	for i, id := range ids {
 		var err error
-		if list[i], err = g.opts.Log.Get(ctx, id.value); err != nil {
+		if list[i], err = m.log.Get(ctx, id.value); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// findManifest finds a manifest. Callers who do not see all of them must give whole ids: an
+// find finds a manifest. Callers who do not see all of them must give whole ids: an
 // ambiguous short one would reveal others' manifests.
-func (g *Gateway) findManifest(ctx context.Context, c *rpc.Caller, id namedID, f store.Filter) (store.Found, error) {
+func (m *manifestMethods) find(ctx context.Context, c *rpc.Caller, id namedID, f store.Filter) (store.Found, error) {
 	switch {
 	case !api.IsManifestID(id.value):
 		return store.Found{}, rpc.Errorf(rpc.CodeInvalid, "%s: %q is not a manifest's id, the beginning of one, or the word %s", id.name, id.value, api.Latest)
@@ -247,30 +226,29 @@ func (g *Gateway) findManifest(ctx context.Context, c *rpc.Caller, id namedID, f
 	if word == api.Latest {
 		word = ""
 	}
-	found, err := g.opts.Log.Find(ctx, word, f)
+	found, err := m.log.Find(ctx, word, f)
 	if err == nil && (f.Workspace != "" && found.WorkspaceID != f.Workspace || f.Thread != "" && found.ThreadID != f.Thread) {
 		return store.Found{}, noManifest()
 	}
 	return found, err
 }
 
-func (g *Gateway) diffManifests(ctx context.Context, c call[diffParams]) (manifest.Difference, error) {
-	both, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"a", c.params.A}, namedID{"b", c.params.B})
+func (m *manifestMethods) diff(ctx context.Context, c call[diffParams]) (manifest.Difference, error) {
+	both, err := m.read(ctx, c.Caller, c.params.filter(), namedID{"a", c.params.A}, namedID{"b", c.params.B})
 	if err != nil {
 		return manifest.Difference{}, err
 	}
 	var usages [2]*manifest.Usage
-	for i, m := range both {
-		if usages[i], err = g.judge(ctx, m); err != nil {
+	for i, one := range both {
+		if usages[i], err = m.log.Judge(ctx, one); err != nil {
 			return manifest.Difference{}, err
 		}
 	}
 	return manifest.Diff(both[0], both[1], usages[0], usages[1]), nil
 }
 
-// verifyManifests reads up to the whole log, while the caller waits. A log that is certainly
-// broken is a result, even if reading failed later.
-func (g *Gateway) verifyManifests(ctx context.Context, c call[verifyParams]) (manifest.Verdict, error) {
+// verify takes a log that is certainly broken for a result, even if reading failed later.
+func (m *manifestMethods) verify(ctx context.Context, c call[verifyParams]) (manifest.Verdict, error) {
 	p := &c.params
 	if p.Head != "" && !api.IsHead(p.Head) {
 		return manifest.Verdict{}, rpc.Errorf(rpc.CodeInvalid, "head: give a whole hash, as verify prints it: sha256: and 64 digits")
@@ -279,9 +257,7 @@ func (g *Gateway) verifyManifests(ctx context.Context, c call[verifyParams]) (ma
 	if p.Text != "" {
 		o.Texts = []string{p.Text}
 	}
-	ctx, cancel := context.WithTimeout(ctx, verifyTime)
-	defer cancel()
-	verdict, err := g.opts.Log.Verify(ctx, p.filter(), o)
+	verdict, err := m.log.Verify(ctx, p.filter(), o)
 	if errors.Is(err, context.DeadlineExceeded) && len(verdict.Problems) == 0 {
 		return manifest.Verdict{}, &rpc.Error{Code: rpc.CodeUnavailable, Err: err, Message: fmt.Sprintf(
 			"verify: the log is too long for one call of %s: give workspace_id or thread_id, or run \"grapnel manifest verify\" at the database", verifyTime)}

@@ -41,24 +41,15 @@ type (
 )
 
 func (g *Gateway) mcpMethods() []rpc.Method {
+	of := group{home: true}
 	return []rpc.Method{
-		placed(mcpserver.MethodTools,
+		method(of, mcpserver.MethodTools, rpc.DispatchRight,
 			"Lists the tools of plugins for a client that has no turns, such as one of the Model Context Protocol: a turn begins, is judged (turn.pre_policy), has its tools brought, and ends. It is recorded only if something was not allowed, was rewritten, failed or was audited.",
 			g.mcpTools),
-		placed(mcpserver.MethodCall,
+		method(of, mcpserver.MethodCall, rpc.DispatchRight,
 			"Makes one call of a plugin's tool, as tool/call does, in a turn of its own, which is judged before and ends with the call.",
 			g.mcpCall),
 	}
-}
-
-// placed is method for params that name the workspace local by naming none.
-func placed[P, R any](name, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
-	return rpc.Typed(name, rpc.DispatchRight, doc, func(ctx context.Context, c *rpc.Caller, p P) (R, error) {
-		if id := textField(&p, "WorkspaceID"); *id == "" {
-			*id = hookWorkspace
-		}
-		return answer(ctx, c, p, do)
-	})
 }
 
 func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
@@ -69,55 +70,39 @@ type (
 
 const foundLimit, maxFound = 10, 20
 
-func (g *Gateway) memoryMethods() []rpc.Method {
+func memoryMethods(kept Memories) []rpc.Method {
+	of := quick().unless(kept == nil, "this gateway has no memory: its configuration has no memory plugin")
 	return []rpc.Method{
-		memoryMethod(g, "memory/list", rpc.ReadRight, "Lists what is remembered of a workspace, the latest first, as \"grapnel memory list\" does.", g.listMemories),
-		memoryMethod(g, "memory/search", rpc.ReadRight, "Finds what fits a query best, as \"grapnel memory search\" does.", g.searchMemories),
-		memoryMethod(g, "memory/forget", rpc.WriteRight, "Removes memories for good, as \"grapnel memory forget\" does.", g.forgetMemories),
+		method(of, "memory/list", rpc.ReadRight, "Lists what is remembered of a workspace, the latest first, as \"grapnel memory list\" does.",
+			func(ctx context.Context, c call[memoryListParams]) (memoryResult, error) {
+				p := &c.params
+				limit, err := limitOf(p.Limit, api.ListLimit, maxList)
+				if err != nil {
+					return memoryResult{}, err
+				}
+				items, next, err := kept.List(ctx, p.WorkspaceID, MemoryFilter{p.Scope, p.Category}, p.Cursor, limit)
+				return memoryResult{append([]Memory{}, items...), next}, err
+			}),
+		method(of, "memory/search", rpc.ReadRight, "Finds what fits a query best, as \"grapnel memory search\" does.",
+			func(ctx context.Context, c call[memorySearchParams]) (memoryResult, error) {
+				p := &c.params
+				limit, err := limitOf(p.Limit, foundLimit, maxFound)
+				if err == nil && strings.TrimSpace(p.Query) == "" {
+					err = rpc.Errorf(rpc.CodeInvalid, "query: it is empty")
+				}
+				if err != nil {
+					return memoryResult{}, err
+				}
+				items, err := kept.Search(ctx, p.WorkspaceID, p.Query, limit)
+				return memoryResult{Items: append([]Memory{}, items...)}, err
+			}),
+		method(of, "memory/forget", rpc.WriteRight, "Removes memories for good, as \"grapnel memory forget\" does.",
+			func(ctx context.Context, c call[memoryForgetParams]) (memoryForgotten, error) {
+				if err := checkCount("ids", len(c.params.IDs), maxList); err != nil {
+					return memoryForgotten{}, err
+				}
+				done, err := kept.Forget(ctx, c.params.WorkspaceID, c.params.IDs)
+				return memoryForgotten{append([]string{}, done...)}, err
+			}),
 	}
-}
-
-// memoryMethod is quick for the memory's database.
-func memoryMethod[P, R any](g *Gateway, name string, right rpc.Right, doc string, do func(ctx context.Context, c call[P]) (R, error)) rpc.Method {
-	return quick(name, right, doc, func(ctx context.Context, c call[P]) (R, error) {
-		if g.opts.Memories == nil {
-			var none R
-			return none, rpc.Errorf(rpc.CodeUnavailable, "this gateway has no memory: its configuration has no memory plugin")
-		}
-		return do(ctx, c)
-	})
-}
-
-func (g *Gateway) listMemories(ctx context.Context, c call[memoryListParams]) (memoryResult, error) {
-	p := &c.params
-	limit, err := limitOf(p.Limit)
-	if err != nil {
-		return memoryResult{}, err
-	}
-	items, next, err := g.opts.Memories.List(ctx, p.WorkspaceID, MemoryFilter{p.Scope, p.Category}, p.Cursor, limit)
-	return memoryResult{append([]Memory{}, items...), next}, err
-}
-
-func (g *Gateway) searchMemories(ctx context.Context, c call[memorySearchParams]) (memoryResult, error) {
-	p := &c.params
-	limit := p.Limit
-	if limit == 0 {
-		limit = foundLimit
-	}
-	switch {
-	case limit < 1 || limit > maxFound:
-		return memoryResult{}, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", limit, maxFound)
-	case strings.TrimSpace(p.Query) == "":
-		return memoryResult{}, rpc.Errorf(rpc.CodeInvalid, "query: it is empty")
-	}
-	items, err := g.opts.Memories.Search(ctx, p.WorkspaceID, p.Query, limit)
-	return memoryResult{Items: append([]Memory{}, items...)}, err
-}
-
-func (g *Gateway) forgetMemories(ctx context.Context, c call[memoryForgetParams]) (memoryForgotten, error) {
-	if n := len(c.params.IDs); n == 0 || n > maxList {
-		return memoryForgotten{}, rpc.Errorf(rpc.CodeInvalid, "ids: %d are not between 1 and %d", n, maxList)
-	}
-	done, err := g.opts.Memories.Forget(ctx, c.params.WorkspaceID, c.params.IDs)
-	return memoryForgotten{append([]string{}, done...)}, err
 }

@@ -33,19 +33,19 @@ type (
 
 func (g *Gateway) sessionMethods() []rpc.Method {
 	return []rpc.Method{
-		method("session/start", rpc.DispatchRight,
+		method(group{}, "session/start", rpc.DispatchRight,
 			"Begins a session: runs session.start, and keeps the contexts that it brings for the session's turns at this gateway. Its reminders come with the session's first prompt: do not deliver those of the answer, too.",
 			g.startSession),
-		method("session/resume", rpc.DispatchRight,
+		method(group{}, "session/resume", rpc.DispatchRight,
 			"Takes a session up again, also one of another gateway or from before a restart: runs session.resume, and keeps what it brings as session/start does.",
 			g.resumeSession),
-		method("session/end", rpc.DispatchRight,
+		method(group{}, "session/end", rpc.DispatchRight,
 			"Ends a session: runs session.end, whose hooks go on in the background, and forgets what was kept for its turns. Turns of it that are open go on.",
 			g.endSession),
-		method("phase/dispatch", rpc.DispatchRight,
+		method(group{}, "phase/dispatch", rpc.DispatchRight,
 			"Runs one phase without a turn: there are no policies, contexts or hidden tools, and a phase with a hook that needs a turn is refused (turn_needed). One that failed closed is a result with an error in it.",
 			g.dispatch),
-		method("phase/schemas", rpc.DispatchRight, "Returns the phases with the JSON Schemas of their inputs.",
+		method(group{}, "phase/schemas", rpc.DispatchRight, "Returns the phases with the JSON Schemas of their inputs.",
 			func(context.Context, call[anyone]) (phasesResult, error) { return phaseSchemas() }),
 	}
 }

@@ -25,32 +25,30 @@ type (
 
 const keyed = "hmac-" // begins a hash that was made with a key
 
-// textOf reads the texts of a prompt, as far as they were kept.
-func (g *Gateway) textOf(ctx context.Context, c call[getParams]) (textResult, error) {
-	list, err := g.readManifests(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
+// texts reads the texts of a prompt, as far as they were kept.
+func (m *manifestMethods) texts(ctx context.Context, c call[getParams]) (textResult, error) {
+	list, err := m.read(ctx, c.Caller, c.params.filter(), namedID{"manifest_id", c.params.ManifestID})
 	if err != nil {
 		return textResult{}, err
 	}
-	return g.textsWithin(ctx, list[0])
+	return m.textsWithin(ctx, list[0])
 }
 
 // textsWithin reads the texts of a prompt once it has memory for them.
-func (g *Gateway) textsWithin(ctx context.Context, m *manifest.Manifest) (textResult, error) {
+func (m *manifestMethods) textsWithin(ctx context.Context, of *manifest.Manifest) (textResult, error) {
 	chars := 0
-	for i := range m.Sections {
-		chars += m.Sections[i].Chars
+	for i := range of.Sections {
+		chars += of.Sections[i].Chars
 	}
 	if err := rpc.Expect(ctx, answerBytes+4*chars); err != nil {
 		return textResult{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	result := textResult{ManifestID: m.ManifestID, Sections: []sectionText{}}
+	result := textResult{ManifestID: of.ManifestID, Sections: []sectionText{}}
 	missing, differ := 0, []string{}
-	for i := range m.Sections {
-		s := &m.Sections[i]
+	for i := range of.Sections {
+		s := &of.Sections[i]
 		row := sectionText{ID: s.SectionID}
-		text, err := g.opts.Log.Text(ctx, s.Hash)
+		text, err := m.log.Text(ctx, s.Hash)
 		switch {
 		case err == nil:
 			if !strings.HasPrefix(s.Hash, keyed) && manifest.Hash(text, nil) != s.Hash {
@@ -67,20 +65,20 @@ func (g *Gateway) textsWithin(ctx context.Context, m *manifest.Manifest) (textRe
 		}
 		result.Sections = append(result.Sections, row)
 	}
-	result.Why = whyUnchecked(m, missing, differ)
+	result.Why = whyUnchecked(of, missing, differ)
 	result.Checked = result.Why == ""
 	return result, nil
 }
 
-func whyUnchecked(m *manifest.Manifest, missing int, differ []string) string {
+func whyUnchecked(of *manifest.Manifest, missing int, differ []string) string {
 	switch {
 	case len(differ) > 0:
 		return "these texts are not the ones that were compiled: " + strings.Join(differ, ", ") + "; see: grapnel manifest verify"
-	case missing > 0 && !m.TextsKept:
+	case missing > 0 && !of.TextsKept:
 		return "its texts were not kept: manifest.keep_text in the configuration keeps them"
 	case missing > 0:
 		return "some of its texts are gone: retention or an erasure took them"
-	case strings.HasPrefix(m.HashFull, keyed):
+	case strings.HasPrefix(of.HashFull, keyed):
 		return "its hashes are keyed: grapnel manifest show --text checks them with the key"
 	}
 	return ""

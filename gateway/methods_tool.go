@@ -99,13 +99,13 @@ func finishedOf(r *loop.Result) finishedCall {
 
 func (g *Gateway) toolMethods() []rpc.Method {
 	return []rpc.Method{
-		method("tool/call", rpc.DispatchRight,
+		method(group{}, "tool/call", rpc.DispatchRight,
 			"Makes a call of a plugin's tool, or of request_tools, which loads hidden ones: the hooks of tool.pre_call judge and rewrite it, those of tool.post_call its result. A call that was refused, or failed, is a result that says so.",
 			g.callTool),
-		method("tool/check", rpc.DispatchRight,
+		method(group{}, "tool/check", rpc.DispatchRight,
 			"Has a call of the client's own tool judged and rewritten (tool.pre_call), before the client makes it. A refused call is a result that says so.",
 			g.checkTool),
-		method("tool/finish", rpc.DispatchRight,
+		method(group{}, "tool/finish", rpc.DispatchRight,
 			"Has the result of a checked call seen, rewritten (tool.post_call) and trimmed, and returns what the model gets. A call that was refused is not finished.",
 			g.finishTool),
 	}

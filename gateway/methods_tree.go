@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -84,44 +85,62 @@ func ofWorkspace(w tree.Workspace) workspaceResult { return workspaceResult{w} }
 func ofFolder(f tree.Folder) folderResult          { return folderResult{f} }
 func ofThread(t tree.Thread) threadResult          { return threadResult{t} }
 
-func (g *Gateway) treeMethods() []rpc.Method {
+// treeMethods are for the tree of threads and its documents.
+type treeMethods struct {
+	tree     tree.Store
+	hub      *hub
+	metrics  *metrics
+	settings *atomic.Pointer[settings]
+	deleted  chan<- struct{} // signals that conversations may be left over
+}
+
+// stored makes a method of one of the tree's, whose result goes through wrap.
+func stored[P, T, R any](m *treeMethods, name string, right rpc.Right, doc string, do func(tree.Store, context.Context, P) (T, error), wrap func(T) R) rpc.Method {
+	return method(quick(), name, right, doc, func(ctx context.Context, c call[P]) (R, error) {
+		v, err := do(m.tree, ctx, c.params)
+		return wrap(v), err
+	})
+}
+
+func (m *treeMethods) list() []rpc.Method {
+	of := quick()
 	return []rpc.Method{
-		quick("workspace/create", rpc.WriteRight,
+		method(of, "workspace/create", rpc.WriteRight,
 			"Creates a workspace. Creating it again, with an id of the caller's, returns the existing one. A token that is bound to workspaces may only create those.",
-			g.createWorkspace),
-		quick("workspace/list", rpc.ReadRight, "Lists the workspaces that the caller may see.", g.listWorkspaces),
-		stored(g, "workspace/rename", rpc.WriteRight, "Renames a workspace.", tree.Store.RenameWorkspace, ofWorkspace),
-		stored(g, "workspace/delete", rpc.WriteRight, "Deletes a workspace. One that is not empty needs recursive.", sweeping(g, tree.Store.DeleteWorkspace), ofWorkspace),
-		method("workspace/watch", rpc.ReadRight,
+			m.createWorkspace),
+		method(of, "workspace/list", rpc.ReadRight, "Lists the workspaces that the caller may see.", m.listWorkspaces),
+		stored(m, "workspace/rename", rpc.WriteRight, "Renames a workspace.", tree.Store.RenameWorkspace, ofWorkspace),
+		stored(m, "workspace/delete", rpc.WriteRight, "Deletes a workspace. One that is not empty needs recursive.", sweeping(m, tree.Store.DeleteWorkspace), ofWorkspace),
+		method(group{connected: true, within: catchUpTime}, "workspace/watch", rpc.ReadRight,
 			"Notifies this connection of changes in a workspace; with since_seq first of those since then, which may come before the answer. Gap says that not all of them can be reported: read again.",
-			g.watch),
-		method("workspace/unwatch", rpc.ReadRight, "Stops that. The seq is where watching can go on later.", g.unwatch),
-		stored(g, "folder/create", rpc.WriteRight, "Creates a folder. Creating it again, with an id of the caller's, returns the existing one.", tree.Store.CreateFolder, ofFolder),
-		stored(g, "folder/rename", rpc.WriteRight, "Renames a folder.", tree.Store.RenameFolder, ofFolder),
-		stored(g, "folder/move", rpc.WriteRight, "Moves a folder to another parent; null is the root. It cannot move below itself.", tree.Store.MoveFolder, ofFolder),
-		stored(g, "folder/delete", rpc.WriteRight,
+			m.watch),
+		method(group{connected: true}, "workspace/unwatch", rpc.ReadRight, "Stops that. The seq is where watching can go on later.", m.unwatch),
+		stored(m, "folder/create", rpc.WriteRight, "Creates a folder. Creating it again, with an id of the caller's, returns the existing one.", tree.Store.CreateFolder, ofFolder),
+		stored(m, "folder/rename", rpc.WriteRight, "Renames a folder.", tree.Store.RenameFolder, ofFolder),
+		stored(m, "folder/move", rpc.WriteRight, "Moves a folder to another parent; null is the root. It cannot move below itself.", tree.Store.MoveFolder, ofFolder),
+		stored(m, "folder/delete", rpc.WriteRight,
 			"Deletes a folder. One that is not empty needs recursive: folders below are deleted too, documents are archived, threads move to the parent.",
 			tree.Store.DeleteFolder, ofFolder),
-		stored(g, "thread/create", rpc.WriteRight, "Creates a thread. Creating it again, with an id of the caller's, returns the existing one.", tree.Store.CreateThread, ofThread),
-		stored(g, "thread/rename", rpc.WriteRight, "Renames a thread.", tree.Store.RenameThread, ofThread),
-		stored(g, "thread/move", rpc.WriteRight, "Moves a thread to another folder; null is the root.", tree.Store.MoveThread, ofThread),
-		stored(g, "thread/delete", rpc.WriteRight, "Takes a thread out of the tree, with its conversation.", sweeping(g, tree.Store.DeleteThread), ofThread),
-		quick("thread/tree", rpc.ReadRight, "Reads the tree, or what is below a folder: folders, threads and summaries of documents, drafts included, never their text.",
+		stored(m, "thread/create", rpc.WriteRight, "Creates a thread. Creating it again, with an id of the caller's, returns the existing one.", tree.Store.CreateThread, ofThread),
+		stored(m, "thread/rename", rpc.WriteRight, "Renames a thread.", tree.Store.RenameThread, ofThread),
+		stored(m, "thread/move", rpc.WriteRight, "Moves a thread to another folder; null is the root.", tree.Store.MoveThread, ofThread),
+		stored(m, "thread/delete", rpc.WriteRight, "Takes a thread out of the tree, with its conversation.", sweeping(m, tree.Store.DeleteThread), ofThread),
+		method(of, "thread/tree", rpc.ReadRight, "Reads the tree, or what is below a folder: folders, threads and summaries of documents, drafts included, never their text.",
 			func(ctx context.Context, c call[treeParams]) (tree.Page, error) {
 				if err := rpc.Expect(ctx, pageBytes); err != nil {
 					return tree.Page{}, err
 				}
-				return g.opts.Tree.Tree(ctx, c.params.Query)
+				return m.tree.Tree(ctx, c.params.Query)
 			}),
 	}
 }
 
 // sweeping has what a deletion leaves of conversations removed.
-func sweeping[P, T any](g *Gateway, do func(tree.Store, context.Context, P) (T, error)) func(tree.Store, context.Context, P) (T, error) {
+func sweeping[P, T any](m *treeMethods, do func(tree.Store, context.Context, P) (T, error)) func(tree.Store, context.Context, P) (T, error) {
 	return func(t tree.Store, ctx context.Context, p P) (T, error) {
 		v, err := do(t, ctx, p)
 		select {
-		case g.deleted <- struct{}{}:
+		case m.deleted <- struct{}{}:
 		default: // it is about to be looked at
 		}
 		return v, err
@@ -131,16 +150,16 @@ func sweeping[P, T any](g *Gateway, do func(tree.Store, context.Context, P) (T, 
 const pageBytes = 4 << 20 // a full page of the tree: 10,000 rows and their JSON
 
 // createWorkspace lets a token that is bound to workspaces create only those, or it could not see the new one.
-func (g *Gateway) createWorkspace(ctx context.Context, c call[tree.CreateWorkspace]) (workspaceResult, error) {
+func (m *treeMethods) createWorkspace(ctx context.Context, c call[tree.CreateWorkspace]) (workspaceResult, error) {
 	if !c.MayWorkspace(c.params.ID) {
 		return workspaceResult{}, rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces: it may create those, by their id, and no others")
 	}
-	w, err := g.opts.Tree.CreateWorkspace(ctx, c.params)
+	w, err := m.tree.CreateWorkspace(ctx, c.params)
 	return workspaceResult{w}, err
 }
 
-func (g *Gateway) listWorkspaces(ctx context.Context, c call[anyone]) (workspacesResult, error) {
-	list, err := g.opts.Tree.Workspaces(ctx)
+func (m *treeMethods) listWorkspaces(ctx context.Context, c call[anyone]) (workspacesResult, error) {
+	list, err := m.tree.Workspaces(ctx)
 	seen := []tree.Workspace{}
 	for _, w := range list {
 		if c.MayWorkspace(w.ID) {
@@ -150,44 +169,45 @@ func (g *Gateway) listWorkspaces(ctx context.Context, c call[anyone]) (workspace
 	return workspacesResult{seen}, err
 }
 
-func (g *Gateway) docMethods() []rpc.Method {
+func (m *treeMethods) docs() []rpc.Method {
+	of := quick()
 	return []rpc.Method{
-		quick("thread/agents_doc/get", rpc.ReadRight, "Reads the document of a scope (a folder, or null for the root), drafts included, and the one in effect there.",
+		method(of, "thread/agents_doc/get", rpc.ReadRight, "Reads the document of a scope (a folder, or null for the root), drafts included, and the one in effect there.",
 			func(ctx context.Context, c call[scopeParams]) (viewResult, error) {
-				view, err := g.opts.Tree.Doc(ctx, c.params.Scope)
-				return viewResult{view, g.settings.Load().promptChars}, err
+				view, err := m.tree.Doc(ctx, c.params.Scope)
+				return viewResult{view, m.settings.Load().promptChars}, err
 			}),
-		quick("thread/agents_doc/save", rpc.WriteRight,
+		method(of, "thread/agents_doc/save", rpc.WriteRight,
 			"Saves the document of a scope. expected_version is the version that the text is based on; 0 or absent for a new document. A version_conflict says what there is instead.",
-			g.save),
-		quick("thread/agents_doc/archive", rpc.WriteRight, "Archives the document of a scope, and returns what is in effect then.",
+			m.save),
+		method(of, "thread/agents_doc/archive", rpc.WriteRight, "Archives the document of a scope, and returns what is in effect then.",
 			func(ctx context.Context, c call[tree.ArchiveDoc]) (tree.ArchivedNow, error) {
-				now, err := g.opts.Tree.Archive(ctx, c.params)
-				g.metrics.save("archived", err)
+				now, err := m.tree.Archive(ctx, c.params)
+				m.metrics.save("archived", err)
 				return now, err
 			}),
-		quick("thread/agents_doc/resolve_for_thread", rpc.ReadRight, "Finds the document in effect for a thread.", g.resolve),
-		quick("thread/agents_doc/revisions", rpc.ReadRight, "Lists versions of a document, newest first.",
+		method(of, "thread/agents_doc/resolve_for_thread", rpc.ReadRight, "Finds the document in effect for a thread.", m.resolve),
+		method(of, "thread/agents_doc/revisions", rpc.ReadRight, "Lists versions of a document, newest first.",
 			func(ctx context.Context, c call[revisionsParams]) (revisionsResult, error) {
 				p := c.params
 				list, err := listed(ctx, p.IncludeContent, p.Limit, func(r *tree.Revision) int { return r.Chars }, func(texts bool) ([]tree.Revision, error) {
 					p.IncludeContent = texts
-					return g.opts.Tree.Revisions(ctx, p.RevisionQuery)
+					return m.tree.Revisions(ctx, p.RevisionQuery)
 				})
 				return revisionsResult{list}, err
 			}),
-		quick("thread/agents_doc/restore", rpc.WriteRight, "Makes the text of an earlier version the document's newest one. An archived document is active again.",
+		method(of, "thread/agents_doc/restore", rpc.WriteRight, "Makes the text of an earlier version the document's newest one. An archived document is active again.",
 			func(ctx context.Context, c call[tree.RestoreDoc]) (docResult, error) {
-				doc, err := g.opts.Tree.Restore(ctx, c.params)
-				g.metrics.save("restored", err)
+				doc, err := m.tree.Restore(ctx, c.params)
+				m.metrics.save("restored", err)
 				return docResult{doc}, err
 			}),
-		quick("thread/agents_doc/archived", rpc.ReadRight, "Lists archived documents: those of a scope, or, with all, of every scope.",
+		method(of, "thread/agents_doc/archived", rpc.ReadRight, "Lists archived documents: those of a scope, or, with all, of every scope.",
 			func(ctx context.Context, c call[archivedParams]) (archivedResult, error) {
 				p := c.params
 				list, err := listed(ctx, p.IncludeContent, p.Limit, func(d *tree.ArchivedDoc) int { return d.Chars }, func(texts bool) ([]tree.ArchivedDoc, error) {
 					p.IncludeContent = texts
-					return g.opts.Tree.ArchivedDocs(ctx, p.ArchivedQuery)
+					return m.tree.ArchivedDocs(ctx, p.ArchivedQuery)
 				})
 				return archivedResult{list}, err
 			}),
@@ -223,15 +243,15 @@ func listed[T any](ctx context.Context, texts bool, limit int, chars func(*T) in
 
 const warnPromptCut = "longer_than_prompt" // prompts will cut a document off
 
-func (g *Gateway) save(ctx context.Context, c call[tree.Save]) (savedResult, error) {
-	saved, err := g.opts.Tree.Save(ctx, c.params)
+func (m *treeMethods) save(ctx context.Context, c call[tree.Save]) (savedResult, error) {
+	saved, err := m.tree.Save(ctx, c.params)
 	outcome := "saved"
 	if saved.Unchanged {
 		outcome = "unchanged"
 	}
-	g.metrics.save(outcome, err)
+	m.metrics.save(outcome, err)
 	warnings := []warning{}
-	if n, most := tree.Chars(saved.Doc.Content), g.settings.Load().promptChars; most > 0 && n > most {
+	if n, most := tree.Chars(saved.Doc.Content), m.settings.Load().promptChars; most > 0 && n > most {
 		warnings = append(warnings, warning{warnPromptCut, fmt.Sprintf("the text has %s characters, and a prompt takes %s: the end will be cut off",
 			text.Thousands(n), text.Thousands(most))})
 	}
@@ -239,8 +259,8 @@ func (g *Gateway) save(ctx context.Context, c call[tree.Save]) (savedResult, err
 }
 
 // resolve knows threads of the tree only; [Documents] takes others as unplaced.
-func (g *Gateway) resolve(ctx context.Context, c call[threadParams]) (effectiveResult, error) {
-	found, err := g.opts.Tree.Resolve(ctx, c.params.ThreadRef)
+func (m *treeMethods) resolve(ctx context.Context, c call[threadParams]) (effectiveResult, error) {
+	found, err := m.tree.Resolve(ctx, c.params.ThreadRef)
 	if err == nil && !found.Known {
 		err = rpc.Errorf(rpc.CodeNotFound, "there is no thread %q in the workspace %q", c.params.ThreadID, c.params.WorkspaceID)
 	}

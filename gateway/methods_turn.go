@@ -88,27 +88,25 @@ func newCompiledTurn(done *runtime.Compiled, err error) (*compiledTurn, error) {
 // These methods look up the workspace of their turn themselves.
 func (g *Gateway) turnMethods() []rpc.Method {
 	return []rpc.Method{
-		method("turn/begin", rpc.DispatchRight,
+		method(group{}, "turn/begin", rpc.DispatchRight,
 			"Begins a turn and keeps it, until turn/end, or as long as calls come: what its phases bring (policies, contexts, tools, reminders) holds for the next ones. No plugin is called yet: the first turn/compile has the message judged.",
 			g.begin),
-		method("turn/compile", rpc.CompileRight,
+		method(group{}, "turn/compile", rpc.CompileRight,
 			"Compiles the prompt of a turn and records its manifest: in a kept turn (handle) that of the next round, after the phases ahead that the turn has not passed yet, with the reminders of all phases since the last prompt, each once; else (turn) as \"grapnel compile\" does. A turn that was denied, or whose phase failed closed, is a result with an error in it.",
 			g.compile),
-		method("turn/dispatch", rpc.DispatchRight,
+		method(group{}, "turn/dispatch", rpc.DispatchRight,
 			"Runs one phase in a kept turn. One that failed closed is a result with an error in it.",
 			g.dispatchInTurn),
-		method("turn/report", rpc.DispatchRight,
+		method(group{}, "turn/report", rpc.DispatchRight,
 			"Puts on record what became of the turn's last prompt: how the request differed from it, and what the provider reported. Call it once a round.",
 			g.report),
-		method("turn/end", rpc.DispatchRight,
+		method(group{}, "turn/end", rpc.DispatchRight,
 			"Ends a kept turn, when its calls have returned: the plugins are notified, and go on in the background.",
 			g.end),
 	}
 }
 
-func errNoEngine() error {
-	return rpc.Errorf(rpc.CodeUnavailable, "this gateway has no engine: it compiles and dispatches nothing")
-}
+var errNoEngine = rpc.Errorf(rpc.CodeUnavailable, "this gateway has no engine: it compiles and dispatches nothing")
 
 func (g *Gateway) begin(ctx context.Context, c call[beginParams]) (begunTurn, error) {
 	where, err := g.completeTurn(ctx, c.Caller, c.params.Turn)
@@ -380,7 +378,7 @@ func (g *Gateway) completeContext(ctx context.Context, caller *rpc.Caller, name 
 		return c, rpc.Errorf(rpc.CodeInvalid, "%s.%s: %v", name, key, err)
 	}
 	if g.opts.Engine == nil {
-		return c, errNoEngine()
+		return c, errNoEngine
 	}
 	if c.Now.IsZero() {
 		c.Now = g.opts.Now()

@@ -67,23 +67,18 @@ func (t *turnTable) status() TurnsKept {
 
 // Plugins' own messages about failures are for operators.
 func (g *Gateway) operatorMethods() []rpc.Method {
+	all := group{everywhere: true}
 	return []rpc.Method{
-		method("whoami", rpc.NoRight, "Says who calls, and what the caller may do.",
+		method(group{}, "whoami", rpc.NoRight, "Says who calls, and what the caller may do.",
 			func(_ context.Context, c call[anyone]) (identity, error) { return g.identityOf(c.Caller), nil }),
-		method("status", rpc.AdminRight, "Returns the state of the gateway: its plugins and hooks, issues and their hints, stats and connections.",
+		method(group{}, "status", rpc.AdminRight, "Returns the state of the gateway: its plugins and hooks, issues and their hints, stats and connections.",
 			func(ctx context.Context, _ call[anyone]) (Status, error) { return g.status(ctx), nil }),
-		method("config/reload", rpc.AdminRight,
+		method(all.unless(g.opts.Load == nil, errNoReload.Message), "config/reload", rpc.AdminRight,
 			"Reads configuration and tokens again and puts them in force, all or nothing. A refused one is a result that says why.",
 			func(ctx context.Context, c call[anyone]) (Reload, error) {
-				switch {
-				case !c.AllWorkspaces():
-					return Reload{}, errBound()
-				case g.opts.Load == nil:
-					return Reload{}, errNoReload
-				}
 				return g.Reload(ctx, ReloadCall, c.params.Actor), nil
 			}),
-		method("plugin/release", rpc.AdminRight,
+		method(all.unless(g.opts.Engine == nil, errNoEngine.Message), "plugin/release", rpc.AdminRight,
 			"Starts a plugin at once that is in quarantine or waits for its next start, forgets its failures, and closes its breakers. It waits for the start; one that failed again is a result that says so.",
 			g.release),
 	}
@@ -103,11 +98,6 @@ func (g *Gateway) identityOf(c *rpc.Caller) identity {
 	return identity{
 		Name: c.Name, Open: c.Open, Rights: c.Rights(), AllWorkspaces: c.AllWorkspaces(), Workspaces: c.Workspaces(), Version: g.opts.Version,
 	}
-}
-
-// errBound is for a token that is bound to workspaces, in a method about all of them.
-func errBound() error {
-	return rpc.Errorf(rpc.CodeUnauthorized, "this token is bound to workspaces, and this is about all of them")
 }
 
 func (g *Gateway) status(ctx context.Context) Status {
@@ -136,12 +126,6 @@ type releaseParams struct {
 
 // release answers when the start has succeeded or failed.
 func (g *Gateway) release(ctx context.Context, c call[releaseParams]) (*runtime.Released, error) {
-	switch {
-	case !c.AllWorkspaces():
-		return nil, errBound()
-	case g.opts.Engine == nil:
-		return nil, errNoEngine()
-	}
 	r, err := g.opts.Engine.Release(ctx, c.params.Plugin)
 	if none, ok := errors.AsType[*runtime.ReleaseError](err); ok {
 		code := rpc.CodeInvalid

@@ -140,7 +140,7 @@ func TestTurnIdle(t *testing.T) {
 		busy, other := g.keepOne(t, open, "2")
 		user, watcher, stranger := &ears{ctx: ctx}, &ears{ctx: ctx}, &ears{ctx: ctx, name: "eve"}
 		used.conns[user] = struct{}{}
-		g.hub.of["w"] = map[conn]tree.Seq{watcher: 0, stranger: 0}
+		g.hub.of = map[string]map[conn]tree.Seq{"w": {watcher: 0, stranger: 0}}
 
 		_, _, leave, err := g.turns.enter(ctx, open, busy.handle)
 		if err != nil {

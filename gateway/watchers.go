@@ -17,10 +17,6 @@ type conn interface {
 
 const maxWatches = 256 // of one connection
 
-func errNoConn() error {
-	return rpc.Errorf(rpc.CodeInvalid, "watching needs a WebSocket connection (/ws): an HTTP POST has no notifications")
-}
-
 // watchers are the connections that watch something, each with a value. Methods other than count need the lock. The
 // watches of a connection end with it.
 type watchers[V any] struct {
