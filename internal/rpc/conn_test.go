@@ -129,28 +129,6 @@ func (h *harness) watch(t testing.TB) (*websocket.Conn, *Conn) {
 	return ws, await(t, h.hooks.conn, "the connection")
 }
 
-func TestNotify(t *testing.T) {
-	t.Parallel()
-
-	h := start(t)
-	ws, conn := h.watch(t)
-	for i := range 200 {
-		conn.Notify("", "test/said", echoed{Text: "é<" + itoa(i)})
-	}
-	for i := range 200 {
-		want := `{"jsonrpc":"2.0","method":"test/said","params":{"text":"é<` + itoa(i) + `"}}`
-		if got := hear(t, ws); got != want {
-			t.Fatalf("got %s, want %s", got, want)
-		}
-	}
-	_ = ws.CloseNow()
-	await(t, conn.Done(), "the end of the connection")
-	conn.Notify("", "test/said", echoed{}) // nobody minds
-	if err := conn.Context().Err(); err == nil {
-		t.Error("the context of the connection has not ended")
-	}
-}
-
 // A client that reads slowly is told so, when it reads at last.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()

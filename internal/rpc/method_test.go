@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // base is embedded, as params of methods often have something in common.
@@ -109,60 +108,6 @@ func TestTypedRaw(t *testing.T) {
 	}
 }
 
-func TestErrorJSON(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name string
-		err  *Error
-		want string
-	}{
-		{"number of the code", &Error{Code: CodeNotFound, Message: "m"}, `{"code":-32002,"message":"m","data":{"code":"not_found"}}`},
-		{"own number", &Error{Number: 5, Code: "mine", Message: "m"}, `{"code":5,"message":"m","data":{"code":"mine"}}`},
-		{"unknown code", &Error{Code: "mine", Message: "m"}, `{"code":-32603,"message":"m","data":{"code":"mine"}}`},
-		{"data", &Error{Code: CodeCycle, Data: map[string]any{"a": nil, "code": "x"}}, `{"code":-32602,"message":"","data":{"a":null,"code":"cycle"}}`},
-		{"the cause stays inside", asError(errors.New("secret")), `{"code":-32603,"message":"internal error; the gateway's log says more","data":{"code":"internal"}}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got, err := json.Marshal(tt.err)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(got), tt.want); diff != "" {
-				t.Errorf("error (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
-// Each code has its number, as the specification of the API says.
-func TestCodes(t *testing.T) {
-	t.Parallel()
-
-	want := map[string]int{
-		CodeParse: -32700, CodeRequest: -32600, CodeMethod: -32601, CodeInvalid: -32602, CodeTooLarge: -32602, CodeCycle: -32602,
-		CodeTurnNeeded: -32602, CodeTurnUnknown: -32002,
-		CodeInternal: -32603, CodeConflict: -32001, CodeNotFound: -32002, CodeUnauthorized: -32003, CodeUnavailable: -32004, CodeOverloaded: -32004,
-	}
-	got := map[string]int{}
-	for _, row := range codes() {
-		var object struct {
-			Code int `json:"code"`
-		}
-		text, err := json.Marshal(&Error{Code: row.Code})
-		if err = errors.Join(err, json.Unmarshal(text, &object)); err != nil {
-			t.Fatal(err)
-		}
-		got[row.Code] = object.Code
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("numbers (-got +want):\n%s", diff)
-	}
-}
-
 // An error in an error's data must not keep the client from its code.
 func TestRespondBadData(t *testing.T) {
 	t.Parallel()
@@ -171,53 +116,5 @@ func TestRespondBadData(t *testing.T) {
 	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"100 % bad","data":{"code":"version_conflict"}}}`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestSchema(t *testing.T) {
-	t.Parallel()
-
-	srv, err := New(Options{
-		Methods:       []Method{Typed("b", WriteRight, "Does b.", func(context.Context, *Caller, params) ([]nullable, error) { return nil, nil })},
-		Notifications: []Notification{TypedNotification[base]("n", "Says n.")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := srv.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc document
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
-	m := doc.Methods["b"]
-	if m.Doc != "Does b." || m.Right != "write" || len(doc.Errors) != len(codes()) || doc.Notifications["n"].Params == nil {
-		t.Errorf("got %+v", doc)
-	}
-	tests := []struct {
-		name     string
-		schema   *jsonschema.Schema
-		instance string
-		valid    bool
-	}{
-		{"params", m.Params, `{"workspace_id":"w","folder_id":"f","Plain":false,"deep":[]}`, true},
-		{"params, unknown member", m.Params, `{"workspace_id":"w","Plain":false,"x":1}`, false},
-		{"params, missing member", m.Params, `{"Plain":false}`, false},
-		{"result", m.Result, `["f"]`, true},
-	}
-	for _, tt := range tests {
-		resolved, err := tt.schema.Resolve(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var v any
-		if err := json.Unmarshal([]byte(tt.instance), &v); err != nil {
-			t.Fatal(err)
-		}
-		if err := resolved.Validate(v); (err == nil) != tt.valid {
-			t.Errorf("%s: %s: %v", tt.name, tt.instance, err)
-		}
 	}
 }

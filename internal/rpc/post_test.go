@@ -3,12 +3,9 @@ package rpc
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -207,34 +204,6 @@ func TestPostTokens(t *testing.T) {
 	}
 }
 
-func TestUnixSocket(t *testing.T) {
-	t.Parallel()
-
-	h := start(t)
-	c := client(t, func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", h.unix)
-	})
-	// Whatever the client calls the host: who may connect, the socket's permissions
-	// decide.
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://any.name/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"test/who"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := string(body), `{"jsonrpc":"2.0","id":1,"result":"open"}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 // A client that goes away ends its call.
 func TestPostCancel(t *testing.T) {
 	t.Parallel()
@@ -261,60 +230,5 @@ func TestPostCancel(t *testing.T) {
 	}
 	if err := await(t, failed, "the client"); err == nil {
 		t.Error("the client got an answer")
-	}
-}
-
-// A body that does not arrive is given up, and so is a socket that says nothing.
-func TestPostHalfOpen(t *testing.T) {
-	t.Parallel()
-
-	h := start(t, func(o *Options) {
-		o.Limits.Header, o.Limits.Read, o.Limits.Write = 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
-	})
-	for _, sent := range []string{
-		"",
-		"POST /rpc HTTP/1.1\r\nHost: local",
-		"POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"jsonrpc\"",
-	} {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(conn, sent); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
-		answer, err := io.ReadAll(conn)
-		if err != nil {
-			t.Errorf("behind %q the socket stays open: %v", sent, err)
-		}
-		if strings.Contains(sent, "jsonrpc") && !strings.Contains(string(answer), CodeParse) {
-			t.Errorf("behind %q came %q, without a reason", sent, answer)
-		}
-		_ = conn.Close()
-	}
-}
-
-// A client that does not read its answer does not hold the server.
-func TestPostSlowReader(t *testing.T) {
-	t.Parallel()
-
-	h := start(t, func(o *Options) { o.Limits.Write = 20 * time.Millisecond })
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close() //nolint:errcheck // the test is over
-	body := `{"jsonrpc":"2.0","id":1,"method":"test/big","params":{"text":"","count":10000000}}`
-	if _, err := io.WriteString(conn, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "+itoa(len(body))+"\r\n\r\n"+body); err != nil {
-		t.Fatal(err)
-	}
-	for await(t, h.calls, "the call").method != "test/big" {
-	}
-	h.stop() // waits for calls that are being answered
-	if err := h.ended(t); err != nil {
-		t.Errorf("Serve: %v", err)
 	}
 }

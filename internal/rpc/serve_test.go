@@ -86,30 +86,6 @@ func TestDrainGivesUp(t *testing.T) {
 	close(h.hooks.release)
 }
 
-// Without Serve, Shutdown does the same for connections.
-func TestShutdown(t *testing.T) {
-	t.Parallel()
-
-	h := start(t)
-	ws := h.dial(t)
-	if err := h.srv.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if got := hearClose(t, ws); got.Code != websocket.StatusGoingAway {
-		t.Errorf("got %v", got)
-	}
-	_, answer, err := h.tryDial(t)
-	if err == nil || !strings.HasPrefix(answer, "Service Unavailable") {
-		t.Errorf("a new connection got %q, %v", answer, err)
-	}
-	if _, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`); summaries(t, body)[0] != "1 -32004 unavailable" {
-		t.Errorf("a new call got %s", body)
-	}
-	if err := h.srv.Shutdown(t.Context()); err != nil {
-		t.Errorf("the second time: %v", err)
-	}
-}
-
 func TestServeListenerFails(t *testing.T) {
 	t.Parallel()
 
@@ -125,22 +101,6 @@ func TestServeListenerFails(t *testing.T) {
 	if _, err := good.Accept(); err == nil {
 		t.Error("the other listener is still open")
 	}
-}
-
-func TestConnectionLimit(t *testing.T) {
-	t.Parallel()
-
-	h := start(t, func(o *Options) { o.Limits.Connections = 2 })
-	first := h.dial(t)
-	h.dial(t)
-	h.awaitOpen(t, 2)
-	_, answer, err := h.tryDial(t)
-	if err == nil || !strings.HasPrefix(answer, "Service Unavailable") || !strings.Contains(answer, CodeUnavailable) {
-		t.Errorf("the third connection got %q, %v", answer, err)
-	}
-	_ = first.Close(websocket.StatusNormalClosure, "")
-	h.awaitOpen(t, 1)
-	h.dial(t)
 }
 
 func TestNewRefuses(t *testing.T) {

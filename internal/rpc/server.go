@@ -20,9 +20,8 @@ import (
 
 // Server answers calls of JSON-RPC 2.0.
 //
-// [New] starts nothing. [Server.Serve] listens until its context ends; a test may use [Server.Handler] and
-// [Server.Shutdown]. [Server.SetTokens] may be called at any time. A stopped server answers with [CodeUnavailable]
-// and cannot be started again.
+// [New] starts nothing. [Server.Serve] listens until its context ends. [Server.SetTokens] may be called at any time. A
+// stopped server answers with [CodeUnavailable] and cannot be started again.
 type Server struct {
 	methods       map[string]*Method
 	names         []string // of the methods, sorted
@@ -208,8 +207,8 @@ func (s *Server) begin() *Error {
 }
 
 // Serve answers requests on the listeners with handler, which contains [Server.Handler], until ctx ends or a listener
-// fails. Then it closes the listeners, stops like [Server.Shutdown], and returns when every goroutine has ended. The
-// end of ctx is not an error.
+// fails. Then it closes the listeners, lets calls in flight end, and returns when every goroutine has ended. The end of
+// ctx is not an error.
 func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...net.Listener) error {
 	hs := &http.Server{
 		Handler:     track(handler),
@@ -239,20 +238,16 @@ func (s *Server) Serve(ctx context.Context, handler http.Handler, listeners ...n
 	return err
 }
 
-// Shutdown stops the server. It refuses new calls and connections. Calls in flight may take four fifths of
-// [Limits.Drain], then their contexts end. A WebSocket connection is closed with the status 1001 when it has none in
-// flight. The error says that calls have not ended in time. Only Serve waits for POSTs too.
-func (s *Server) Shutdown(ctx context.Context) error { return s.shutdown(ctx, nil) }
-
+// shutdown refuses new calls and connections. Calls in flight may take four fifths of [Limits.Drain], then their contexts
+// end. A WebSocket connection is closed with the status 1001 when it has none in flight. The error says that calls have
+// not ended in time.
 func (s *Server) shutdown(ctx context.Context, hs *http.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.Drain)
 	defer cancel()
 	patience, cancelPatience := context.WithTimeout(ctx, s.limits.Drain*4/5)
 	defer cancelPatience()
 	s.drain()
-	if hs != nil {
-		_ = hs.Shutdown(patience) // the rest is cut off below
-	}
+	_ = hs.Shutdown(patience) // the rest is cut off below
 	ended := make(chan struct{})
 	go func() {
 		s.inFlight.Wait()
@@ -272,10 +267,7 @@ func (s *Server) shutdown(ctx context.Context, hs *http.Server) error {
 	case <-ctx.Done():
 		err = fmt.Errorf("rpc: stopping: calls have not ended: %w", ctx.Err())
 	}
-	if hs != nil {
-		err = errors.Join(err, hs.Close())
-	}
-	return err
+	return errors.Join(err, hs.Close())
 }
 
 func (s *Server) drain() {

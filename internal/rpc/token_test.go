@@ -43,35 +43,3 @@ func TestCheckTokens(t *testing.T) {
 		})
 	}
 }
-
-func TestCaller(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name                        string
-		caller                      *Caller
-		read, write, own, other, no bool
-	}{
-		{"open", &Caller{Open: true}, true, true, true, true, true},
-		{"nothing", Token{Name: "x"}.Caller(nil), false, false, false, false, true},
-		{"one workspace", Token{Rights: []Right{ReadRight}, Workspaces: []string{"own"}}.Caller(nil), true, false, true, false, true},
-		{"every workspace", Token{Rights: []Right{WriteRight}, Workspaces: []string{EveryWorkspace}}.Caller(nil), false, true, true, true, true},
-		{"admin is no right to write", Token{Rights: []Right{AdminRight}}.Caller(nil), false, false, false, false, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			c := tt.caller
-			got := []bool{c.May(ReadRight), c.May(WriteRight), c.MayWorkspace("own"), c.MayWorkspace("other"), c.May(NoRight)}
-			for i, want := range []bool{tt.read, tt.write, tt.own, tt.other, tt.no} {
-				if got[i] != want {
-					t.Errorf("answer %d is %v", i, got[i])
-				}
-			}
-			if c.AllWorkspaces() != tt.other {
-				t.Errorf("AllWorkspaces is %v", !tt.other)
-			}
-		})
-	}
-}

@@ -1,6 +1,0 @@
-//go:build race
-
-package rpc
-
-// raced says that the race detector watches, which costs memory.
-const raced = true
