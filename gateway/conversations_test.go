@@ -51,7 +51,7 @@ func conversing(t *testing.T, dsn string, change func(o *Options)) *served {
 func entry(id, role, text string) object { return object{"id": id, "role": role, "text": text} }
 
 // converse makes one turn: it compiles, appends a question and an answer, and ends. It returns what the prompt had.
-func converse(t *testing.T, c caller, id, status string) compiledTurn {
+func converse(t *testing.T, c *caller, id, status string) compiledTurn {
 	t.Helper()
 	handle := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(object{"turn_id": id})}).Handle
 	do[appended](t, c, "thread/append", object{"handle": handle, "entries": []object{entry(id+"-q", "user", "Question "+id)}})
@@ -231,7 +231,7 @@ func TestConversationOfLostClient(t *testing.T) {
 	do[appended](t, lost, "thread/append", object{"handle": handle, "entries": []object{
 		entry("q", "user", "?"), {"id": "calls", "role": "assistant", "calls": []object{{"id": "1", "tool": "x", "arguments": object{}}}},
 	}})
-	_ = lost.ws.CloseNow()
+	_ = lost.Close()
 	if note := c.note(t); note.Method != NotifyTurn || decoded[TurnEnded](t, note.Params).Handle != handle {
 		t.Fatalf("%+v", note)
 	}

@@ -1,19 +1,14 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/storetest"
@@ -138,7 +133,7 @@ func flood(t *testing.T, s *served, clients int, method string, params object) (
 		c := s.post(t, readers[n%len(readers)])
 		group.Go(func() {
 			for ctx.Err() == nil {
-				c.send(ctx, t, method, params)
+				c.send(ctx, method, params)
 			}
 		})
 	}
@@ -161,15 +156,8 @@ func floodTokens() []rpc.Token {
 }
 
 // send calls a method, and is not interested in the answer.
-func (p *poster) send(ctx context.Context, tb testing.TB, method string, params any) {
-	tb.Helper()
-	req := must[*http.Request](tb)(http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(request(tb, 1, method, params))))
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+p.token)
-	if resp, err := p.client.Do(req); err == nil {
-		_, _ = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
-	}
+func (c *caller) send(ctx context.Context, method string, params any) {
+	_ = c.Call(ctx, method, params, nil)
 }
 
 // TestReadsLeaveConnectionsForTurns: clients that may only read hold as many
@@ -226,38 +214,22 @@ func TestFloodOfReadsLosesNoManifest(t *testing.T) {
 func TestVerifyEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 
-	ask := map[string]func(*testing.T, *served) (leave func()){
-		"http": func(t *testing.T, s *served) func() {
-			t.Helper()
-			ctx, cancel := context.WithCancel(t.Context())
-			c, done := s.post(t, "reader"), make(chan struct{})
-			go func() {
-				defer close(done)
-				c.send(ctx, t, methodVerify, object{})
-			}()
-			return func() {
-				cancel()
-				<-done
-			}
-		},
-		"websocket": func(t *testing.T, s *served) func() {
-			t.Helper()
-			c := s.dial(t, "reader")
-			if err := c.ws.Write(t.Context(), websocket.MessageText, request(t, 1, methodVerify, object{})); err != nil {
-				t.Fatal(err)
-			}
-			return func() { _ = c.ws.CloseNow() }
-		},
-	}
 	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) {
 		log, trees := openLog(t, dsn)
 		fillLog(t, log.Store, 1500)
 		log.stall = true
 		s := serve(t, Options{Tree: trees, Log: log}.with(floodTokens()...))
-		for name, begin := range ask { // a token may have one at a time: the second one waits for the first to end
-			leave := begin(t, s)
+		for name, c := range map[string]*caller{"http": s.post(t, "reader"), "websocket": s.dial(t, "reader")} { // a token may have one at a time
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c.send(ctx, methodVerify, object{})
+			}()
 			_ = wait(t, log.begun)
-			leave()
+			cancel()
+			_ = c.Close()
+			<-done
 			if err := wait(t, log.ended); !errors.Is(err, context.Canceled) && !errors.Is(err, rpc.ErrPeerGone) {
 				t.Errorf("%s: verify ended with %v", name, err)
 			}

@@ -39,7 +39,7 @@ func TestReadyFlood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := s.client(t, false)
+	client := s.client(t)
 	var leaving, asking sync.WaitGroup
 	leaving.Go(func() {
 		if resp, err := client.Do(first); err == nil {
@@ -187,7 +187,7 @@ func (s *served) getAs(t *testing.T, addr, path, host, origin string) (int, stri
 	if r.Host = host; origin != "" {
 		r.Header.Set("Origin", origin)
 	}
-	resp, err := s.client(t, false).Do(r)
+	resp, err := s.client(t).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (c *coach) plugin() *sdk.Plugin {
 }
 
 // coached serves an engine with a coach alone.
-func coached(tb testing.TB, c *coach, log *store.Store) *poster {
+func coached(tb testing.TB, c *coach, log *store.Store) *caller {
 	tb.Helper()
 	all := []string{"*"}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "coach", Grants: phases.Grants{Contribute: all, Sections: all, See: all}}}}

@@ -19,16 +19,16 @@ import (
 )
 
 // hook posts a payload as an agent does.
-func (p *poster) hook(t testing.TB, host, payload string) (int, string) {
+func (p *caller) hook(t testing.TB, host, payload string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(p.url, "/rpc")+HookPath+host, strings.NewReader(payload))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+HookPath+host, strings.NewReader(payload))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.token != "" {
 		req.Header.Set("Authorization", "Bearer "+p.token)
 	}
-	resp, err := p.client.Do(req)
+	resp, err := p.http.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestKeptWatch(t *testing.T) {
 		}
 		compile("w", "1")
 		compile("v", "2")
-		next := func(c *socket, want ...string) {
+		next := func(c *caller, want ...string) {
 			t.Helper()
 			for len(want) > 0 {
 				for _, row := range decoded[ManifestKept](t, c.anyNote(t).Params).Rows {

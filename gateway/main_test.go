@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,14 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.uber.org/goleak"
 
+	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/tree"
@@ -74,22 +73,11 @@ func serve(tb testing.TB, o Options) *served {
 	return s
 }
 
-// client returns a client for HTTP over TCP or the unix socket.
-func (s *served) client(tb testing.TB, unix bool) *http.Client {
+func (s *served) client(tb testing.TB) *http.Client {
 	tb.Helper()
 	transport := &http.Transport{}
-	if unix {
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", s.unix)
-		}
-	}
 	tb.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: patience}
-}
-
-// caller calls methods, over whatever there is between.
-type caller interface {
-	call(tb testing.TB, method string, params any) (json.RawMessage, *wireErr)
 }
 
 // wireErr is an error as clients see it.
@@ -108,150 +96,75 @@ func (e *wireErr) code() string {
 	return word
 }
 
-// message is any message of JSON-RPC.
+// message is a notification.
 type message struct {
-	ID     int             `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *wireErr        `json:"error"`
+	Method string
+	Params json.RawMessage
 }
 
-// request encodes a call.
-func request(tb testing.TB, id int, method string, params any) []byte {
-	tb.Helper()
-	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return text
-}
+// caller is a client of a gateway.
+type caller struct {
+	*client.Client
 
-// poster calls by HTTP POST.
-type poster struct {
 	url, token string
-	client     *http.Client
+	http       *http.Client // for what is not a call
+	notes      chan message // closed when the connection has ended
 }
 
-func (s *served) post(tb testing.TB, token string) *poster {
+func (s *served) connect(tb testing.TB, target, token string) *caller {
 	tb.Helper()
-	return &poster{"http://" + s.addr + "/rpc", token, s.client(tb, false)}
-}
-
-func (s *served) postUnix(tb testing.TB) *poster {
-	tb.Helper()
-	return &poster{"http://socket/rpc", "", s.client(tb, true)}
-}
-
-func (p *poster) call(tb testing.TB, method string, params any) (json.RawMessage, *wireErr) {
-	tb.Helper()
-	req, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, p.url, bytes.NewReader(request(tb, 1, method, params)))
-	if err != nil {
+	c := &caller{url: "http://" + s.addr, token: token, http: s.client(tb), notes: make(chan message, 1<<14)}
+	o := client.Options{Token: token}
+	if !strings.HasPrefix(target, "http") {
+		o.OnNotification = func(method string, params json.RawMessage) { c.notes <- message{method, params} }
+	}
+	var err error
+	if c.Client, err = client.Dial(tb.Context(), target, o); err != nil {
 		tb.Fatal(err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	if p.token != "" {
-		req.Header.Set("Authorization", "Bearer "+p.token)
-	}
-	resp, err := p.client.Do(req)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	var m message
-	if err := json.NewDecoder(resp.Body).Decode(&m); err != nil {
-		tb.Fatalf("status %d: %v", resp.StatusCode, err)
-	}
-	return m.Result, m.Error
-}
-
-// socket is a WebSocket connection: answers by id, and what comes by itself.
-type socket struct {
-	ws    *websocket.Conn
-	notes chan message
-
-	mu      sync.Mutex
-	last    int
-	waiting map[int]chan message
-}
-
-// dial connects and reads until the end of the test.
-func (s *served) dial(tb testing.TB, token string) *socket {
-	tb.Helper()
-	o := &websocket.DialOptions{HTTPClient: s.client(tb, false)}
-	if token != "" {
-		o.Subprotocols = []string{"grapnel.bearer." + token}
-	}
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
-	defer cancel()
-	ws, resp, err := websocket.Dial(ctx, "ws://"+s.addr+"/ws", o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if resp.Body != nil {
-		_ = resp.Body.Close()
-	}
-	ws.SetReadLimit(64 << 20)
-	c := &socket{ws: ws, notes: make(chan message, 1<<14), waiting: map[int]chan message{}}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.read()
+		<-c.Done()
+		_ = c.Close() // why it ended is known
+		close(c.notes)
 	}()
 	tb.Cleanup(func() {
-		_ = ws.CloseNow()
+		_ = c.Close() // the gateway may be gone
 		<-ended
 	})
 	return c
 }
 
-// read hands out what comes, until the connection ends.
-func (c *socket) read() {
-	defer close(c.notes)
-	for {
-		_, text, err := c.ws.Read(context.Background())
-		if err != nil {
-			return
-		}
-		var m message
-		if err := json.Unmarshal(text, &m); err != nil {
-			panic(err) // the gateway writes JSON
-		}
-		if m.Method != "" {
-			c.notes <- m
-			continue
-		}
-		c.mu.Lock()
-		answer := c.waiting[m.ID]
-		delete(c.waiting, m.ID)
-		c.mu.Unlock()
-		answer <- m
-	}
+// post returns a client that calls by HTTP POST, dial one with a WebSocket connection.
+func (s *served) post(tb testing.TB, token string) *caller {
+	tb.Helper()
+	return s.connect(tb, "http://"+s.addr, token)
 }
 
-func (c *socket) call(tb testing.TB, method string, params any) (json.RawMessage, *wireErr) {
+func (s *served) dial(tb testing.TB, token string) *caller {
 	tb.Helper()
-	answer := make(chan message, 1)
-	c.mu.Lock()
-	c.last++
-	id := c.last
-	c.waiting[id] = answer
-	c.mu.Unlock()
-	if err := c.ws.Write(tb.Context(), websocket.MessageText, request(tb, id, method, params)); err != nil {
-		tb.Fatal(err)
+	return s.connect(tb, "ws://"+s.addr, token)
+}
+
+func (c *caller) call(tb testing.TB, method string, params any) (result json.RawMessage, bad *wireErr) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	err := c.Call(ctx, method, params, &result)
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		bad = &wireErr{Code: e.Number, Message: e.Message}
+		err = json.Unmarshal(e.Data, &bad.Data)
 	}
-	select {
-	case m := <-answer:
-		return m.Result, m.Error
-	case <-time.After(patience):
-		tb.Fatalf("%s: no answer", method)
-		return nil, nil
+	if err != nil {
+		tb.Fatalf("%s: %v", method, err)
 	}
+	return result, bad
 }
 
 // note waits for the next notification but those of documents for trees, which come
 // with their other ones.
-func (c *socket) note(tb testing.TB) message {
+func (c *caller) note(tb testing.TB) message {
 	tb.Helper()
 	for {
 		m := c.anyNote(tb)
@@ -262,7 +175,7 @@ func (c *socket) note(tb testing.TB) message {
 }
 
 // anyNote waits for the next notification.
-func (c *socket) anyNote(tb testing.TB) message {
+func (c *caller) anyNote(tb testing.TB) message {
 	tb.Helper()
 	select {
 	case m, ok := <-c.notes:
@@ -277,7 +190,7 @@ func (c *socket) anyNote(tb testing.TB) message {
 }
 
 // do calls and decodes the result.
-func do[R any](tb testing.TB, c caller, method string, params any) R {
+func do[R any](tb testing.TB, c *caller, method string, params any) R {
 	tb.Helper()
 	raw, bad := c.call(tb, method, params)
 	if bad != nil {

@@ -172,23 +172,23 @@ func everything(t *testing.T) Options {
 func TestEveryMethod(t *testing.T) {
 	t.Parallel()
 
-	for name, dial := range map[string]func(*testing.T, *served) caller{
-		"post":      func(t *testing.T, s *served) caller { t.Helper(); return s.post(t, "") },
-		"unix":      func(t *testing.T, s *served) caller { t.Helper(); return s.postUnix(t) },
-		"websocket": func(t *testing.T, s *served) caller { t.Helper(); return s.dial(t, "") },
+	for name, target := range map[string]func(s *served) string{
+		"post":      func(s *served) string { return "http://" + s.addr },
+		"unix":      func(s *served) string { return "unix:" + s.unix },
+		"websocket": func(s *served) string { return "ws://" + s.addr },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			s := serve(t, everything(t))
-			c := dial(t, s)
+			c := s.connect(t, target(s), "")
 			schemas := description(t)
 			called, handle := map[string]bool{}, ""
 			for _, step := range walk() {
 				called[step.method] = true
 				step.params = withHandle(step.params, handle)
 				raw, bad := c.call(t, step.method, step.params)
-				if name != "websocket" && strings.HasSuffix(step.method, "watch") {
+				if name == "post" && strings.HasSuffix(step.method, "watch") {
 					if bad.code() != rpc.CodeInvalid {
 						t.Errorf("%s: %+v, want %s: there is no connection", step.method, bad, rpc.CodeInvalid)
 					}
@@ -371,7 +371,7 @@ func TestActor(t *testing.T) {
 	open := serve(t, Options{}).post(t, "")
 	for _, tt := range []struct {
 		name  string
-		c     caller
+		c     *caller
 		given any
 		want  string
 		code  string

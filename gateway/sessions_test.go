@@ -29,7 +29,7 @@ func TestSessionIsItsTokens(t *testing.T) {
 	owner, other := s.post(t, "ada"), s.post(t, "bob")
 	where := object{"workspace_id": "w", "session_id": "s"}
 	begin := object{"turn": turnOf(object{"session_id": "s"})}
-	refused := func(c caller) {
+	refused := func(c *caller) {
 		t.Helper()
 		for method, params := range map[string]object{
 			"session/start": {"context": where}, "session/resume": {"context": where}, "session/end": {"context": where},

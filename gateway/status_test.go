@@ -35,7 +35,7 @@ func (s *served) get(tb testing.TB, path, host string) (status int, body string)
 	if host != "" {
 		req.Host = host
 	}
-	resp, err := s.client(tb, false).Do(req)
+	resp, err := s.client(tb).Do(req)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func watchful(ends chan<- phases.PostTurnInput) *sdk.Plugin {
 }
 
 // watched serves a gateway with the plugin, and begins a turn of a session.
-func watched(t *testing.T, begin object) (c caller, handle string, log *store.Store, ends chan phases.PostTurnInput) {
+func watched(t *testing.T, begin object) (c *caller, handle string, log *store.Store, ends chan phases.PostTurnInput) {
 	t.Helper()
 	model := treeOf(t, "w")
 	log, ends = logStore(t), make(chan phases.PostTurnInput, 1)

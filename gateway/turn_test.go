@@ -156,14 +156,14 @@ func TestCompileFills(t *testing.T) {
 func TestTurnErrors(t *testing.T) {
 	t.Parallel()
 
-	with := func(e Engine) caller { return serve(t, Options{Tree: treeOf(t, "w"), Engine: e}).post(t, "") }
+	with := func(e Engine) *caller { return serve(t, Options{Tree: treeOf(t, "w"), Engine: e}).post(t, "") }
 	c, none := with(&fakeEngine{err: runtime.ErrClosed}), with(nil)
 	coded, secret := with(&fakeEngine{err: phases.Errorf(phases.CauseForbidden, "no")}), with(&fakeEngine{err: errors.New("a secret")})
 	needed := with(&fakeEngine{err: &phases.Error{Code: phases.CauseTurnNeeded, Subscription: "p.guard", Message: "it has none"}})
 	session := object{"workspace_id": "w", "session_id": "s"}
 	for _, tt := range []struct {
 		name   string
-		c      caller
+		c      *caller
 		method string
 		params object
 		code   string

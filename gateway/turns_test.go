@@ -371,7 +371,7 @@ func TestTurnIsItsTokens(t *testing.T) {
 	s := serve(t, o.with(token("ada", []string{"w"}, rights...), token("bob", []string{"*"}, rights...)))
 	ada, bob := s.post(t, "ada"), s.post(t, "bob")
 	handle := do[begunTurn](t, ada, "turn/begin", object{"turn": turnOf(nil)}).Handle
-	refused := func(c caller) {
+	refused := func(c *caller) {
 		t.Helper()
 		for _, h := range []string{handle, "never"} {
 			for method, more := range map[string]object{

@@ -88,7 +88,7 @@ func TestWatch(t *testing.T) {
 }
 
 // ready watches; a gateway that has just begun lets the call wait.
-func ready(tb testing.TB, c caller, params object) watchResult {
+func ready(tb testing.TB, c *caller, params object) watchResult {
 	tb.Helper()
 	raw, bad := c.call(tb, "workspace/watch", params)
 	if bad != nil {
@@ -213,7 +213,7 @@ func manyWatchers(t *testing.T, one, two tree.Store) {
 
 // write saves documents and renames folders at random. Conflicts with others are
 // what they are.
-func write(t *testing.T, c caller, rng *rand.Rand, changes, folders int) {
+func write(t *testing.T, c *caller, rng *rand.Rand, changes, folders int) {
 	t.Helper()
 	for n := range changes {
 		id := strconv.Itoa(rng.IntN(folders))
@@ -237,7 +237,7 @@ func write(t *testing.T, c caller, rng *rand.Rand, changes, folders int) {
 
 // patiently calls again while it is told to try again: a busy machine makes SQLite
 // wait longer for its lock than a call may take.
-func patiently(tb testing.TB, c caller, method string, params object) *wireErr {
+func patiently(tb testing.TB, c *caller, method string, params object) *wireErr {
 	tb.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		_, bad := c.call(tb, method, params)
@@ -248,7 +248,7 @@ func patiently(tb testing.TB, c caller, method string, params object) *wireErr {
 }
 
 // truth reads the versions of all documents and the names of all folders.
-func truth(tb testing.TB, c caller) (docs map[tree.FolderID]int64, names map[string]string) {
+func truth(tb testing.TB, c *caller) (docs map[tree.FolderID]int64, names map[string]string) {
 	tb.Helper()
 	docs, names = map[tree.FolderID]int64{}, map[string]string{}
 	page := do[tree.Page](tb, c, "thread/tree", object{"workspace_id": "w"})
@@ -265,7 +265,7 @@ func truth(tb testing.TB, c caller) (docs map[tree.FolderID]int64, names map[str
 type follower struct {
 	s           *served
 	rng         *rand.Rand
-	c           *socket
+	c           *caller
 	at          tree.Seq
 	connections int
 	docs        map[tree.FolderID]int64
@@ -321,7 +321,7 @@ func (f *follower) follow(t *testing.T, finish <-chan struct{}) {
 			return
 		}
 		if f.rng.IntN(40) == 0 {
-			_ = f.c.ws.CloseNow()
+			_ = f.c.Close()
 			f.connect(t)
 		}
 	}
