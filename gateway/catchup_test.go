@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,42 +215,6 @@ func TestWatchesEnd(t *testing.T) {
 		}
 		synctest.Wait()
 	})
-}
-
-// TestCatchUpRace joins again and again while others change and the hub tells: what
-// is told from a place on is every thing's last state, and nothing twice.
-func TestCatchUpRace(t *testing.T) {
-	t.Parallel()
-
-	model := treetest.NewModel(nil)
-	workspace(t, model, "w")
-	h := runHub(t, model)
-	start, _, _ := h.place()
-	const scopes, saves, readers = 8, 60, 12
-	for i := range scopes {
-		folder(t, model, "", strconv.Itoa(i))
-	}
-	var writing, reading sync.WaitGroup
-	for i := range scopes {
-		writing.Go(func() {
-			for n := range saves {
-				save(t, model, "w", strconv.Itoa(i), fmt.Sprint("text ", n))
-			}
-		})
-	}
-	errs := make(chan error, readers)
-	for i := range readers {
-		rng := rand.New(rand.NewPCG(uint64(i), 2))
-		reading.Go(func() { errs <- follow(t, h, model, start, scopes, saves, rng) })
-	}
-	writing.Wait()
-	reading.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // follow watches with interruptions until it has seen the last version of each

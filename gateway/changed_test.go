@@ -26,51 +26,6 @@ func changeOf(seq tree.Seq, name string) tree.Change {
 	return c
 }
 
-func TestDigest(t *testing.T) {
-	t.Parallel()
-
-	type row struct {
-		seq, resume tree.Seq
-		thing       string
-	}
-	for _, tt := range []struct {
-		name string
-		in   []row
-		want []row
-	}{
-		{"one", []row{{1, 0, "f1"}}, []row{{1, 1, "folder/f1"}}},
-		{"the last of each thing, in its place", []row{{1, 0, "d1"}, {2, 0, "d2"}, {3, 0, "d1"}}, []row{{2, 1, "tree doc/d2"}, {2, 2, "doc/d2"}, {3, 2, "tree doc/d1"}, {3, 3, "doc/d1"}}},
-		{"a document is not its folder", []row{{1, 0, "d1"}, {2, 0, "f1"}, {3, 0, "t1"}, {4, 0, "w"}}, []row{{1, 0, "tree doc/d1"}, {1, 1, "doc/d1"}, {2, 2, "folder/f1"}, {3, 3, "thread/t1"}, {4, 4, "workspace"}}},
-		{"within a transaction nobody goes on from its end", []row{{1, 0, "t1"}, {5, 0, "t2"}, {5, 0, "t3"}, {5, 0, "f1"}, {6, 0, "t4"}}, []row{{1, 1, "thread/t1"}, {5, 4, "thread/t2"}, {5, 4, "thread/t3"}, {5, 5, "folder/f1"}, {6, 6, "thread/t4"}}},
-		{"a transaction whose last change is told later", []row{{5, 0, "t1"}, {5, 0, "t2"}, {6, 0, "t2"}}, []row{{5, 5, "thread/t1"}, {6, 6, "thread/t2"}}},
-		{"documents count twice", []row{{1, 0, "d1"}, {2, 0, "d2"}, {3, 0, "d3"}}, []row{{3, 3, "gap"}}},
-		{"too many", []row{{1, 0, "t1"}, {2, 0, "t2"}, {3, 0, "t3"}, {4, 0, "t4"}, {5, 0, "t5"}, {6, 0, "t6"}, {6, 0, "t1"}}, []row{{6, 6, "gap"}}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			var in []tree.Change
-			for _, r := range tt.in {
-				in = append(in, changeOf(r.seq, r.thing))
-			}
-			var got []row
-			for _, n := range digest(in, 5) {
-				name := itemOf(&n.change)
-				switch {
-				case n.gap:
-					name = "gap"
-				case n.tree:
-					name = "tree " + name
-				}
-				got = append(got, row{n.change.Seq, n.resume, name})
-			}
-			if diff := cmp.Diff(got, tt.want, cmp.AllowUnexported(row{})); diff != "" {
-				t.Errorf("notes (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
 // TestDigestMissesNothing: whoever has got some of the notes and goes on from the
 // seq of the last one is told of everything else, and places never go back.
 func TestDigestMissesNothing(t *testing.T) {
@@ -143,33 +98,4 @@ func FuzzDigest(f *testing.F) {
 		}
 		checkResumes(t, 0, in)
 	})
-}
-
-// TestNoteShapes checks what is sent: the wire's names, and null for what is not
-// there.
-func TestNoteShapes(t *testing.T) {
-	t.Parallel()
-
-	archived := changeOf(3, "d1")
-	archived.Action = tree.DocArchived
-	for _, tt := range []struct {
-		name    string
-		note    note
-		affects *int
-		method  string
-		want    string
-	}{
-		{"a document", note{change: changeOf(3, "d1"), resume: 3}, new(7), NotifyDoc, `{"seq":3,"workspace_id":"w","folder_id":"d1","action":"saved","actor":"ada","summary":{"id":"d1","folder_id":"d1","status":"","content_sha256":"","version":3,"chars":0,"updated_at":"0001-01-01T00:00:00Z"},"affects_count":7}`},
-		{"an archived one", note{change: archived, resume: 2}, nil, NotifyDoc, `{"seq":2,"workspace_id":"w","folder_id":"d1","action":"archived","actor":"ada","summary":null,"affects_count":null}`},
-		{"a document in a tree", note{change: archived, resume: 2, tree: true}, nil, NotifyTree, `{"seq":2,"workspace_id":"w","action":"archived","actor":"ada","workspace":null,"folder":null,"thread":null,"agents_doc":{"id":"d1","folder_id":"d1","status":"","content_sha256":"","version":3,"chars":0,"updated_at":"0001-01-01T00:00:00Z"},"gap":false}`},
-		{"a folder", note{change: changeOf(3, "f1"), resume: 3}, nil, NotifyTree, `{"seq":3,"workspace_id":"w","action":"renamed","actor":"ada","workspace":null,"folder":{"id":"f1","parent_id":null,"name":""},"thread":null,"agents_doc":null,"gap":false}`},
-		{"a gap", gapNote("w", 9), nil, NotifyTree, `{"seq":9,"workspace_id":"w","action":"gap","actor":"","workspace":null,"folder":null,"thread":null,"agents_doc":null,"gap":true}`},
-	} {
-		if err := tt.note.encode(tt.affects); err != nil {
-			t.Fatal(err)
-		}
-		if tt.note.method != tt.method || string(tt.note.params) != tt.want {
-			t.Errorf("%s: %s\n got %s\nwant %s", tt.name, tt.note.method, tt.note.params, tt.want)
-		}
-	}
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -228,41 +227,6 @@ func TestNobodyWatches(t *testing.T) {
 	h.step(t.Context())
 	if got := model.affected.Load(); got != 0 {
 		t.Errorf("it was asked %d times what a document affects", got)
-	}
-}
-
-// TestAffectsOnce: several changes of one document between two readings are one
-// notification, and its effect is asked for once, whoever watches.
-func TestAffectsOnce(t *testing.T) {
-	t.Parallel()
-
-	model := &faulty{Store: treetest.NewModel(nil)}
-	workspace(t, model, "w")
-	h := quietHub(model)
-	h.step(t.Context())
-	conns := []*fakeConn{newConn(), newConn(), newConn()}
-	for _, c := range conns {
-		must[watchResult](t)(h.join(c, "w", false))
-	}
-	for i := range 5 {
-		save(t, model, "w", "", fmt.Sprint("text ", i))
-	}
-	h.step(t.Context())
-	for _, c := range conns {
-		if got := c.all(); len(got) != 1 || got[0].Summary.Version != 5 {
-			t.Errorf("told %+v, want the last version", got)
-		}
-	}
-	if got := model.affected.Load(); got != 1 {
-		t.Errorf("it was asked %d times what the document affects", got)
-	}
-	model.down.Store(true)
-	if got := h.affects(t.Context(), tree.Scope{WorkspaceID: "w"}); got != nil {
-		t.Errorf("affects %d, and nobody can know", *got)
-	}
-	model.down.Store(false)
-	if got := h.affects(t.Context(), tree.Scope{WorkspaceID: "w", FolderID: "gone"}); got == nil || *got != 0 {
-		t.Errorf("a scope that is gone affects %v, want 0", got)
 	}
 }
 

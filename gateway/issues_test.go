@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -130,74 +129,6 @@ func TestIssues(t *testing.T) {
 	for _, name := range []string{"bad_day", "message of p."} {
 		if got := issues(&runtime.Overview{Hooks: []runtime.HookRow{tools}})[0].Reason; strings.Contains(got, name) != (name == "bad_day") {
 			t.Errorf("the reason is %q", got)
-		}
-	}
-}
-
-// TestIssuesOfAnything: whatever the figures, each issue has its kind, and no hook
-// is in it twice.
-func TestIssuesOfAnything(t *testing.T) {
-	t.Parallel()
-
-	r := rand.New(rand.NewPCG(8, 9))
-	states := []phases.PluginState{
-		phases.PluginDeclared, phases.PluginStarting, phases.PluginReady, phases.PluginDegraded, phases.PluginBackoff, phases.PluginQuarantined,
-		phases.PluginDraining, phases.PluginStopped, "",
-	}
-	causes := append(phases.FailureCauses(), "", "no cause")
-	for range 500 {
-		var o runtime.Overview
-		for _, name := range []string{"a", "b", "c"} {
-			p := plug(name, states[r.IntN(len(states))], string(causes[r.IntN(len(causes))]))
-			p.Abandoned, p.Working, p.Waiting = r.IntN(3), r.IntN(6), r.IntN(2)
-			o.Plugins = append(o.Plugins, p)
-			for _, hook := range []string{".x", ".y"} {
-				h := hooked(name+hook, causes[r.IntN(len(causes))], r.Uint64N(3))
-				h.Breaker = []string{"closed", "open", "half_open", ""}[r.IntN(4)]
-				if r.IntN(4) == 0 {
-					h.LastError, h.Failures = nil, nil
-				}
-				o.Hooks = append(o.Hooks, h)
-			}
-		}
-		seen := map[string]bool{}
-		order := 0
-		for _, one := range issues(&o) {
-			key := one.Plugin + " " + one.Subscription
-			if at := kindOrder(one.Kind); seen[key] || at < order {
-				t.Fatalf("%+v is there twice, or out of order", one)
-			}
-			seen[key], order = true, kindOrder(one.Kind)
-			if one.Hint == "" {
-				t.Fatalf("no hint: %+v", one)
-			}
-		}
-	}
-}
-
-// kindOrder is the place of a kind.
-func kindOrder(k IssueKind) int {
-	for i, known := range issueKinds() {
-		if known == k {
-			return i
-		}
-	}
-	return -1
-}
-
-// TestHints: what a cause is called by has advice of its own, unless only the log
-// knows more.
-func TestHints(t *testing.T) {
-	t.Parallel()
-
-	for _, cause := range phases.FailureCauses() {
-		switch cause {
-		case phases.CauseCrash, phases.CauseUnavailable, phases.CauseQuarantined, phases.CauseBreakerOpen, phases.CauseSessionReset,
-			phases.CauseRequiredMissing, phases.CauseInterrupted, phases.CauseInternal:
-			continue
-		}
-		if got := hintOf(string(cause), "see the log"); got == "see the log" || strings.HasSuffix(got, ".") {
-			t.Errorf("%s: %q", cause, got)
 		}
 	}
 }

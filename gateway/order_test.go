@@ -138,29 +138,6 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestOutageIsLoggedOnce: a database that is away for an hour fills no log.
-func TestOutageIsLoggedOnce(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		model := &faulty{Store: treetest.NewModel(nil)}
-		h := quietHub(model)
-		logged := warnings{slog.DiscardHandler, new(atomic.Int32)}
-		h.log = slog.New(logged)
-		h.step(t.Context())
-		model.deaf.Store(true)
-		model.down.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		go h.read(ctx)
-		h.listen(ctx)
-		synctest.Wait()
-		if n := logged.n.Load(); n != 2 {
-			t.Errorf("%d warnings, want one of listening and one of reading", n)
-		}
-	})
-}
-
 // TestForgottenText: a save without a text is a mistake, not an empty document.
 func TestForgottenText(t *testing.T) {
 	t.Parallel()

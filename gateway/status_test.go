@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,11 +16,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -204,48 +201,6 @@ func TestGrantsAndTimeouts(t *testing.T) {
 
 func silent[I any](context.Context, *sdk.Call, I) ([]phases.Contribution, error) { return nil, nil }
 
-// TestWireErrors checks what clients see of each failure, and that they do not see
-// what is for operators.
-func TestWireErrors(t *testing.T) {
-	t.Parallel()
-
-	secret := errors.New("password=hunter2")
-	for _, tt := range []struct {
-		name string
-		err  error
-		code string
-	}{
-		{"not found", tree.Errorf(tree.CodeNotFound, "none"), rpc.CodeNotFound},
-		{"wrapped", fmt.Errorf("x: %w", tree.Errorf(tree.CodeCycle, "round")), rpc.CodeCycle},
-		{"the tree's database", &tree.Error{Code: tree.CodeUnavailable, Message: "hunter2", Err: secret}, rpc.CodeUnavailable},
-		{"no manifest", &store.Error{Code: store.CodeNotFound, Err: secret}, rpc.CodeNotFound},
-		{"several manifests", &store.Error{Code: store.CodeAmbiguous, Message: "two"}, rpc.CodeInvalid},
-		{"no key", &store.Error{Code: store.CodeKey}, rpc.CodeUnavailable},
-		{"the log's database", &store.Error{Code: store.CodeUnreachable, Message: "hunter2", Err: secret}, rpc.CodeUnavailable},
-		{"a damaged log", &store.Error{Code: store.CodeDamaged, Message: "hunter2"}, ""},
-		{"too late", fmt.Errorf("x: %w", context.DeadlineExceeded), rpc.CodeUnavailable},
-		{"given up", fmt.Errorf("x: %w", context.Canceled), rpc.CodeUnavailable},
-		{"closed", runtime.ErrClosed, rpc.CodeUnavailable},
-		{"keyed", manifest.ErrKeyNeeded, rpc.CodeUnavailable},
-		{"as it is", rpc.Errorf(rpc.CodeTooLarge, "long"), rpc.CodeTooLarge},
-		{"anything else", secret, ""},
-	} {
-		err := wireError(tt.err)
-		e, ok := errors.AsType[*rpc.Error](err)
-		switch {
-		case tt.code == "":
-			if ok || !errors.Is(err, tt.err) {
-				t.Errorf("%s: %v, want it as it was: rpc hides it", tt.name, err)
-			}
-		case !ok || e.Code != tt.code || e.Message == "" || strings.Contains(e.Message, "hunter2"):
-			t.Errorf("%s: %+v, want %s", tt.name, e, tt.code)
-		}
-	}
-	if wireError(nil) != nil {
-		t.Error("no error is one")
-	}
-}
-
 // TestConflict checks the structured data of a conflict, and of none there.
 func TestConflict(t *testing.T) {
 	t.Parallel()
@@ -308,33 +263,4 @@ func (s *thinning) Thin(context.Context, time.Time) (int, error) {
 		return 0, errDown
 	}
 	return s.calls, nil
-}
-
-// TestSetTokens: tokens that are not in force any more let nobody in, and end the
-// connections that they opened.
-func TestSetTokens(t *testing.T) {
-	t.Parallel()
-
-	s := serve(t, Options{}.with(token("ada", []string{"*"}, rpc.ReadRight), token("bob", []string{"*"}, rpc.ReadRight)))
-	gone, stays := s.dial(t, "ada"), s.dial(t, "bob")
-	if err := s.g.SetTokens([]rpc.Token{{Name: "no hash"}}); err == nil {
-		t.Error("a token without a hash is taken")
-	}
-	long := token(strings.Repeat("n", tree.MaxName+1), []string{"*"}, rpc.ReadRight)
-	if err := s.g.SetTokens([]rpc.Token{long}); err == nil || len(err.Error()) > 300 {
-		t.Errorf("a token whose name is no actor's: %v", err)
-	}
-	if _, err := New(Options{Tree: treetest.NewModel(nil)}.with(long)); err == nil {
-		t.Error("a gateway is made with a token whose name is no actor's")
-	}
-	if err := s.g.SetTokens([]rpc.Token{token("bob", []string{"*"}, rpc.ReadRight)}); err != nil {
-		t.Fatal(err)
-	}
-	if _, open := <-gone.notes; open {
-		t.Error("the connection of a token that is gone was told something")
-	}
-	do[any](t, stays, "workspace/list", nil)
-	if _, bad := s.post(t, "ada").call(t, "workspace/list", nil); bad.code() != rpc.CodeUnauthorized {
-		t.Errorf("a token that is gone: %+v", bad)
-	}
 }

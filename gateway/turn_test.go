@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"path/filepath"
@@ -252,25 +251,5 @@ func TestNew(t *testing.T) {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: no error", name)
 		}
-	}
-}
-
-// TestSchemaIsStable checks that the description is the same bytes each time, and
-// that notifications are what it says.
-func TestSchemaIsStable(t *testing.T) {
-	t.Parallel()
-
-	first, second := must[json.RawMessage](t)(Schema()), must[json.RawMessage](t)(Schema())
-	if string(first) != string(second) {
-		t.Error("two descriptions differ")
-	}
-	d := description(t)
-	for _, method := range []string{NotifyDoc, NotifyTree, NotifyTurn} {
-		if d.Notifications[method].Params == nil {
-			t.Errorf("%s is not described", method)
-		}
-	}
-	if len(d.Methods) != len((&Gateway{}).methods()) {
-		t.Errorf("%d methods are described", len(d.Methods))
 	}
 }

@@ -2,13 +2,11 @@ package telemetry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/telemetry"
 )
@@ -71,33 +69,5 @@ func TestHammer(t *testing.T) {
 	}
 	if got, want := len(r.spans.GetSpans()), 3*hosts*each; got != want {
 		t.Errorf("%d spans, want %d", got, want)
-	}
-}
-
-// TestClosedWhileUsed closes it under an engine that goes on.
-func TestClosedWhileUsed(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, telemetry.Options{})
-	eng := started(t, r.Telemetry, nil, &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{section("good", "text")}})
-	var work sync.WaitGroup
-	for range 4 {
-		work.Go(func() {
-			for range 20 {
-				if _, err := eng.Dispatch(t.Context(), turn(), &phases.PrePromptCompileInput{}); err != nil {
-					t.Error(err)
-				}
-				if err := r.Watch(eng); err != nil && !errors.Is(err, telemetry.ErrWatched) {
-					t.Error(err)
-				}
-				if err := r.Close(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	work.Wait()
-	r.OnEvent(runtime.Event{Kind: runtime.EventManifest, State: "not_kept"})
-	if got := r.metrics(t, "grapnel.manifest.issues"); len(got) != 1 {
-		t.Errorf("after Close events count as %q", got)
 	}
 }

@@ -3,7 +3,6 @@ package telemetry_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
@@ -11,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/telemetry"
 )
 
@@ -163,42 +161,6 @@ func TestAllRuns(t *testing.T) {
 	}
 }
 
-// TestBeginRun has the span under the host's, told to the plugin, and around what
-// happens in the run.
-func TestBeginRun(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, telemetry.Options{})
-	tracer := r.tracers.Tracer("host")
-	ctx, hosts := tracer.Start(context.Background(), "turn")
-	before := with(func(r *phases.Run) { r.State, r.Attempts, r.Incarnation = "", 0, 0 })
-	inside, told, end := r.BeginRun(ctx, phases.Trace{}, &before)
-	_, below := tracer.Start(inside, "inside the plugin")
-	below.End()
-	after, at := failed(phases.StateTimedOut, phases.CauseTimeout), time.Now().Add(time.Second)
-	end(&after, at)
-	hosts.End()
-
-	spans := r.spans.GetSpans()
-	if len(spans) != 3 {
-		t.Fatalf("%d spans, want 3", len(spans))
-	}
-	child, run, parent := spans[0], spans[1], spans[2]
-	if run.Parent.SpanID() != parent.SpanContext.SpanID() || child.Parent.SpanID() != run.SpanContext.SpanID() {
-		t.Errorf("the run is below %v and above %v; want %v and %v",
-			run.Parent.SpanID(), child.Parent.SpanID(), parent.SpanContext.SpanID(), run.SpanContext.SpanID())
-	}
-	want := phases.Trace{Parent: "00-" + parent.SpanContext.TraceID().String() + "-" + run.SpanContext.SpanID().String() + "-01"}
-	if diff := cmp.Diff(told, want); diff != "" {
-		t.Errorf("the plugin is told (-got +want):\n%s", diff)
-	}
-	if got := spanOutcome(&rig{spans: r.only(t, run.Name)}); got != "timed_out/timeout/timeout/Error" {
-		t.Errorf("the run's span says %q", got)
-	}
-	if !run.EndTime.Equal(at) {
-		t.Errorf("it ends at %v, want %v", run.EndTime, at)
-	}
-}
-
 // TestBeginRunWithoutSpan hands the host's trace on where no span is made.
 func TestBeginRunWithoutSpan(t *testing.T) {
 	t.Parallel()
@@ -240,41 +202,6 @@ func TestBeginRunWithoutSpan(t *testing.T) {
 	}
 }
 
-// TestBeginRunOfQueue has a run under the trace that it was queued in, and under the
-// caller's where that says nothing.
-func TestBeginRunOfQueue(t *testing.T) {
-	t.Parallel()
-	const parent = "00-01000000000000000000000000000000-0200000000000000-01"
-	for _, tt := range []struct {
-		name string
-		from phases.Trace
-		// want is the trace and the parent of the run's span, and the state that is
-		// handed on.
-		want string
-	}{
-		{"queued", phases.Trace{Parent: parent, State: "vendor=1"}, "01000000000000000000000000000000 0200000000000000 vendor=1"},
-		{"not queued", phases.Trace{}, "09000000000000000000000000000000 0900000000000000 "},
-		{"no trace context", phases.Trace{Parent: "Der Kunde heißt Müller"}, "09000000000000000000000000000000 0900000000000000 "},
-		{"a state that cannot be read", phases.Trace{Parent: parent, State: "\x00"}, "01000000000000000000000000000000 0200000000000000 "},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, telemetry.Options{})
-			callers := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{9}, SpanID: trace.SpanID{9}, TraceFlags: trace.FlagsSampled})
-			run := answered()
-			_, told, end := r.BeginRun(trace.ContextWithSpanContext(context.Background(), callers), tt.from, &run)
-			end(&run, noon())
-			span := r.spans.GetSpans()[0]
-			if got := span.SpanContext.TraceID().String() + " " + span.Parent.SpanID().String() + " " + told.State; got != tt.want {
-				t.Errorf("the span is at %q, want %q", got, tt.want)
-			}
-			if want := "00-" + span.SpanContext.TraceID().String() + "-" + span.SpanContext.SpanID().String() + "-01"; told.Parent != want {
-				t.Errorf("told %q, want %q", told.Parent, want)
-			}
-		})
-	}
-}
-
 // TestSampledOut makes no attributes for a span that nobody records, and still tells
 // the plugin that the trace is not sampled.
 func TestSampledOut(t *testing.T) {
@@ -289,19 +216,5 @@ func TestSampledOut(t *testing.T) {
 	end(&run, noon())
 	if got := told.Parent; len(got) != 55 || got[53:] != "00" {
 		t.Errorf("traceparent %q, want one that is not sampled", got)
-	}
-}
-
-func TestEventsWithoutRun(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, telemetry.Options{})
-	for _, kind := range []runtime.EventKind{runtime.EventRun, runtime.EventPlugin, runtime.EventLog, runtime.EventAudit, "another", ""} {
-		r.OnEvent(runtime.Event{Kind: kind, Time: noon(), Plugin: "house"})
-	}
-	if got := r.spanNames(); len(got) != 0 {
-		t.Errorf("spans %q, want none", got)
-	}
-	if got := r.names(t); len(got) != 0 {
-		t.Errorf("metrics %q, want none", got)
 	}
 }

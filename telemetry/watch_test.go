@@ -3,7 +3,6 @@ package telemetry_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -203,31 +202,6 @@ func (r brokenRegistration) Unregister() error {
 		return errBroken
 	}
 	return nil
-}
-
-// TestProviderRefuses has each call of the provider fail, in the order in which they
-// are made.
-func TestProviderRefuses(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, at string }{
-		{"grapnel.run.count", "new"},
-		{"grapnel.plugin.call.duration", "new"},
-		{"grapnel.reply.size", "new"},
-		{"watch", "watch"},
-		{"close", "close"},
-		{"nothing", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			at, err := life(broken{name: tt.name})
-			if at != tt.at || (err != nil) != (tt.at != "") {
-				t.Fatalf("failed at %q with %v, want at %q", at, err, tt.at)
-			}
-			if err != nil && (!errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), "telemetry: ")) {
-				t.Errorf("error %q, want one of telemetry that wraps the provider's", err)
-			}
-		})
-	}
 }
 
 // life goes through a Telemetry's whole life and says where it ended early.
