@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/grapnelhq/grapnel/bridge"
@@ -125,17 +126,10 @@ func (g *Gateway) unknownEvent(ctx context.Context, c call[hookParams], e bridge
 // serveHook makes a call of hook/event of a request whose body is the payload. It answers 200 with the agent's answer, or
 // with nothing, and else with the error as a text, which an agent takes for a failed hook.
 func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
-	head, err := json.Marshal(struct {
-		JSONRPC string `json:"jsonrpc"`
-		ID      int    `json:"id"`
-		Method  string `json:"method"`
-	}{"2.0", 1, "hook/event"})
-	params, err2 := json.Marshal(struct {
-		Host      string `json:"host"`
-		Event     string `json:"event,omitempty"`
-		Workspace string `json:"workspace_id,omitempty"`
-	}{r.PathValue("host"), r.URL.Query().Get("event"), r.URL.Query().Get("workspace")})
-	if err := cmp.Or(err, err2); err != nil {
+	call, err := json.Marshal(selfCall("hook/event", map[string]string{
+		"host": r.PathValue("host"), "event": r.URL.Query().Get("event"), "workspace_id": r.URL.Query().Get("workspace"),
+	}))
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -143,17 +137,35 @@ func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
 	if mark, _ := body.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		_, _ = body.Discard(len(byteOrderMark)) // they are there
 	}
-	before := string(head[:len(head)-1]) + `,"params":` + string(params[:len(params)-1]) + `,"payload":`
-	inner := r.Clone(r.Context())
-	inner.URL, inner.Body, inner.ContentLength = &url.URL{Path: "/rpc"}, io.NopCloser(io.MultiReader(bytes.NewReader([]byte(before)), body, bytes.NewReader([]byte("}}")))), -1
-	inner.Header.Set("Content-Type", "application/json")
-	inner.Header.Del("Content-Length")
-	answer := captured{header: http.Header{}}
-	g.rpc.Handler().ServeHTTP(&answer, inner)
-	answer.writeHook(w)
+	open := bytes.TrimSuffix(call, []byte("}}")) // of the params and the call
+	g.self(r.Context(), r, io.MultiReader(bytes.NewReader(open), strings.NewReader(`,"payload":`), body, strings.NewReader("}}")), -1).writeHook(w)
 }
 
 const byteOrderMark = "\ufeff"
+
+// selfCall is a call that the gateway makes of itself. The params are the last member.
+func selfCall(method string, params any) any {
+	return struct {
+		JSONRPC string `json:"jsonrpc"`
+		ID      int    `json:"id"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", 1, method, params}
+}
+
+// self answers a call as /rpc does, with the credentials of a request, until ctx or the request ends.
+func (g *Gateway) self(ctx context.Context, r *http.Request, call io.Reader, length int64) *captured {
+	within, cancel := context.WithCancel(r.Context()) // it knows the socket
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	inner := r.Clone(within) //nolint:contextcheck // that of the request, which ends with ctx
+	inner.Method, inner.URL, inner.Body, inner.ContentLength = http.MethodPost, &url.URL{Path: "/rpc"}, io.NopCloser(call), length
+	inner.Header.Set("Content-Type", "application/json")
+	inner.Header.Del("Content-Length")
+	answer := &captured{header: http.Header{}}
+	g.rpc.Handler().ServeHTTP(answer, inner)
+	return answer
+}
 
 // captured is an answer of JSON-RPC.
 type captured struct {

@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -176,19 +174,11 @@ func (g *Gateway) serveMCP() http.Handler {
 
 // callSelf makes a call with the credentials of a request.
 func (g *Gateway) callSelf(ctx context.Context, r *http.Request, method string, params, result any) error {
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	body, err := json.Marshal(selfCall(method, params))
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithCancel(r.Context()) // it knows the socket
-	defer cancel()
-	stop := context.AfterFunc(ctx, cancel)
-	defer stop()
-	inner := r.Clone(within) //nolint:contextcheck // that of the request, which ends with ctx
-	inner.Method, inner.URL, inner.Body, inner.ContentLength = http.MethodPost, &url.URL{Path: "/rpc"}, io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	inner.Header.Set("Content-Type", "application/json")
-	answer := captured{header: http.Header{}}
-	g.rpc.Handler().ServeHTTP(&answer, inner)
+	answer := g.self(ctx, r, bytes.NewReader(body), int64(len(body)))
 	var reply struct {
 		Result json.RawMessage `json:"result"`
 		Error  *struct {

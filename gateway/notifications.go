@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -139,14 +138,9 @@ func (n *note) encode(affects *int) error {
 		}
 		n.method, params = NotifyDoc, doc
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(params); err != nil {
-		return err
-	}
-	n.params = bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-	return nil
+	var err error
+	n.params, err = rpc.Encode(params)
+	return err
 }
 
 // byWorkspace groups the changes of the wanted workspaces, in the order of the log.

@@ -108,7 +108,7 @@ func (c *Conn) Notify(key, method string, params any) {
 	raw, ok := params.(json.RawMessage)
 	if !ok {
 		var err error
-		if raw, err = encode(params); err != nil {
+		if raw, err = Encode(params); err != nil {
 			c.srv.log.Error("a notification cannot be encoded", slog.String("method", method), slog.Any("error", err))
 			c.srv.opts.OnNotify(NotifyDropped)
 			return
@@ -222,7 +222,8 @@ func (c *Conn) abort() {
 	_ = c.ws.CloseNow()
 }
 
-func encode(v any) (json.RawMessage, error) {
+// Encode encodes params of a notification, for connections that share them.
+func Encode(v any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	err := appendJSON(&buf, v)
 	return buf.Bytes(), err
@@ -362,7 +363,7 @@ func (c *Conn) send(it item) error {
 		defer it.lease.release()
 		return c.ws.Write(context.Background(), websocket.MessageText, it.answer)
 	}
-	name, err := encode(it.method)
+	name, err := Encode(it.method)
 	if err != nil {
 		return err
 	}
