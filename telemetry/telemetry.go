@@ -62,11 +62,6 @@ type Telemetry struct {
 	mu      sync.Mutex
 	watched bool
 	watch   metric.Registration
-
-	// restarts are by the plugin's name, so that the counter continues when a reload replaces the plugin. They have a
-	// lock of their own: Close waits for a collection while it holds mu.
-	restarting sync.Mutex
-	restarts   map[string]restarts
 }
 
 // New makes the instruments. It fails if a provider refuses one, or MaxSeries is negative.
@@ -78,12 +73,11 @@ func New(o Options) (*Telemetry, error) {
 		o.MeterProvider = noop.NewMeterProvider()
 	}
 	t := &Telemetry{
-		meter:    o.MeterProvider.Meter(scope),
-		allRuns:  o.AllRuns,
-		omitIDs:  o.OmitIDs,
-		words:    newWords(),
-		series:   seriesCache{limit: cmp.Or(o.MaxSeries, DefaultMaxSeries), known: map[place]*series{}},
-		restarts: map[string]restarts{},
+		meter:   o.MeterProvider.Meter(scope),
+		allRuns: o.AllRuns,
+		omitIDs: o.OmitIDs,
+		words:   newWords(),
+		series:  seriesCache{limit: cmp.Or(o.MaxSeries, DefaultMaxSeries), known: map[place]*series{}},
 	}
 	if o.TracerProvider != nil {
 		t.tracer = o.TracerProvider.Tracer(scope)
@@ -158,7 +152,7 @@ func (t *Telemetry) observe(o metric.Observer, v *runtime.Overview) {
 			up = 1
 		}
 		o.ObserveInt64(m.up, up, options(who))
-		o.ObserveInt64(m.restarts, t.restarted(&p.PluginRow), options(who))
+		o.ObserveInt64(m.restarts, int64(p.Restarts), options(who))
 		count(m.memory, uint64(max(0, p.MemoryBytes)), who)
 		count(m.abandoned, p.AbandonedTotal, who)
 		count(m.logs, p.LogLinesDropped, who)
@@ -189,25 +183,6 @@ func (t *Telemetry) observeBreaker(o metric.Observer, h *runtime.HookRow) {
 		}
 		o.ObserveInt64(t.measures.breakers, value, options(keyPlugin.String(plain(h.Plugin)), keySubscription.String(plain(h.Subscription)), keyState.String(state)))
 	}
-}
-
-type restarts struct {
-	last  int
-	total int64
-}
-
-// restarted returns how often plugins of this name were started again.
-func (t *Telemetry) restarted(row *phases.PluginRow) int64 {
-	t.restarting.Lock()
-	defer t.restarting.Unlock()
-	r := t.restarts[row.Plugin]
-	if row.Restarts < r.last { // another one of the same name
-		r.last = 0
-	}
-	r.total += int64(row.Restarts - r.last)
-	r.last = row.Restarts
-	t.restarts[row.Plugin] = r
-	return r.total
 }
 
 // Close ends what Watch began. A second call does nothing.

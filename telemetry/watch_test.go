@@ -55,13 +55,13 @@ func TestWatch(t *testing.T) {
 		{
 			"a reload: a is gone, c is another one of the name, and has been restarted twice",
 			[]phases.PluginRow{row("c", phases.PluginReady, 2)},
-			[]string{"grapnel.plugin.restarts 6 plugin=c", "grapnel.plugin.up 1 plugin=c"},
+			[]string{"grapnel.plugin.restarts 2 plugin=c", "grapnel.plugin.up 1 plugin=c"},
 			[]string{},
 		},
 		{
 			"and once more",
 			[]phases.PluginRow{row("c", phases.PluginStarting, 3)},
-			[]string{"grapnel.plugin.restarts 7 plugin=c", "grapnel.plugin.up 0 plugin=c"},
+			[]string{"grapnel.plugin.restarts 3 plugin=c", "grapnel.plugin.up 0 plugin=c"},
 			[]string{},
 		},
 	} {

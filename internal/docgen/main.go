@@ -24,19 +24,18 @@ type table func(root string) (string, error)
 
 func tables() map[string]table {
 	all := map[string]table{
-		"packages":      packageTable,
-		"phases":        phaseTable,
-		"kinds":         kindTable,
-		"causes":        causeTable,
-		"codes":         codeTable,
-		"reasons":       reasonTable,
-		"features":      featureTable,
-		"methods":       methodTable,
-		"notifications": notificationTable,
-		"errors":        errorTable,
-		"metrics":       metricTable,
-		"agent events":  eventTable,
-		"functions":     functionTable,
+		"packages":     packageTable,
+		"phases":       phaseTable,
+		"kinds":        kindTable,
+		"causes":       causeTable,
+		"codes":        codeTable,
+		"reasons":      reasonTable,
+		"features":     featureTable,
+		"methods":      methodTable,
+		"errors":       errorTable,
+		"metrics":      metricTable,
+		"agent events": eventTable,
+		"functions":    functionTable,
 	}
 	for _, group := range []string{
 		"head", "fingerprints", "sections", "section_ids", "omitted", "hook_sources", "runs", "audits", "plugins", "policies", "tools",

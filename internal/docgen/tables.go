@@ -114,15 +114,9 @@ func featureTable(string) (string, error) { return codes(phases.Features()) + "\
 
 type rpcSchema struct {
 	Methods map[string]struct {
-		Description string     `json:"description"`
-		Right       string     `json:"right"`
-		Params      rpcMembers `json:"params"`
-		Result      rpcMembers `json:"result"`
+		Description string `json:"description"`
+		Right       string `json:"right"`
 	} `json:"methods"`
-	Notifications map[string]struct {
-		Description string     `json:"description"`
-		Params      rpcMembers `json:"params"`
-	} `json:"notifications"`
 	Errors []struct {
 		Number      int    `json:"number"`
 		Code        string `json:"code"`
@@ -139,71 +133,22 @@ func readRPC() (*rpcSchema, error) {
 	return s, json.Unmarshal(data, s)
 }
 
-type rpcMembers struct {
-	Properties map[string]json.RawMessage `json:"properties"`
-	Required   []string                   `json:"required"`
-}
-
-// params lists an object's members, required ones first. The actor, which every method takes, is left to the text.
-func (m rpcMembers) params() string {
-	names := slices.SortedFunc(maps.Keys(m.Properties), func(a, b string) int {
-		if x, y := slices.Contains(m.Required, a), slices.Contains(m.Required, b); x != y {
-			return map[bool]int{true: -1, false: 1}[x]
-		}
-		return cmp.Compare(a, b)
-	})
-	names = slices.DeleteFunc(names, func(name string) bool { return name == "actor" })
-	for i, name := range names {
-		if !slices.Contains(m.Required, name) {
-			names[i] += "?"
-		}
-	}
-	return cmp.Or(strings.Join(names, ", "), "–")
-}
-
-// commandResults are the methods that answer with the result of a command, by the name of its schema.
-func commandResults() map[string]string {
-	return map[string]string{
-		"turn/compile": "compile", "phase/dispatch": "dispatch", "turn/dispatch": "dispatch", "turn/end": "dispatch",
-		"session/start": "dispatch", "session/resume": "dispatch", "session/end": "dispatch", "manifest/list": "manifest-list",
-		"manifest/get": "manifest", "manifest/diff": "manifest-diff", "manifest/blame": "manifest-blame", "manifest/verify": "manifest-verify",
-	}
-}
-
+// methodTable lists the methods by what they are about and the right that they need; "grapnel schema rpc" has the rest.
 func methodTable(string) (string, error) {
 	s, err := readRPC()
 	if err != nil {
 		return "", err
 	}
-	var rows [][]string
+	groups := map[[2]string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.Methods)) {
-		m := s.Methods[name]
-		result := strings.Join(slices.Sorted(maps.Keys(m.Result.Properties)), ", ")
-		if schema := commandResults()[name]; schema != "" {
-			result = "as " + code("grapnel schema "+schema)
-		}
-		switch name {
-		case "turn/compile":
-			result += ", with conversation? and reminder_texts"
-		case "manifest/get":
-			result += ", with usage?"
-		}
-		rows = append(rows, []string{code(name), m.Right, m.Params.params(), result, m.Description})
-	}
-	return grid([]string{"method", "right", "params", "result", "meaning"}, rows), nil
-}
-
-func notificationTable(string) (string, error) {
-	s, err := readRPC()
-	if err != nil {
-		return "", err
+		of := [2]string{name[:strings.LastIndex(name, "/")+1], cmp.Or(s.Methods[name].Right, "everybody")}
+		groups[of] = append(groups[of], strings.TrimPrefix(name, of[0]))
 	}
 	var rows [][]string
-	for _, name := range slices.Sorted(maps.Keys(s.Notifications)) {
-		n := s.Notifications[name]
-		rows = append(rows, []string{code(name), n.Params.params(), n.Description})
+	for _, of := range slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
+		rows = append(rows, []string{cmp.Or(of[0], "the gateway"), codes(groups[of]), of[1]})
 	}
-	return grid([]string{"notification", "params", "meaning"}, rows), nil
+	return grid([]string{"about", "methods", "right"}, rows), nil
 }
 
 func errorTable(string) (string, error) {

@@ -120,7 +120,7 @@ func TestOnNotify(t *testing.T) {
 			hear(t, ws)
 		}
 		_ = ws.CloseNow()
-		await(t, c.Done(), "the end of the connection")
+		await(t, c.Context().Done(), "the end of the connection")
 		h.awaitOpen(t, 0)
 		notify(c, "late")
 		got.mu.Lock()

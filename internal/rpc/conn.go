@@ -95,9 +95,6 @@ func (c *Conn) Context() context.Context { return c.ctx }
 // Caller returns the connection's caller.
 func (c *Conn) Caller() *Caller { return c.caller }
 
-// Done is closed when the connection has ended.
-func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
-
 // Notify queues a notification and never blocks. It replaces a queued one with the same key, unless that is empty,
 // but goes to the end of the queue: a client must not see it before earlier changes. Params that are a
 // [json.RawMessage] are shared and must not change afterwards.

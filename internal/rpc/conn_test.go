@@ -139,7 +139,7 @@ func TestSlowReader(t *testing.T) {
 	for range 100 {
 		conn.Notify("", "test/said", big)
 	}
-	await(t, conn.Done(), "the end of the connection")
+	await(t, conn.Context().Done(), "the end of the connection")
 	got := hearClose(t, ws)
 	want := websocket.CloseError{Code: websocket.StatusTryAgainLater, Reason: "this client reads too slowly: connect again, and ask what changed since"}
 	if diff := cmp.Diff(got, want); diff != "" {
