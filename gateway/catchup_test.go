@@ -108,54 +108,6 @@ func TestHubGap(t *testing.T) {
 	}
 }
 
-// TestWatchTwice: who watches already and asks again, while changes are on their
-// way, is told them all the same, and not twice.
-func TestWatchTwice(t *testing.T) {
-	t.Parallel()
-
-	model := treetest.NewModel(nil)
-	workspace(t, model, "w")
-	h := quietHub(model)
-	h.step(t.Context())
-	c := newConn()
-	first := must[watchResult](t)(h.join(c, "w", false))
-	save(t, model, "w", "", "text")
-	got := must[tree.Changes](t)(model.Changes(t.Context(), first.Seq, batch))
-	h.take(got.Next) // as step does, and then it works
-	again := must[watchResult](t)(h.join(c, "w", false))
-	if again.Seq != first.Seq {
-		t.Errorf("watching again from %d, want %d: the rest is not told yet", again.Seq, first.Seq)
-	}
-	h.send(h.prepare(t.Context(), digest(got.List, burst)), got.Next)
-	if n := c.all(); len(n) != 1 || n[0].Summary == nil {
-		t.Errorf("told %+v, want what was saved", n)
-	}
-	if again = must[watchResult](t)(h.join(c, "w", false)); again.Seq != got.Next {
-		t.Errorf("watching again from %d, want %d", again.Seq, got.Next)
-	}
-}
-
-// TestBurst: a transaction of very many changes is one notification.
-func TestBurst(t *testing.T) {
-	t.Parallel()
-
-	model := treetest.NewModel(nil)
-	workspace(t, model, "w")
-	folder(t, model, "", "a")
-	for i := range burst + 1 {
-		must[tree.Thread](t)(model.CreateThread(t.Context(), tree.CreateThread{WorkspaceID: "w", FolderID: "a", ID: strconv.Itoa(i), Title: "t"}))
-	}
-	h := quietHub(model)
-	h.step(t.Context())
-	c := newConn()
-	must[watchResult](t)(h.join(c, "w", false))
-	must[tree.Folder](t)(model.DeleteFolder(t.Context(), tree.DeleteFolder{WorkspaceID: "w", FolderID: "a", Recursive: true}))
-	h.step(t.Context())
-	if n := c.all(); len(n) != 1 || !n[0].Gap {
-		t.Errorf("told %d notifications, want a gap", len(n))
-	}
-}
-
 // TestWatches checks who is counted as watching, and when that ends.
 func TestWatches(t *testing.T) {
 	t.Parallel()

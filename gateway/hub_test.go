@@ -177,44 +177,6 @@ func folder(tb testing.TB, t tree.Store, parent, id string) {
 	must[tree.Folder](tb)(t.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ParentID: tree.FolderID(parent), ID: id, Name: id}))
 }
 
-// TestHubTells checks the way of a change from the store to those who watch, and
-// to nobody else.
-func TestHubTells(t *testing.T) {
-	t.Parallel()
-
-	model := &faulty{Store: treetest.NewModel(nil)}
-	workspace(t, model, "w")
-	workspace(t, model, "v")
-	folder(t, model, "", "a")
-	folder(t, model, "a", "b")
-	h := runHub(t, model)
-	here, there := newConn(), newConn()
-	must[watchResult](t)(h.join(here, "w", false))
-	must[watchResult](t)(h.join(there, "v", false))
-
-	doc := save(t, model, "w", "a", "text")
-	n := here.until(t, func(n told) bool { return n.Method == NotifyDoc })
-	if n.WorkspaceID != "w" || n.FolderID != "a" || n.Action != tree.DocSaved || n.Affects == nil || *n.Affects != 1 || n.Summary == nil || n.Summary.ID != doc.ID {
-		t.Errorf("saved: %+v", n)
-	}
-	must[tree.ArchivedNow](t)(model.Archive(t.Context(), tree.ArchiveDoc{Scope: tree.Scope{WorkspaceID: "w", FolderID: "a"}}))
-	if n = here.until(t, func(n told) bool { return n.Action == tree.DocArchived }); n.Summary != nil || n.Affects == nil || *n.Affects != 1 {
-		t.Errorf("archived: %+v", n)
-	}
-	must[tree.Folder](t)(model.RenameFolder(t.Context(), tree.RenameFolder{WorkspaceID: "w", FolderID: "a", Name: "A"}))
-	if n = here.until(t, func(n told) bool { return n.Method == NotifyTree }); n.Folder == nil || n.Folder.Name != "A" || n.Workspace != nil || n.Thread != nil {
-		t.Errorf("renamed: %+v", n)
-	}
-	must[tree.Workspace](t)(model.RenameWorkspace(t.Context(), tree.RenameWorkspace{WorkspaceID: "v", Name: "V"}))
-	there.until(t, func(n told) bool { return n.Workspace != nil && n.Workspace.Name == "V" })
-	if got := there.all(); len(got) != 1 {
-		t.Errorf("who watches another workspace is told %+v", got)
-	}
-	if got := model.affected.Load(); got != 2 {
-		t.Errorf("it was asked %d times what a document affects, want 2", got)
-	}
-}
-
 // TestNobodyWatches: where nobody watches, nothing is computed.
 func TestNobodyWatches(t *testing.T) {
 	t.Parallel()

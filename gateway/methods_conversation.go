@@ -72,7 +72,7 @@ func (g *Gateway) conversationMethods() []rpc.Method {
 		method(group{}, "thread/append", rpc.DispatchRight,
 			"Appends entries of a kept turn to its thread's conversation, where serve.conversations keeps one. An entry whose id is there already is not appended again; with another content it is an error, and nothing is appended.",
 			g.appendEntries),
-		method(group{}, methodEntries, rpc.DispatchRight,
+		method(group{within: callTime}, methodEntries, rpc.DispatchRight,
 			"Reads a thread's conversation, the newest entries first, page by page.",
 			g.entries),
 		method(group{}, "thread/summarize", rpc.DispatchRight,
@@ -150,8 +150,6 @@ func (g *Gateway) entries(ctx context.Context, c call[entriesParams]) (*entriesP
 	if p.Limit < 0 || p.Limit > maxPage || p.BeforeSeq < 0 {
 		return nil, rpc.Errorf(rpc.CodeInvalid, "limit: between 1 and %d; before_seq: not negative", maxPage)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	log, err := g.threadLog(ctx, c.Caller, p.WorkspaceID, p.ThreadID)
 	if err != nil {
 		return nil, err

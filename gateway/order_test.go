@@ -138,30 +138,6 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestForgottenText: a save without a text is a mistake, not an empty document.
-func TestForgottenText(t *testing.T) {
-	t.Parallel()
-
-	s := serve(t, Options{})
-	workspace(t, s.g.opts.Tree, "w")
-	save(t, s.g.opts.Tree, "w", "", "text")
-	c := s.post(t, "")
-	for name, params := range map[string]object{
-		"absent": {"workspace_id": "w", "expected_version": 1},
-		"null":   {"workspace_id": "w", "expected_version": 1, "content": nil},
-	} {
-		if _, bad := c.call(t, "thread/agents_doc/save", params); bad.code() != rpc.CodeInvalid || bad.Message != "content: it is missing" {
-			t.Errorf("%s: %+v", name, bad)
-		}
-	}
-	if got := do[tree.View](t, c, "thread/agents_doc/get", object{"workspace_id": "w"}); got.Explicit.Version != 1 {
-		t.Errorf("the document is now %+v", got.Explicit)
-	}
-	if got := do[savedResult](t, c, "thread/agents_doc/save", object{"workspace_id": "w", "expected_version": 1, "content": ""}); got.Doc.Status != tree.Draft {
-		t.Errorf("an empty text gives %+v", got.Doc)
-	}
-}
-
 // TestLongTexts: a list has as many texts as go into an answer, and says so when
 // it is asked for more.
 func TestLongTexts(t *testing.T) {

@@ -11,14 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -65,26 +62,6 @@ func TestHealth(t *testing.T) {
 	}
 	if _, body := serve(t, Options{}).get(t, "/readyz", ""); !strings.Contains(body, `{"ready":true,"database":"ok","engine":"none"}`) {
 		t.Errorf("without an engine: %s", body)
-	}
-}
-
-// TestClosedEngine: an engine that was closed makes the gateway unready.
-func TestClosedEngine(t *testing.T) {
-	t.Parallel()
-
-	eng := engine(t, treetest.NewModel(nil), nil)
-	s := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng})
-	if got, body := s.get(t, "/readyz", ""); got != http.StatusOK {
-		t.Errorf("before: %d %s", got, body)
-	}
-	if err := eng.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got, body := s.get(t, "/readyz", ""); got != http.StatusServiceUnavailable {
-		t.Errorf("afterwards: %d %s", got, body)
-	}
-	if _, bad := s.post(t, "").call(t, "turn/compile", object{"turn": turnOf(nil)}); bad.code() != rpc.CodeUnavailable {
-		t.Errorf("compiling: %+v", bad)
 	}
 }
 
@@ -150,56 +127,6 @@ func TestStatus(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
-
-// TestGrantsAndTimeouts: status sets what a plugin asks for beside what it is granted, and has the timeouts and text
-// budgets in force, also those of calls without a subscription.
-func TestGrantsAndTimeouts(t *testing.T) {
-	t.Parallel()
-
-	asking := &sdk.Plugin{Name: "asking", Version: "1.0.0", Hooks: []sdk.Hook{
-		{
-			Name: "recall", Kinds: []phases.Kind{phases.KindPromptContext, phases.KindNoop, phases.KindAudit}, Needs: []string{"user_text", "context"},
-			Timeout: 400 * time.Millisecond, Budget: phases.TextBudget{Chars: 30}, PrePromptContext: silent[*phases.PrePromptContextInput],
-		},
-		{
-			Name: "watch", Kinds: []phases.Kind{phases.KindAudit}, Needs: []string{"tool"}, ToolPostCall: silent[*phases.ToolPostCallInput],
-		},
-	}}
-	eng := engine(t, treetest.NewModel(nil), nil, asking)
-	if _, err := eng.CallTool(t.Context(), "house", phases.ToolCall{Tool: "measure"}); err != nil {
-		t.Fatal(err)
-	}
-	status := do[Status](t, serve(t, Options{Engine: eng}).dial(t, ""), "status", nil)
-	all := []string{"*"}
-	grants := map[string][2]phases.Grants{}
-	for i := range status.Plugins {
-		p := &status.Plugins[i]
-		grants[p.Plugin] = [2]phases.Grants{*p.Requested, p.Grants}
-	}
-	if diff := cmp.Diff(map[string][2]phases.Grants{
-		"house":  {{Contribute: []string{"decision", "prompt_section", "tool_bundle"}, Tools: []string{"measure"}}, {Contribute: all, Sections: all, Tools: all, Host: all, See: all}},
-		"asking": {{Contribute: []string{"audit", "prompt_context"}, See: []string{"context", "user_text"}}, {Contribute: []string{"decision"}}},
-	}, grants); diff != "" {
-		t.Errorf("requested and granted (-want +got):\n%s", diff)
-	}
-	timeouts := map[string]float64{}
-	for i := range status.Hooks {
-		h := &status.Hooks[i]
-		timeouts[h.Plugin+" "+h.Hook+" "+string(h.Role)] = h.TimeoutMS
-		if want := h.Subscription == "asking.recall"; (h.Budget == phases.TextBudget{Chars: 30}) != want || (h.Budget == phases.TextBudget{}) == want {
-			t.Errorf("the budget of %s is %+v", h.Subscription, h.Budget)
-		}
-	}
-	want := map[string]float64{
-		"house rules contribute": 1000, "house tools contribute": 500, "house guard validate": 500, "house end contribute": 1000, "house  tool": 60_000,
-		"asking recall contribute": 400, "asking watch contribute": 1000,
-	}
-	if diff := cmp.Diff(want, timeouts); diff != "" {
-		t.Errorf("timeouts (-want +got):\n%s", diff)
-	}
-}
-
-func silent[I any](context.Context, *sdk.Call, I) ([]phases.Contribution, error) { return nil, nil }
 
 // TestConflict checks the structured data of a conflict, and of none there.
 func TestConflict(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/jobs"
@@ -22,6 +21,8 @@ import (
 
 // fakeEngine notes what it is asked for.
 type fakeEngine struct {
+	Engine // nil: the rest is not called
+
 	turn     phases.Context
 	compiled runtime.CompileInput
 	input    phases.Input
@@ -35,11 +36,6 @@ type fakeEngine struct {
 	out  *phases.Outcome
 	err  error
 }
-
-// AwaitStarts implements Engine: its plugins need no start.
-func (*fakeEngine) AwaitStarts(context.Context) {}
-
-func (e *fakeEngine) ForgetSession(phases.Context) {}
 
 func (e *fakeEngine) CompileTurn(_ context.Context, turn phases.Context, in runtime.CompileInput) (*runtime.Compiled, error) {
 	e.turn, e.compiled = turn, in
@@ -83,12 +79,6 @@ func (e *fakeEngine) Collect(ctx context.Context) (context.Context, func(context
 
 func (e *fakeEngine) Plugins() []phases.PluginRow { return e.plugins }
 
-func (*fakeEngine) Config() *config.Config { return &config.Config{} }
-
-func (*fakeEngine) Descriptions() map[string]*phases.Description { return nil }
-func (e *fakeEngine) Release(context.Context, string) (*runtime.Released, error) {
-	return nil, errDown
-}
 func (e *fakeEngine) Stats() runtime.Stats { return runtime.Stats{ManifestsKept: 7} }
 
 // Queue is one in a store, or not to be reached once there is an error.
@@ -98,9 +88,6 @@ func (e *fakeEngine) Queue(context.Context) runtime.QueueStatus {
 	}
 	return runtime.QueueStatus{Durable: true, Counts: jobs.Counts{Waiting: 3, Scheduled: 2, Running: 4, Dead: 1, OldestSeconds: 1.5}}
 }
-
-// Overview is the one that a test gives, or shows its plugins alone.
-func (*fakeEngine) Plan(phases.Phase) runtime.PlanView { return runtime.PlanView{} }
 
 func (e *fakeEngine) Overview() runtime.Overview {
 	o := e.overview

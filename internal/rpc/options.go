@@ -18,8 +18,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/suggest"
 )
 
-// Typed makes a method of a Go function. P is a struct for the params' object; [New] generates the schemas of P and
-// R.
+// Typed makes a method of a Go function. P is a struct for the params' object.
 //
 // Decoding is strict: no unknown or duplicate members, exact names, no invalid text or NULs in strings, and members
 // without omitempty or omitzero are required. Absent params are an empty object. If P is [json.RawMessage], the
@@ -154,13 +153,6 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-func plainSchema(t reflect.Type) (*jsonschema.Schema, error) {
-	return jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage](): {},
-		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
-	}})
-}
-
 // The document that Schema returns.
 type methodDoc struct {
 	Doc    string             `json:"description"`
@@ -235,7 +227,7 @@ type Notification struct {
 type Options struct {
 	Methods       []Method
 	Notifications []Notification
-	// Schema makes the schema of a type; nil is that of reflection.
+	// Schema makes the schema of a type, for [Server.Schema]; nil for none.
 	Schema func(t reflect.Type) (*jsonschema.Schema, error)
 
 	// Tokens are the callers. Nil lets in everybody on loopback and on a unix socket, but nobody else; an empty list
@@ -335,7 +327,7 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	if o.Schema == nil {
-		o.Schema = plainSchema
+		o.Schema = func(reflect.Type) (*jsonschema.Schema, error) { return nil, nil } //nolint:nilnil // for none
 	}
 	if o.OnCall == nil {
 		o.OnCall = func(string, string, time.Duration) {}

@@ -166,21 +166,19 @@ func (l *lease) release() {
 
 // take makes the lease hold n bytes, or returns the account that is full. The lock is held.
 func (l *lease) take(n int64, arriving bool) (full *account) {
-	freed, full := l.hold(n, arriving)
-	for freed {
-		freed = l.q.admit()
+	full = l.hold(n, arriving)
+	for full == nil && l.q.admit() {
 	}
 	return full
 }
 
 // hold is take, but does not admit waiters.
-func (l *lease) hold(n int64, arriving bool) (freed bool, full *account) {
+func (l *lease) hold(n int64, arriving bool) *account {
 	if full := l.full(n, arriving); len(full) > 0 {
-		return false, full[0]
+		return full[0]
 	}
 	for a, more := range l.changes(n, arriving) {
 		a.used += more
-		freed = freed || more < 0
 	}
 	if l.arriving != arriving {
 		l.arriving, l.moved = arriving, time.Time{}
@@ -189,7 +187,7 @@ func (l *lease) hold(n int64, arriving bool) (freed bool, full *account) {
 		}
 	}
 	l.held = n
-	return freed, nil
+	return nil
 }
 
 // changes yields by how much each account would grow.
@@ -224,20 +222,19 @@ func (l *lease) in(a *account) bool {
 	return slices.ContainsFunc(l.accounts, func(own *account) bool { return own == a || l.arriving && own.arriving == a })
 }
 
-// admit grants the reservations that fit, the smallest holder first. It repeats because a grant may free memory. The
-// lock is held.
-func (q *quota) admit() (freed bool) {
+// admit grants the reservations that fit, the smallest holder first, and reports whether there were any: a grant may free
+// memory of an arriving message. The lock is held.
+func (q *quota) admit() (granted bool) {
 	slices.SortStableFunc(q.waiting, func(a, b *waiter) int { return cmp.Compare(a.own().used, b.own().used) })
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *waiter) bool {
-		some, full := w.hold(w.want, w.arriving)
-		if full != nil {
+		if w.hold(w.want, w.arriving) != nil {
 			return false
 		}
-		freed = freed || some
+		granted = true
 		close(w.granted)
 		return true
 	})
-	return freed
+	return granted
 }
 
 // own is the token's account, or the connection's without one.

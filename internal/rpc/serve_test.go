@@ -108,7 +108,6 @@ func TestNewRefuses(t *testing.T) {
 
 	call := func(context.Context, *Caller, none) (none, error) { return none{}, nil }
 	good := Typed("m", ReadRight, "", call)
-	type cyclic struct{ Next *cyclic }
 	tests := []struct {
 		name string
 		o    Options
@@ -119,7 +118,6 @@ func TestNewRefuses(t *testing.T) {
 		{"twice", Options{Methods: []Method{good, good}}, `method "m": duplicate`},
 		{"no schema", Options{Methods: []Method{{Name: "m", Call: good.Call}}}, "there is no schema"},
 		{"unknown right", Options{Methods: []Method{Typed("m", "reed", "", call)}}, `unknown right "reed"`},
-		{"a type without end", Options{Methods: []Method{Typed("m", ReadRight, "", func(context.Context, *Caller, none) (cyclic, error) { return cyclic{}, nil })}}, "cycle"},
 		{"notification twice", Options{Notifications: []Notification{TypedNotification[none]("n", ""), TypedNotification[none]("n", "")}}, `notification "n"`},
 		{"notification without schema", Options{Notifications: []Notification{{Name: "n"}}}, "there is no schema"},
 		{"host with a scheme", Options{Hosts: []string{"http://example.org"}}, `host "http://example.org"`},
