@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -149,59 +148,6 @@ func TestWatchLife(t *testing.T) {
 	if err := unused.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
 		t.Errorf("Watch after such a Close: %v, want ErrWatched", err)
 	}
-}
-
-// broken is a provider of which one kind of call fails.
-type broken struct {
-	noop.MeterProvider
-
-	name string
-}
-
-func (b broken) Meter(string, ...metric.MeterOption) metric.Meter { return brokenMeter{name: b.name} }
-
-type brokenMeter struct {
-	noop.Meter
-
-	name string
-}
-
-var errBroken = errors.New("no room for instruments")
-
-func (m brokenMeter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return noop.Int64Counter{}, m.refuses(name)
-}
-
-func (m brokenMeter) Int64Histogram(name string, _ ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
-	return noop.Int64Histogram{}, m.refuses(name)
-}
-
-func (m brokenMeter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	return noop.Float64Histogram{}, m.refuses(name)
-}
-
-func (m brokenMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
-	return brokenRegistration{name: m.name}, m.refuses("watch")
-}
-
-func (m brokenMeter) refuses(what string) error {
-	if what == m.name {
-		return errBroken
-	}
-	return nil
-}
-
-type brokenRegistration struct {
-	noop.Registration
-
-	name string
-}
-
-func (r brokenRegistration) Unregister() error {
-	if r.name == "close" {
-		return errBroken
-	}
-	return nil
 }
 
 // life goes through a Telemetry's whole life and says where it ended early.
