@@ -22,7 +22,7 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// Conversations says for which workspaces a gateway keeps conversations, and how much of one goes behind a prompt.
+// Conversations says for which workspaces a gateway keeps conversations, and how much of one follows a prompt.
 type Conversations struct {
 	// Workspaces are ids, or "*" for all. None keeps nothing.
 	Workspaces []string
@@ -52,7 +52,7 @@ const (
 	maxAppend      = 100       // entries of one thread/append
 	maxPage        = 500       // entries of one thread/entries
 	entriesBytes   = 2 << 20   // of one thread/entries
-	windowBytes    = 4 << 20   // of the entries behind a prompt
+	windowBytes    = 4 << 20   // of the entries after a prompt
 	entryFactor    = 4         // what an entry takes in memory: read, decoded, encoded
 	maxSummary     = 256 << 10
 	mostEstimators = 1024
@@ -108,12 +108,12 @@ type past struct {
 	conditions *Conversations
 }
 
-// room is what a compilation takes beside the past: memory, and entries of its turn.
-type room struct{ bytes, entries int }
+// demand is what a compilation takes besides the history: memory, and entries of its turn.
+type demand struct{ bytes, entries int }
 
-// readPast reserves memory and reads the end of a thread's conversation; nil if the workspace has none. Entries of turns that were blocked are
+// readHistory reserves memory and reads the end of a thread's conversation; nil if the workspace has none. Entries of turns that were blocked are
 // omitted: their messages must reach no model.
-func (g *Gateway) readPast(ctx context.Context, where *phases.Context, model string, r room) (*past, error) {
+func (g *Gateway) readHistory(ctx context.Context, where *phases.Context, model string, r demand) (*past, error) {
 	o := &g.opts.Conversations
 	if err := rpc.Expect(ctx, r.bytes); err != nil || !o.keeps(where.WorkspaceID) {
 		return nil, err
@@ -127,7 +127,7 @@ func (g *Gateway) readPast(ctx context.Context, where *phases.Context, model str
 		return nil, wireError(err)
 	}
 	if read.More && read.Entries[0].TurnID == where.TurnID {
-		return nil, rpc.Errorf(rpc.CodeTooLarge, "the turn's entries are longer than what goes behind a prompt (%d MiB, or too many of them): summarize those that are done (thread/summarize)", windowBytes>>20)
+		return nil, rpc.Errorf(rpc.CodeTooLarge, "the turn's entries are longer than what may follow a prompt (%d MiB, or too many of them): summarize those that are done (thread/summarize)", windowBytes>>20)
 	}
 	p := &past{summary: read.Summary, through: read.Through, more: read.More, estimator: g.estimators.find(where.WorkspaceID, model), conditions: o}
 	for i := range read.Entries {
@@ -145,7 +145,7 @@ func (g *Gateway) readPast(ctx context.Context, where *phases.Context, model str
 	return p, nil
 }
 
-// choose chooses what goes behind a prompt, and what its record says of that.
+// choose chooses what follows a prompt, and what its record says of that.
 func (p *past) choose(prompt *compiler.Prompt, tools []phases.Tool) (*history.Window, *manifest.History) {
 	fixed := []string{prompt.FullText}
 	for _, m := range slices.Concat(prompt.SystemMessages, prompt.UserMessages) {
@@ -166,11 +166,11 @@ func (p *past) choose(prompt *compiler.Prompt, tools []phases.Tool) (*history.Wi
 	return &w, &record
 }
 
-// withPast compiles with what the workspace keeps of the thread's conversation, if it keeps any.
-func (g *Gateway) withPast(
-	ctx context.Context, where *phases.Context, r room, in runtime.CompileInput, compile func(in runtime.CompileInput) (*runtime.Compiled, error),
+// compileWithHistory compiles with what the workspace keeps of the thread's conversation, if it keeps any.
+func (g *Gateway) compileWithHistory(
+	ctx context.Context, where *phases.Context, r demand, in runtime.CompileInput, compile func(in runtime.CompileInput) (*runtime.Compiled, error),
 ) (*compiledTurn, *sentWindow, error) {
-	p, err := g.readPast(ctx, where, in.Model, r)
+	p, err := g.readHistory(ctx, where, in.Model, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -195,7 +195,7 @@ func (g *Gateway) withPast(
 // finishTurn ends a detached turn, in its conversation too.
 func (g *Gateway) finishTurn(ctx context.Context, k *keptTurn, end *phases.PostTurnInput) (*phases.Outcome, error) {
 	out, err := g.turns.finish(ctx, k, end)
-	if k.spoke.Load() > 0 {
+	if k.appended.Load() > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnPatience)
 		defer cancel()
 		status := cmp.Or(string(end.Status), string(phases.TurnSucceeded))
@@ -214,7 +214,7 @@ func (k *keptTurn) learn(u phases.Usage) {
 	}
 }
 
-// sentWindow is what the last prompt of a turn had behind it.
+// sentWindow is what followed the last prompt of a turn.
 type sentWindow struct {
 	window    history.Window
 	estimator *history.Estimator

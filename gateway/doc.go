@@ -18,7 +18,7 @@
 //
 // # Kept turns
 //
-// Turns that clients have begun are kept in memory until the client ends them, they are idle for
+// Turns that clients began are kept in memory until the client ends them, they are idle for
 // too long, or the gateway stops. Handles of ended turns are remembered for a while, so that a
 // late call gets the reason. Nothing else is stored.
 //

@@ -57,7 +57,7 @@ func (e *Events) Observe(ev runtime.Event) {
 	if level >= slog.LevelInfo {
 		e.keep(out)
 	}
-	if level < slog.LevelInfo && !e.room(ev.Time) {
+	if level < slog.LevelInfo && !e.mayDebug(ev.Time) {
 		return
 	}
 	for c := range e.watchers.of[""] {
@@ -65,9 +65,9 @@ func (e *Events) Observe(ev runtime.Event) {
 	}
 }
 
-// room reports whether one more event of the level debug may be sent in its second: a busy engine has more than a
+// mayDebug reports whether one more event of the level debug may be sent in its second: a busy engine has more than a
 // connection can take, which would be closed. The lock is held.
-func (e *Events) room(at time.Time) bool {
+func (e *Events) mayDebug(at time.Time) bool {
 	if second := at.Unix(); second != e.second {
 		e.second, e.sent = second, 0
 	}

@@ -66,7 +66,7 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 		g.unknownEvent(ctx, c, e)
 	}
 	if e.Step == bridge.StepNone {
-		answer, err := bridge.Encode(&e, &bridge.Outcome{}) // some hosts want one all the same
+		answer, err := bridge.Encode(&e, &bridge.Outcome{}) // some hosts want an answer even then
 		return hookResult{Answer: answer}, err
 	}
 	if e.Step == bridge.StepConfig && g.opts.ConfigChange != nil {

@@ -25,7 +25,7 @@ const (
 	keptTime  = 5 * time.Second
 	keptBatch = 1000 // how many rows one query reads
 	keptRows  = 100  // how many rows one notification has
-	// keptLooks is how many looks back a row may appear behind one with a larger id: a server gives out ids before
+	// keptLooks is how many looks back a row may appear after one with a larger id: a server gives out ids before
 	// transactions commit, and keptOverlap is how many ids before the first look count as not yet seen.
 	keptLooks   = 10
 	keptOverlap = 64

@@ -33,7 +33,7 @@ type (
 		ThreadID  string `json:"thread_id,omitempty"`
 		Through   string `json:"through"                jsonschema:"the id of the last entry that the summary stands for"`
 		Text      string `json:"text"                   jsonschema:"the summary, as the client's model wrote it"`
-		Trigger   string `json:"trigger,omitempty"      jsonschema:"the client's word for why, for turn.pre_compaction"`
+		Trigger   string `json:"trigger,omitempty"      jsonschema:"why, in the client's words, for turn.pre_compaction"`
 		Actor     string `json:"actor,omitempty"`
 	}
 	appended struct {
@@ -76,7 +76,7 @@ func (g *Gateway) conversationMethods() []rpc.Method {
 			"Reads a thread's conversation, the newest entries first, page by page.",
 			g.entries),
 		method(group{}, "thread/summarize", rpc.DispatchRight,
-			"Keeps a summary of a thread's conversation up to an entry: later prompts have it in place of those. Runs turn.pre_compaction before, and turn.post_compaction behind. The entries stay.",
+			"Keeps a summary of a thread's conversation up to an entry: later prompts have it in place of those. Runs turn.pre_compaction before, and turn.post_compaction afterwards. The entries stay.",
 			g.summarize),
 	}
 }
@@ -114,7 +114,7 @@ func (g *Gateway) appendEntries(ctx context.Context, c call[appendParams]) (*app
 		for i := range list {
 			done.Seqs[i] = list[i].Seq
 		}
-		k.spoke.Add(int64(len(list)))
+		k.appended.Add(int64(len(list)))
 		return done, nil
 	})
 }

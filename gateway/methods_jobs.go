@@ -14,7 +14,7 @@ import (
 // Jobs is the durable queue of background work, as methods show and change it.
 type Jobs interface {
 	Counts(ctx context.Context) (jobs.Counts, error)
-	// List returns jobs in the order in which they were queued, at most limit behind the job after: those in a state, or
+	// List returns jobs in the order in which they were queued, at most limit after the job with the id after: those in a state, or
 	// with an empty one all that are not dead.
 	List(ctx context.Context, state string, after int64, limit int) ([]Job, error)
 	// Retry and Remove work on dead jobs, and return the ids of those that there were.
@@ -35,7 +35,7 @@ type Job struct {
 	TurnID       string       `json:"turn_id"`
 	Attempts     int          `json:"attempts"     jsonschema:"how often it was tried, the attempt that runs included"`
 	Requeued     int          `json:"requeued"     jsonschema:"how often it was put off since"`
-	Code         phases.Cause `json:"code"         jsonschema:"why the last attempt failed; interrupted: it ended without a word, and may have been done; empty if none has failed"`
+	Code         phases.Cause `json:"code"         jsonschema:"why the last attempt failed; interrupted: it ended without a result, and may have been done; empty if none has failed"`
 	AddedAt      time.Time    `json:"added_at"`
 	DueAt        time.Time    `json:"due_at"       jsonschema:"when it may be tried"`
 	BegunAt      *time.Time   `json:"begun_at"     jsonschema:"when the last attempt began, or its lease was renewed; null is never"`
@@ -52,7 +52,7 @@ type (
 	jobsListResult struct {
 		Counts jobs.Counts `json:"counts" jsonschema:"of all jobs, whatever was asked for"`
 		Jobs   []Job       `json:"jobs"`
-		Next   int64       `json:"next"   jsonschema:"the after of what comes behind these; 0 at the end"`
+		Next   int64       `json:"next"   jsonschema:"after for the next page; 0 at the end"`
 	}
 	jobsParams struct {
 		IDs   []int64 `json:"ids"             jsonschema:"dead jobs, 1000 at most"`

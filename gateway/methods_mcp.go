@@ -52,7 +52,7 @@ func (g *Gateway) mcpMethods() []rpc.Method {
 
 func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {
 	list := &mcpserver.Tools{Tools: []phases.Tool{}}
-	err := g.alone(ctx, c.Caller, c.params.Place, "", func(t *loop.Turn, out *phases.Outcome) error {
+	err := g.ownTurn(ctx, c.Caller, c.params.Place, "", func(t *loop.Turn, out *phases.Outcome) error {
 		t.OnlyLooks() // nobody has the thread, and an agent asks with each start
 		for i := range out.Merged.Tools {
 			list.Tools = append(list.Tools, out.Merged.Tools[i].Definition)
@@ -71,7 +71,7 @@ func (g *Gateway) mcpCall(ctx context.Context, c call[mcpCallParams]) (*calledTo
 	}
 	var done *calledTool
 	for prompts := g.prompts(p.Place); done == nil && err == nil; prompts = prompts[1:] {
-		err = g.alone(ctx, c.Caller, p.Place, prompts[0].Text, func(t *loop.Turn, out *phases.Outcome) (err error) {
+		err = g.ownTurn(ctx, c.Caller, p.Place, prompts[0].Text, func(t *loop.Turn, out *phases.Outcome) (err error) {
 			offered := slices.ContainsFunc(out.Merged.Tools, func(m phases.MergedTool) bool { return m.Name == call.Tool })
 			if offered && len(prompts) > 1 {
 				t.OnlyLooks()
@@ -92,7 +92,7 @@ func (g *Gateway) prompts(at mcpserver.Place) []bridge.Prompt {
 	if g.bridge == nil {
 		return []bridge.Prompt{{}}
 	}
-	dir, _, _ := g.inRoots(at.Dir) // alone says what is wrong with it
+	dir, _, _ := g.inRoots(at.Dir) // ownTurn says what is wrong with it
 	all := g.bridge.Prompts(at.WorkspaceID)
 	near := slices.DeleteFunc(slices.Clone(all), func(p bridge.Prompt) bool { return !below(p.Dir, dir) && !below(dir, p.Dir) })
 	switch {
@@ -104,9 +104,9 @@ func (g *Gateway) prompts(at mcpserver.Place) []bridge.Prompt {
 	return []bridge.Prompt{{}}
 }
 
-// alone begins a turn for a user's words, has it judged and its tools brought, and ends it behind work. What has happened is
+// ownTurn begins a turn for a user's words, has it judged and its tools brought, and ends it after work. What has happened is
 // on record when it returns.
-func (g *Gateway) alone(ctx context.Context, c *rpc.Caller, at mcpserver.Place, text string, work func(t *loop.Turn, out *phases.Outcome) error) error {
+func (g *Gateway) ownTurn(ctx context.Context, c *rpc.Caller, at mcpserver.Place, text string, work func(t *loop.Turn, out *phases.Outcome) error) error {
 	where, err := g.completeTurn(ctx, c, phases.Context{
 		WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
 	})

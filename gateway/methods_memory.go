@@ -11,7 +11,7 @@ import (
 
 // Memories are what the memory plugin remembers, as methods show and change it. Its items are those of a whole workspace.
 type Memories interface {
-	// List returns items, the latest first, and the cursor of what comes behind them; empty at the end.
+	// List returns items, the latest first, and the cursor of the next page; empty at the end.
 	List(ctx context.Context, workspace string, f MemoryFilter, cursor string, limit int) (items []Memory, next string, err error)
 	// Search returns the items that fit best, with a score.
 	Search(ctx context.Context, workspace, query string, limit int) ([]Memory, error)
@@ -61,7 +61,7 @@ type (
 	}
 	memoryResult struct {
 		Items []Memory `json:"items"`
-		Next  string   `json:"next"  jsonschema:"the cursor of what comes behind these; empty at the end"`
+		Next  string   `json:"next"  jsonschema:"cursor for the next page; empty at the end"`
 	}
 	memoryForgotten struct {
 		Forgotten []string `json:"forgotten" jsonschema:"the ids of those that there were"`

@@ -28,7 +28,7 @@ type (
 	}
 	threadsResult struct {
 		Threads []store.Thread `json:"threads" jsonschema:"the latest begun first"`
-		Next    int64          `json:"next"    jsonschema:"the after of what comes behind these; 0 at the end"`
+		Next    int64          `json:"next"    jsonschema:"after for the next page; 0 at the end"`
 	}
 	keptParams struct {
 		WorkspaceID string `json:"workspace_id,omitempty" jsonschema:"only manifests of this workspace; a token that is bound to workspaces names one"`

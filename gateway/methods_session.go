@@ -25,7 +25,7 @@ type (
 	}
 	sessionEndParams struct {
 		Context phases.Context `json:"context"          jsonschema:"as of session/start"`
-		Reason  string         `json:"reason,omitempty" jsonschema:"the host's word for why"`
+		Reason  string         `json:"reason,omitempty" jsonschema:"why, in the host's words"`
 		Wait    bool           `json:"wait,omitempty"   jsonschema:"answer only when the background work of this gateway is done"`
 		Actor   string         `json:"actor,omitempty"`
 	}

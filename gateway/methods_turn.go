@@ -62,9 +62,9 @@ type begunTurn struct {
 type compiledTurn struct {
 	*runtime.Compiled
 
-	ReminderTexts []string `json:"reminder_texts" jsonschema:"the reminders as a model reads them: each a message to be put behind the conversation, in order. They stay in the conversation: no later prompt has them again"`
-	// Conversation is what the client sends behind the prompt.
-	Conversation *history.Window `json:"conversation,omitempty" jsonschema:"what of the thread's conversation to send behind the prompt, and behind that the reminders; absent where the gateway keeps none, or there is no prompt. The entries of this turn so far are at its end"`
+	ReminderTexts []string `json:"reminder_texts" jsonschema:"the reminders as a model reads them: each a message to be put after the conversation, in order. They stay in the conversation: no later prompt has them again"`
+	// Conversation is what the client sends after the prompt.
+	Conversation *history.Window `json:"conversation,omitempty" jsonschema:"what of the thread's conversation to send after the prompt, and then the reminders; absent where the gateway keeps none, or there is no prompt. The entries of this turn so far are at its end"`
 }
 
 // For is the compiled turn as the audience may see it.
@@ -169,7 +169,7 @@ func (g *Gateway) compile(ctx context.Context, c call[compileParams]) (*compiled
 	if err != nil {
 		return nil, err
 	}
-	done, _, err := g.withPast(ctx, &turn, room{bytes: answerBytes}, g.compileInput(&p.Input, turn.Now), func(in runtime.CompileInput) (*runtime.Compiled, error) {
+	done, _, err := g.compileWithHistory(ctx, &turn, demand{bytes: answerBytes}, g.compileInput(&p.Input, turn.Now), func(in runtime.CompileInput) (*runtime.Compiled, error) {
 		return g.opts.Engine.CompileTurn(ctx, turn, in)
 	})
 	return done, err
@@ -184,8 +184,8 @@ func (g *Gateway) compileRound(ctx context.Context, c call[compileParams], k *ke
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	takes := room{bytes: answerBytes + k.LedgerBytes()*manifestFactor, entries: int(k.spoke.Load())}
-	done, sent, err := g.withPast(ctx, &k.context, takes, g.compileInput(&c.params.Input, k.context.Now), func(in runtime.CompileInput) (*runtime.Compiled, error) {
+	takes := demand{bytes: answerBytes + k.LedgerBytes()*manifestFactor, entries: int(k.appended.Load())}
+	done, sent, err := g.compileWithHistory(ctx, &k.context, takes, g.compileInput(&c.params.Input, k.context.Now), func(in runtime.CompileInput) (*runtime.Compiled, error) {
 		return k.Compile(ctx, in)
 	})
 	k.sent.Store(sent)

@@ -53,12 +53,12 @@ var _ hostTurn = (*loop.Turn)(nil)
 type keptTurn struct {
 	hostTurn
 
-	handle  string
-	token   string // the name of the token that began it: only its callers may use it
-	context phases.Context
-	round   chan struct{}              // held by a compilation
-	spoke   atomic.Int64               // how many entries it has appended to a conversation
-	sent    atomic.Pointer[sentWindow] // nil if there is nothing to learn from the next report
+	handle   string
+	token    string // the name of the token that began it: only its callers may use it
+	context  phases.Context
+	round    chan struct{}              // held by a compilation
+	appended atomic.Int64               // how many entries it has appended to a conversation
+	sent     atomic.Pointer[sentWindow] // nil if there is nothing to learn from the next report
 
 	calls   map[*context.CancelCauseFunc]struct{} // those in flight, by what ends their contexts
 	ledger  int                                   // its ledger's size after the last call
@@ -372,7 +372,7 @@ func (g *Gateway) endHooks(ctx context.Context, which func(*bridge.Bridge, conte
 		return
 	}
 	if err := which(g.bridge, ctx); err != nil {
-		g.opts.Logger.Warn("turns of agents behind hooks could not be ended", "error", err)
+		g.opts.Logger.Warn("turns of agents that call hooks could not be ended", "error", err)
 	}
 }
 

@@ -444,7 +444,7 @@ interface ListResult {
     uses: number;
     workspace_id: string;
   })[];
-  /** the cursor of what comes behind these; empty at the end */
+  /** cursor for the next page; empty at the end */
   next: string;
 }
 
@@ -918,7 +918,7 @@ export interface Methods {
         attempts: number;
         /** when the last attempt began, or its lease was renewed; null is never */
         begun_at: null | string;
-        /** why the last attempt failed; interrupted: it ended without a word, and may have been done; empty if none has failed */
+        /** why the last attempt failed; interrupted: it ended without a result, and may have been done; empty if none has failed */
         code: string;
         /** when it may be tried */
         due_at: string;
@@ -940,7 +940,7 @@ export interface Methods {
         turn_id: string;
         workspace_id: string;
       })[];
-      /** the after of what comes behind these; 0 at the end */
+      /** after for the next page; 0 at the end */
       next: number;
     };
   };
@@ -1448,7 +1448,7 @@ export interface Methods {
       workspace_id?: string;
     };
     result: {
-      /** the after of what comes behind these; 0 at the end */
+      /** after for the next page; 0 at the end */
       next: number;
       /** the latest begun first */
       threads: ({
@@ -1658,7 +1658,7 @@ export interface Methods {
       actor?: string;
       /** as of session/start */
       context: Context;
-      /** the host's word for why */
+      /** why, in the host's words */
       reason?: string;
       /** answer only when the background work of this gateway is done */
       wait?: boolean;
@@ -2032,7 +2032,7 @@ export interface Methods {
       thread: Thread;
     };
   };
-  /** Keeps a summary of a thread's conversation up to an entry: later prompts have it in place of those. Runs turn.pre_compaction before, and turn.post_compaction behind. The entries stay. Right: dispatch. */
+  /** Keeps a summary of a thread's conversation up to an entry: later prompts have it in place of those. Runs turn.pre_compaction before, and turn.post_compaction afterwards. The entries stay. Right: dispatch. */
   "thread/summarize": {
     params: {
       actor?: string;
@@ -2043,7 +2043,7 @@ export interface Methods {
       thread_id?: string;
       /** the id of the last entry that the summary stands for */
       through: string;
-      /** the client's word for why, for turn.pre_compaction */
+      /** why, in the client's words, for turn.pre_compaction */
       trigger?: string;
       workspace_id?: string;
     };
@@ -2180,7 +2180,7 @@ export interface Methods {
       turn?: null | Context;
     };
     result: null | {
-      /** what of the thread's conversation to send behind the prompt, and behind that the reminders; absent where the gateway keeps none, or there is no prompt. The entries of this turn so far are at its end */
+      /** what of the thread's conversation to send after the prompt, and then the reminders; absent where the gateway keeps none, or there is no prompt. The entries of this turn so far are at its end */
       conversation?: null | {
         basis_points: number;
         budget: number;
@@ -2774,7 +2774,7 @@ export interface Methods {
         system_messages: Message[];
         user_messages: Message[];
       };
-      /** the reminders as a model reads them: each a message to be put behind the conversation, in order. They stay in the conversation: no later prompt has them again */
+      /** the reminders as a model reads them: each a message to be put after the conversation, in order. They stay in the conversation: no later prompt has them again */
       reminder_texts: string[];
       reminders: MergedReminder[];
       tools: ToolsResultTool[];
