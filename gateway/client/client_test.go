@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,28 +93,6 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// Answers find the calls that they belong to.
-func TestCallsAtOnce(t *testing.T) {
-	t.Parallel()
-
-	everyWay(t, func(t *testing.T, _ *served, c *client.Client) {
-		t.Helper()
-		var wg sync.WaitGroup
-		for n := range 50 {
-			wg.Go(func() {
-				for i := range 20 {
-					var got echo
-					want := echo{Text: strings.Repeat("x", n), N: i + 1}
-					if err := c.Call(t.Context(), "test/echo", want, &got); err != nil || got != want {
-						t.Errorf("got %+v, %v, want %+v", got, err, want)
-					}
-				}
-			})
-		}
-		wg.Wait()
-	})
-}
-
 func TestCallContext(t *testing.T) {
 	t.Parallel()
 
@@ -159,23 +136,6 @@ func TestClose(t *testing.T) {
 			t.Errorf("a call behind the end: %v", err)
 		}
 	})
-}
-
-func TestCloseWhileCalling(t *testing.T) {
-	t.Parallel()
-
-	s := serve(t)
-	c := dial(t, s.ws, client.Options{})
-	failed := make(chan error, 1)
-	go func() { failed <- c.Call(t.Context(), "test/hang", nil, nil) }()
-	await(t, s.began, "the call")
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := await(t, failed, "the end of the call"); !errors.Is(err, client.ErrLost) {
-		t.Errorf("got %v", err)
-	}
-	await(t, s.ended, "the end of the method")
 }
 
 // A gateway that closes the connection says why.

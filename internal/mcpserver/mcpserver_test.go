@@ -12,9 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/grapnelhq/grapnel/internal/mcpserver"
 )
 
@@ -50,84 +47,8 @@ func (g *gateway) call(_ context.Context, method string, params, result any) err
 
 var place = mcpserver.Place{WorkspaceID: "w", ThreadID: "t", Dir: "/d"}
 
-// over connects a client of the SDK to the server, by a pair of streams or by HTTP.
-func over(t *testing.T, g *gateway, http bool) *mcp.ClientSession {
-	t.Helper()
-	var transport mcp.Transport
-	if http {
-		srv := httptest.NewServer(handler(g))
-		t.Cleanup(srv.Close)
-		transport = &mcp.StreamableClientTransport{Endpoint: srv.URL, MaxRetries: -1}
-	} else {
-		fromClient, toServer := io.Pipe()
-		fromServer, toClient := io.Pipe()
-		var serving sync.WaitGroup
-		serving.Go(func() {
-			if err := mcpserver.Serve(t.Context(), mcpserver.New("1.2.3", place, g.call), fromClient, toClient); err != nil {
-				t.Error(err)
-			}
-		})
-		t.Cleanup(func() { _ = toServer.Close(); serving.Wait() })
-		transport = &mcp.IOTransport{Reader: fromServer, Writer: toServer}
-	}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = session.Close() }) // the server may be gone
-	return session
-}
-
 func handler(g *gateway) http.Handler {
 	return mcpserver.Handler("1.2.3", func(*http.Request) (mcpserver.Place, mcpserver.Call) { return place, g.call })
-}
-
-// TestServer: what an agent asks becomes calls of the gateway, in the client's place; a refusal is a result.
-func TestServer(t *testing.T) {
-	t.Parallel()
-
-	for name, http := range map[string]bool{"streams": false, "HTTP": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			g := &gateway{}
-			session := over(t, g, http)
-			if hello := session.InitializeResult(); hello.ServerInfo.Version != "1.2.3" || hello.Capabilities.Tools == nil || hello.Capabilities.Prompts != nil || hello.Capabilities.Resources != nil {
-				t.Errorf("the server is %+v", hello)
-			}
-			list, err := session.ListTools(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if list.CacheScope != "private" || list.TTLMs != 0 {
-				t.Errorf("the list may be kept for %d ms by %q", list.TTLMs, list.CacheScope)
-			}
-			got, err := json.Marshal(list.Tools)
-			want := `[{"inputSchema":{"properties":{},"type":"object"},"name":"bare"},{"description":"How long.","inputSchema":{"properties":{"a":{}},"type":"object"},"name":"measure"}]`
-			if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
-			}
-			for _, test := range []struct {
-				tool, text string
-				isError    bool
-			}{{"measure", "3 m", false}, {"refused", "not today", true}, {"failed", "no such file", true}} {
-				r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: test.tool, Arguments: map[string]any{"a": 1}})
-				if err != nil || r.IsError != test.isError || len(r.Content) != 1 || r.Content[0].(*mcp.TextContent).Text != test.text { //nolint:forcetypeassert // it panics, and the test fails
-					t.Errorf("%s: %+v, %v", test.tool, r, err)
-				}
-			}
-			if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "broken"}); err == nil || !strings.Contains(err.Error(), "the gateway is gone") {
-				t.Errorf("without a gateway: %v", err)
-			}
-			if r, err := session.ListPrompts(t.Context(), nil); err == nil && len(r.Prompts) > 0 {
-				t.Errorf("it has prompts: %+v", r)
-			}
-			call := `mcp/call {"workspace_id":"w","thread_id":"t","dir":"/d","tool":"measure","arguments":{"a":1}}`
-			if g.asked[0] != `mcp/tools {"workspace_id":"w","thread_id":"t","dir":"/d"}` || g.asked[1] != call || len(g.asked) != 5 {
-				t.Errorf("it asked %q", g.asked)
-			}
-		})
-	}
 }
 
 // atEnd calls a function when everything was read.
