@@ -60,75 +60,23 @@ func (o *outcomes) add(outcome string) {
 	o.n[outcome]++
 }
 
-// TestOnNotify: each notification has one outcome, whatever becomes of its
-// connection.
+// TestOnNotify: a notification over a socket is counted as sent, one to a connection that has ended as dropped.
 func TestOnNotify(t *testing.T) {
 	t.Parallel()
-
-	const sent, coalesced, dropped = NotifySent, NotifyCoalesced, NotifyDropped
-	notify := func(c *Conn, keys ...string) {
-		for _, key := range keys {
-			c.Notify(key, "m", json.RawMessage("1"))
+	got := make(chan string, 10)
+	h := start(t, func(o *Options) { o.OnNotify = func(outcome string) { got <- outcome } })
+	ws, c := h.watch(t)
+	c.Notify("", "m", json.RawMessage("1"))
+	hear(t, ws)
+	_ = ws.CloseNow()
+	await(t, c.Context().Done(), "the end of the connection")
+	h.awaitOpen(t, 0)
+	c.Notify("", "m", json.RawMessage("1"))
+	for _, want := range []string{NotifySent, NotifyDropped} {
+		if outcome := await(t, got, "an outcome"); outcome != want {
+			t.Errorf("got %s, want %s", outcome, want)
 		}
 	}
-	for _, tt := range []struct {
-		name string
-		do   func(c *Conn)
-		want map[string]int
-	}{
-		{"waiting", func(c *Conn) { notify(c, "a", "b") }, map[string]int{}},
-		{"replaced", func(c *Conn) { notify(c, "a", "b", "a", "") }, map[string]int{coalesced: 1}},
-		{"one too many", func(c *Conn) { notify(c, "a", "b", "c", "d") }, map[string]int{dropped: 4}},
-		{"behind the end", func(c *Conn) {
-			notify(c, "a", "b")
-			c.close(websocket.StatusPolicyViolation, "", false)
-			notify(c, "c")
-		}, map[string]int{dropped: 3}},
-		{"behind a patient end", func(c *Conn) {
-			notify(c, "a")
-			c.close(websocket.StatusGoingAway, "", true)
-			notify(c, "b")
-		}, map[string]int{dropped: 1}},
-		{"behind the writer's end", func(c *Conn) {
-			notify(c, "a")
-			c.over()
-			notify(c, "b")
-		}, map[string]int{dropped: 2}},
-		{"not to be encoded", func(c *Conn) { c.Notify("", "m", func() {}) }, map[string]int{dropped: 1}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got := &outcomes{n: map[string]int{}}
-			c := quietConn(t, 3)
-			c.srv.opts.OnNotify = got.add
-			tt.do(c)
-			if diff := cmp.Diff(got.n, tt.want); diff != "" {
-				t.Errorf("outcomes (-got +want):\n%s", diff)
-			}
-		})
-	}
-
-	t.Run("over a socket", func(t *testing.T) {
-		t.Parallel()
-
-		got := &outcomes{n: map[string]int{}}
-		h := start(t, func(o *Options) { o.OnNotify = got.add })
-		ws, c := h.watch(t)
-		for range 3 {
-			notify(c, "")
-			hear(t, ws)
-		}
-		_ = ws.CloseNow()
-		await(t, c.Context().Done(), "the end of the connection")
-		h.awaitOpen(t, 0)
-		notify(c, "late")
-		got.mu.Lock()
-		defer got.mu.Unlock()
-		if diff := cmp.Diff(got.n, map[string]int{sent: 3, dropped: 1}); diff != "" {
-			t.Errorf("outcomes (-got +want):\n%s", diff)
-		}
-	})
 }
 
 // TestAnswerLimit: no request and no batch makes an answer of any size.

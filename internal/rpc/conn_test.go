@@ -43,78 +43,89 @@ func (c *Conn) waiting() []string {
 func TestNotifyQueue(t *testing.T) {
 	t.Parallel()
 
+	const coalesced, dropped = NotifyCoalesced, NotifyDropped
 	const tooSlow = "this client reads too slowly: connect again, and ask what changed since"
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tests := []struct {
-		name string
-		do   func(c *Conn)
-		want []string
+		name     string
+		do       func(c *Conn)
+		want     []string
+		outcomes map[string]int
 	}{
 		{"in order, answers among them", func(c *Conn) {
 			c.Notify("a", "m", raw("1"))
 			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
 			c.Notify("b", "m", map[string]string{"x": "<"})
-		}, []string{"a m 1", "answer", `b m {"x":"<"}`}},
+		}, []string{"a m 1", "answer", `b m {"x":"<"}`}, map[string]int{}},
 		{"the same key is replaced, at the end", func(c *Conn) {
 			c.Notify("a", "m", raw("1"))
 			c.Notify("b", "m", raw("2"))
 			c.Notify("a", "n", raw("3"))
-		}, []string{"b m 2", "a n 3"}},
+		}, []string{"b m 2", "a n 3"}, map[string]int{coalesced: 1}},
 		{"without a key nothing is replaced", func(c *Conn) {
 			c.Notify("", "m", raw("1"))
 			c.Notify("", "m", raw("2"))
-		}, []string{" m 1", " m 2"}},
+		}, []string{" m 1", " m 2"}, map[string]int{}},
 		{"as many as may wait, however often they change", func(c *Conn) {
 			for i := range 30 {
 				c.Notify(itoa(i%3), "m", raw(itoa(i)))
 			}
-		}, []string{"0 m 27", "1 m 28", "2 m 29"}},
+		}, []string{"0 m 27", "1 m 28", "2 m 29"}, map[string]int{coalesced: 27}},
 		{"one more", func(c *Conn) {
 			for i := range 4 {
 				c.Notify(itoa(i), "m", raw("1"))
 			}
-		}, []string{tooSlow}},
+		}, []string{tooSlow}, map[string]int{dropped: 4}},
 		{"answers do not count", func(c *Conn) {
 			for range 5 {
 				c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
 			}
 			c.Notify("", "m", raw("1"))
-		}, []string{"answer", "answer", "answer", "answer", "answer", " m 1"}},
+		}, []string{"answer", "answer", "answer", "answer", "answer", " m 1"}, map[string]int{}},
 		{"nothing behind the end", func(c *Conn) {
 			c.close(websocket.StatusPolicyViolation, "bye", false)
 			c.Notify("", "m", raw("1"))
 			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
-		}, []string{"bye"}},
+		}, []string{"bye"}, map[string]int{dropped: 1}},
 		{"answers before a patient end", func(c *Conn) {
 			c.Notify("", "m", raw("1"))
 			c.close(websocket.StatusGoingAway, "bye", true)
 			c.Notify("", "m", raw("2"))
 			c.reply([]byte("answer"), c.srv.quota.lease(nil, c.memory, nil))
-		}, []string{" m 1", "answer", "bye"}},
+		}, []string{" m 1", "answer", "bye"}, map[string]int{dropped: 1}},
 		{"the patient end waits for what is in flight", func(c *Conn) {
 			c.slots <- struct{}{}
 			c.close(websocket.StatusGoingAway, "bye", true)
-		}, nil},
+		}, nil, map[string]int{}},
 		{"an end at once goes before a patient one", func(c *Conn) {
 			c.Notify("", "m", raw("1"))
 			c.close(websocket.StatusGoingAway, "bye", true)
 			c.close(websocket.StatusPolicyViolation, "now", false)
 			c.close(websocket.StatusGoingAway, "later", true)
 			c.close(websocket.StatusGoingAway, "later", false)
-		}, []string{"now"}},
+		}, []string{"now"}, map[string]int{dropped: 1}},
 		{"what does not encode is omitted", func(c *Conn) {
 			c.Notify("", "m", func() {})
 			c.Notify("", "m", nil)
-		}, []string{" m null"}},
+		}, []string{" m null"}, map[string]int{dropped: 1}},
+		{"behind the writer's end", func(c *Conn) {
+			c.Notify("", "m", raw("1"))
+			c.over()
+			c.Notify("", "m", raw("2"))
+		}, []string{""}, map[string]int{dropped: 2}},
 	}
-	for _, tt := range tests {
+	for _, tt := range tests { // each notification has one outcome, unless it waits
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			c := quietConn(t, 3)
+			c, got := quietConn(t, 3), map[string]int{}
+			c.srv.opts.OnNotify = func(outcome string) { got[outcome]++ }
 			tt.do(c)
 			if diff := cmp.Diff(c.waiting(), tt.want); diff != "" {
 				t.Errorf("queue (-got +want):\n%s", diff)
+			}
+			if diff := cmp.Diff(got, tt.outcomes); diff != "" {
+				t.Errorf("outcomes (-got +want):\n%s", diff)
 			}
 		})
 	}
