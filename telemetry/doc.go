@@ -100,7 +100,7 @@
 // degraded. grapnel.breaker.state is 1 for the breaker's current state and 0 for the others, for subscriptions that
 // have failed before. grapnel.plugin.memory covers the process and its descendants, as of about the last second.
 // These three, restarts, abandoned calls, dropped log lines, job changes and reloads (after the first configuration)
-// are the engine's own counters and need [Telemetry.Watch].
+// are the engine's own counters and need [Telemetry.Watch]. Restarts begin at 0 when a reload replaces a plugin.
 //
 // Attributes are names of the configuration and its plugins (at most 256 hooks each) and words of closed lists, never
 // a model's. Beyond [Options].MaxSeries combinations, plugins and subscriptions are called "_OTHER".

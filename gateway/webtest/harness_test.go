@@ -5,11 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +21,8 @@ import (
 	devpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/grapnelhq/grapnel/gateway/client"
 )
 
 // patience is how long a test waits for something that must happen.
@@ -145,42 +143,15 @@ func (g *gateway) call(t *testing.T, method string, params object) object {
 	return result
 }
 
-func (g *gateway) tryCall(t *testing.T, method string, params object) (object, error) {
+func (g *gateway) tryCall(t *testing.T, method string, params object) (result object, err error) {
 	t.Helper()
-	text, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/rpc", bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if g.token != "" {
-		req.Header.Set("Authorization", "Bearer "+g.token)
-	}
-	resp, err := http.DefaultClient.Do(req)
+	c, err := client.Dial(t.Context(), g.url, client.Options{Token: g.token})
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it is read
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Result object `json:"result"`
-		Error  *struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return nil, fmt.Errorf("%s: %w", data, err)
-	}
-	if answer.Error != nil {
-		return nil, errors.New(answer.Error.Message)
-	}
-	return answer.Result, nil
+	defer c.Close() //nolint:errcheck // over HTTP it closes idle connections
+	err = c.Call(t.Context(), method, params, &result)
+	return result, err
 }
 
 // page is a browser of its own: nothing is shared with others.
