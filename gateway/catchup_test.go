@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -167,56 +166,6 @@ func TestWatchesEnd(t *testing.T) {
 		}
 		synctest.Wait()
 	})
-}
-
-// follow watches with interruptions until it has seen the last version of each
-// scope.
-func follow(t *testing.T, h *hub, model tree.Store, at tree.Seq, scopes, saves int, rng *rand.Rand) error {
-	t.Helper()
-	seen := map[tree.FolderID]int64{}
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
-		c := newConn()
-		got, err := h.catchUp(t.Context(), c, "w", at)
-		if err != nil {
-			return err
-		}
-		if got.Gap {
-			for i := range scopes {
-				if v := must[tree.View](t)(model.Doc(t.Context(), tree.Scope{WorkspaceID: "w", FolderID: tree.FolderID(strconv.Itoa(i))})); v.Explicit != nil {
-					seen[v.Explicit.FolderID] = v.Explicit.Version
-				}
-			}
-			at = got.Seq
-		}
-		select {
-		case <-c.fresh:
-		case <-time.After(time.Duration(rng.IntN(3)) * time.Millisecond):
-		}
-		c.end()
-		all := c.all()
-		// The connection was lost somewhere in between.
-		if len(all) > 0 && rng.IntN(2) == 0 {
-			all = all[:rng.IntN(len(all)+1)]
-		}
-		for _, n := range all {
-			if n.Seq < at {
-				return fmt.Errorf("the place goes back from %d to %d", at, n.Seq)
-			}
-			at = n.Seq
-			if n.Summary == nil {
-				continue
-			}
-			if n.Summary.Version <= seen[n.FolderID] {
-				return fmt.Errorf("scope %s: version %d behind %d", n.FolderID, n.Summary.Version, seen[n.FolderID])
-			}
-			seen[n.FolderID] = n.Summary.Version
-		}
-		if finished(seen, scopes, saves) {
-			return nil
-		}
-	}
-	return fmt.Errorf("at the end, only %v was seen", seen)
 }
 
 // finished reports whether the last version of each scope was seen.
