@@ -28,7 +28,7 @@ func TestCatchUp(t *testing.T) {
 	save(t, model, "w", "", "one")
 	save(t, model, "v", "", "elsewhere")
 	save(t, model, "w", "", "two")
-	folder(t, model, "", "a")
+	folder(t, model, "a")
 
 	c := newConn()
 	got, err := h.catchUp(t.Context(), c, "w", since)
@@ -56,7 +56,7 @@ func TestCatchUp(t *testing.T) {
 	for name, at := range map[string]tree.Seq{"a place that never was": 1 << 40, "too much": seq} {
 		if name == "too much" {
 			for i := range burst + 1 {
-				folder(t, model, "", fmt.Sprintf("f%d", i))
+				folder(t, model, fmt.Sprintf("f%d", i))
 			}
 			h.step(t.Context())
 		}
@@ -166,16 +166,6 @@ func TestWatchesEnd(t *testing.T) {
 		}
 		synctest.Wait()
 	})
-}
-
-// finished reports whether the last version of each scope was seen.
-func finished(seen map[tree.FolderID]int64, scopes, saves int) bool {
-	for i := range scopes {
-		if seen[tree.FolderID(strconv.Itoa(i))] != int64(saves) {
-			return false
-		}
-	}
-	return true
 }
 
 // TestCatchUpTooFast: a client that never gets as far as the hub is told to read

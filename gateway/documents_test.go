@@ -21,7 +21,7 @@ func TestDocuments(t *testing.T) {
 	for _, id := range []string{"w", "v", "empty"} {
 		workspace(t, model, id)
 	}
-	folder(t, model, "", "a")
+	folder(t, model, "a")
 	save(t, model, "w", "", "root of w")
 	save(t, model, "w", "a", "folder a")
 	save(t, model, "v", "", "root of v")

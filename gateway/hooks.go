@@ -157,7 +157,8 @@ func selfCall(method string, params any) any {
 func (g *Gateway) self(ctx context.Context, r *http.Request, call io.Reader, length int64) *captured {
 	within, cancel := context.WithCancel(r.Context()) // it knows the socket
 	defer cancel()
-	defer context.AfterFunc(ctx, cancel)()
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
 	inner := r.Clone(within) //nolint:contextcheck // that of the request, which ends with ctx
 	inner.Method, inner.URL, inner.Body, inner.ContentLength = http.MethodPost, &url.URL{Path: "/rpc"}, io.NopCloser(call), length
 	inner.Header.Set("Content-Type", "application/json")

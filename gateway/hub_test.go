@@ -79,24 +79,6 @@ func (c *fakeConn) all() []told {
 	return append([]told(nil), c.got...)
 }
 
-// until waits for a notification that fits.
-func (c *fakeConn) until(tb testing.TB, fits func(told) bool) told {
-	tb.Helper()
-	deadline := time.After(patience)
-	for {
-		for _, n := range c.all() {
-			if fits(n) {
-				return n
-			}
-		}
-		select {
-		case <-c.fresh:
-		case <-deadline:
-			tb.Fatalf("no such notification among %+v", c.all())
-		}
-	}
-}
-
 // faulty is a store that can be made to fail.
 type faulty struct {
 	tree.Store
@@ -161,20 +143,20 @@ func quietHub(t tree.Store) *hub {
 }
 
 // save saves a document, whatever was there.
-func save(tb testing.TB, t tree.Store, workspace, folder, content string) tree.Doc {
+func save(tb testing.TB, t tree.Store, workspace, folder, content string) {
 	tb.Helper()
 	scope := tree.Scope{WorkspaceID: workspace, FolderID: tree.FolderID(folder)}
 	var based *int64
 	if v := must[tree.View](tb)(t.Doc(tb.Context(), scope)); v.Explicit != nil {
 		based = &v.Explicit.Version
 	}
-	return must[tree.Saved](tb)(t.Save(tb.Context(), tree.Save{Scope: scope, Content: content, ExpectedVersion: based, Actor: "ada"})).Doc
+	must[tree.Saved](tb)(t.Save(tb.Context(), tree.Save{Scope: scope, Content: content, ExpectedVersion: based, Actor: "ada"}))
 }
 
 // folder makes a folder of the workspace w.
-func folder(tb testing.TB, t tree.Store, parent, id string) {
+func folder(tb testing.TB, t tree.Store, id string) {
 	tb.Helper()
-	must[tree.Folder](tb)(t.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ParentID: tree.FolderID(parent), ID: id, Name: id}))
+	must[tree.Folder](tb)(t.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ID: id, Name: id}))
 }
 
 // TestNobodyWatches: where nobody watches, nothing is computed.

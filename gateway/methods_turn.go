@@ -116,17 +116,18 @@ func (g *Gateway) begin(ctx context.Context, c call[beginParams]) (begunTurn, er
 	if c.params.MaxResultChars < 0 {
 		return begunTurn{}, rpc.Errorf(rpc.CodeInvalid, "max_result_chars: it is below 0")
 	}
-	if err := g.turns.reserve(c.Caller); err != nil {
+	kept, err := g.turns.reserve(c.Caller)
+	if err != nil {
 		return begunTurn{}, err
 	}
 	turn, err := g.opts.Engine.BeginTurn(ctx, where)
 	if err != nil {
-		g.turns.release(c.Name)
+		g.turns.release(kept)
 		return begunTurn{}, engineError(err)
 	}
-	kept, ok := g.turns.keep(c.Caller, loop.Wrap(turn, loop.Options{Ask: answered, MaxResultChars: c.params.MaxResultChars}), turn.Context())
+	ok := g.turns.keep(c.Caller, kept, loop.Wrap(turn, loop.Options{Ask: answered, MaxResultChars: c.params.MaxResultChars}), turn.Context())
 	if !ok { // the gateway stops
-		g.turns.release(c.Name)
+		g.turns.release(kept)
 		_, err := turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnInterrupted})
 		return begunTurn{}, &rpc.Error{Code: rpc.CodeUnavailable, Message: "the gateway is stopping", Err: err}
 	}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -107,7 +106,7 @@ func TestAffectsTime(t *testing.T) {
 		defer c.end()
 		must[watchResult](t)(h.join(c, "w", false))
 		for _, id := range []string{"a", "b", "c", "d"} {
-			folder(t, model, "", id)
+			folder(t, model, id)
 			save(t, model, "w", id, "text")
 		}
 		began := time.Now()
@@ -120,22 +119,6 @@ func TestAffectsTime(t *testing.T) {
 			t.Errorf("told %+v, want all four without what they affect", n)
 		}
 	})
-}
-
-// warnings counts what is logged for operators.
-type warnings struct {
-	slog.Handler
-
-	n *atomic.Int32
-}
-
-func (w warnings) Enabled(context.Context, slog.Level) bool { return true }
-
-func (w warnings) Handle(_ context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelWarn {
-		w.n.Add(1)
-	}
-	return nil
 }
 
 // TestLongTexts: a list has as many texts as go into an answer, and says so when

@@ -62,7 +62,6 @@ type keptTurn struct {
 
 	calls   map[*context.CancelCauseFunc]struct{} // those in flight, by what ends their contexts
 	ledger  int                                   // its ledger's size after the last call
-	gone    bool                                  // the turn is over, and its ledger no longer counts
 	used    time.Time                             // when the last call ended, or the turn began
 	conns   map[conn]struct{}                     // the connections that began or used it
 	drained chan struct{}                         // closed when the last call has returned; nil until the turn is detached
@@ -75,11 +74,9 @@ type turnTable struct {
 	now  func() time.Time
 	log  *slog.Logger
 
-	mu      sync.Mutex
-	open    map[string]*keptTurn
-	held    map[string]int // counts open and ending turns by token; all is their sum
-	all     int
-	ledgers map[string]int // the sizes after the last calls, by token
+	mu   sync.Mutex
+	open map[string]*keptTurn
+	held map[*keptTurn]struct{} // the open ones, and those that begin or end
 	// ended are the last ended turns by handle, so that a late call gets the reason. A token
 	// that ends many loses its own first.
 	ended   recent.Map[endedTurn]
@@ -90,7 +87,7 @@ type turnTable struct {
 func newTurnTable(o *Options) *turnTable {
 	return &turnTable{
 		idle: cmp.Or(o.TurnIdle, defaultTurnIdle), most: cmp.Or(o.Turns, defaultTurns), now: o.Now, log: o.Logger,
-		open: map[string]*keptTurn{}, held: map[string]int{}, ledgers: map[string]int{}, ended: recent.New[endedTurn](mostEnded),
+		open: map[string]*keptTurn{}, held: map[*keptTurn]struct{}{}, ended: recent.New[endedTurn](mostEnded),
 	}
 }
 
@@ -102,46 +99,54 @@ func (t *turnTable) mostOfToken(c *rpc.Caller) int {
 	return max(1, t.most/2)
 }
 
-// reserve counts a turn that is about to begin; release uncounts it.
-func (t *turnTable) reserve(c *rpc.Caller) error {
+// of returns how many turns a token has, and the size of their ledgers. The lock is held.
+func (t *turnTable) of(token string) (turns, ledgers int) {
+	for k := range t.held {
+		if k.token == token {
+			turns++
+			ledgers += k.ledger
+		}
+	}
+	return turns, ledgers
+}
+
+// reserve makes a place for a turn that the caller is about to begin; release gives it back.
+func (t *turnTable) reserve(c *rpc.Caller) (*keptTurn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	own, _ := t.of(c.Name)
 	switch {
 	case t.stopped:
-		return rpc.Errorf(rpc.CodeUnavailable, "the gateway is stopping")
-	case t.all >= t.most:
-		return tooManyTurns("this gateway keeps at most %d turns (serve.turns); end those that are over (turn/end), or try again", t.most)
-	case t.held[c.Name] >= t.mostOfToken(c):
-		return tooManyTurns("the token %q has %d turns, and may have no more (half of serve.turns); end those that are over (turn/end)", c.Name, t.held[c.Name])
+		return nil, rpc.Errorf(rpc.CodeUnavailable, "the gateway is stopping")
+	case len(t.held) >= t.most:
+		return nil, tooManyTurns("this gateway keeps at most %d turns (serve.turns); end those that are over (turn/end), or try again", t.most)
+	case own >= t.mostOfToken(c):
+		return nil, tooManyTurns("the token %q has %d turns, and may have no more (half of serve.turns); end those that are over (turn/end)", c.Name, own)
 	}
-	t.held[c.Name]++
-	t.all++
-	return nil
+	k := &keptTurn{
+		handle: rand.Text(), token: c.Name, round: make(chan struct{}, 1), calls: map[*context.CancelCauseFunc]struct{}{}, conns: map[conn]struct{}{},
+	}
+	t.held[k] = struct{}{}
+	return k, nil
 }
 
-func (t *turnTable) release(token string) {
+func (t *turnTable) release(k *keptTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.all--
-	if t.held[token]--; t.held[token] == 0 {
-		delete(t.held, token)
-	}
+	delete(t.held, k)
 }
 
-// keep stores a begun turn. It reports false if the gateway stops.
-func (t *turnTable) keep(c *rpc.Caller, turn hostTurn, where phases.Context) (*keptTurn, bool) {
-	k := &keptTurn{
-		hostTurn: turn, handle: rand.Text(), token: c.Name, context: where, round: make(chan struct{}, 1),
-		calls: map[*context.CancelCauseFunc]struct{}{}, conns: map[conn]struct{}{}, used: time.Now(),
-	}
+// keep opens a turn that has begun. It reports false if the gateway stops.
+func (t *turnTable) keep(c *rpc.Caller, k *keptTurn, turn hostTurn, where phases.Context) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
-		return k, false
+		return false
 	}
+	k.hostTurn, k.context, k.used = turn, where, time.Now()
 	k.usedBy(c)
 	t.open[k.handle] = k
-	return k, true
+	return true
 }
 
 // usedBy notes the caller's connection, and forgets closed ones. The lock is held.
@@ -180,7 +185,7 @@ func (t *turnTable) enter(ctx context.Context, c *rpc.Caller, handle string) (in
 	if k, err = t.find(c, handle); err != nil {
 		return nil, nil, nil, err
 	}
-	if t.ledgers[k.token] >= mostLedgers {
+	if _, ledgers := t.of(k.token); ledgers >= mostLedgers {
 		return nil, nil, nil, tooManyTurns("the ledgers of the turns of the token %q have %d MiB, and may have no more; end those that are over (turn/end)", k.token, mostLedgers>>20)
 	}
 	inner, cancel := context.WithCancelCause(ctx)
@@ -191,23 +196,12 @@ func (t *turnTable) enter(ctx context.Context, c *rpc.Caller, handle string) (in
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(k.calls, &cancel)
-		t.weigh(k, k.LedgerBytes())
+		k.ledger = k.LedgerBytes()
 		k.used = time.Now()
 		if len(k.calls) == 0 && k.drained != nil {
 			close(k.drained)
 		}
 	}, nil
-}
-
-func (t *turnTable) weigh(k *keptTurn, bytes int) {
-	if k.gone {
-		return
-	}
-	t.ledgers[k.token] += bytes - k.ledger
-	k.ledger = bytes
-	if t.ledgers[k.token] == 0 {
-		delete(t.ledgers, k.token)
-	}
 }
 
 // detach removes a turn from the table. The caller must finish it. The lock is held.
@@ -243,20 +237,12 @@ var errTurnEnds = &rpc.Error{Code: rpc.CodeTurnUnknown, Message: "the turn ended
 // finish ends a detached turn. Calls that take too long, or whose caller waits no longer, are
 // cancelled. The plugins are notified in any case.
 func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTurnInput) (*phases.Outcome, error) {
-	defer t.release(k.token)
-	defer t.drop(k)
+	defer t.release(k)
 	if !k.wait(ctx, turnPatience) {
 		t.cancel(k)
 		k.wait(context.WithoutCancel(ctx), turnCut) // a call that ignores its context must not block the end
 	}
 	return k.End(ctx, end)
-}
-
-func (t *turnTable) drop(k *keptTurn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.weigh(k, 0)
-	k.gone = true
 }
 
 // wait reports false if calls of the turn take too long.

@@ -136,7 +136,7 @@ func TestTurnsStop(t *testing.T) {
 	if got := ends.String(); got != "idle interrupted, busy interrupted" {
 		t.Errorf("the plugin was told %q", got)
 	}
-	if err := g.turns.reserve(&rpc.Caller{Open: true}); err == nil {
+	if _, err := g.turns.reserve(&rpc.Caller{Open: true}); err == nil {
 		t.Error("a turn begins behind the end")
 	}
 }

@@ -181,7 +181,7 @@ func manyWatchers(t *testing.T, one, two tree.Store) {
 	}
 	workspace(t, one, "w")
 	for i := range folders {
-		folder(t, one, "", strconv.Itoa(i))
+		folder(t, one, strconv.Itoa(i))
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	both := []*served{serve(t, Options{Tree: one, Logger: log}), serve(t, Options{Tree: two, Logger: log})}

@@ -16,7 +16,7 @@ func quiet(o *Options) { o.OnCall, o.OnConn = nil, nil }
 // BenchmarkPost is a call by HTTP over a connection that stays open.
 func BenchmarkPost(b *testing.B) {
 	h := start(b, quiet)
-	c := client(b, nil)
+	c := client(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+h.addr+"/rpc", strings.NewReader(benchCall))

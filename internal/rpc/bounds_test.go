@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"weak"
@@ -46,18 +45,6 @@ func (h *harness) rawWatch(t *testing.T) (net.Conn, weak.Pointer[websocket.Conn]
 		t.Fatal(err)
 	}
 	return conn, weak.Make(await(t, h.hooks.conn, "the connection").ws)
-}
-
-// outcomes counts what OnNotify says.
-type outcomes struct {
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (o *outcomes) add(outcome string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.n[outcome]++
 }
 
 // TestOnNotify: a notification over a socket is counted as sent, one to a connection that has ended as dropped.

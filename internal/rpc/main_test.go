@@ -179,9 +179,9 @@ func (h *harness) ended(t testing.TB) error {
 }
 
 // client makes an HTTP client of its own, which the test's end closes.
-func client(t testing.TB, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Client {
+func client(t testing.TB) *http.Client {
 	t.Helper()
-	tr := &http.Transport{DialContext: dial}
+	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr}
 }
@@ -197,7 +197,7 @@ func (h *harness) post(t testing.TB, body string, change ...func(*http.Request))
 	for _, f := range change {
 		f(req)
 	}
-	resp, err := client(t, nil).Do(req)
+	resp, err := client(t).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func (h *harness) dial(t testing.TB, change ...func(*websocket.DialOptions)) *we
 // tryDial is dial with the answer; its body is the error object of a refusal.
 func (h *harness) tryDial(t testing.TB, change ...func(*websocket.DialOptions)) (*websocket.Conn, string, error) {
 	t.Helper()
-	o := &websocket.DialOptions{HTTPClient: client(t, nil), HTTPHeader: http.Header{}}
+	o := &websocket.DialOptions{HTTPClient: client(t), HTTPHeader: http.Header{}}
 	for _, f := range change {
 		f(o)
 	}

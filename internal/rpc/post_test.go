@@ -206,7 +206,7 @@ func TestPostCancel(t *testing.T) {
 	req.Header.Set("Content-Type", "application/json")
 	failed := make(chan error, 1)
 	go func() {
-		resp, err := client(t, nil).Do(req)
+		resp, err := client(t).Do(req)
 		if err == nil {
 			err = resp.Body.Close()
 		}

@@ -40,7 +40,7 @@ func (p *page) ask(t *testing.T, method, body string, change ...func(*http.Reque
 	for _, f := range change {
 		f(req)
 	}
-	resp, err := client(t, nil).Do(req)
+	resp, err := client(t).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
