@@ -15,11 +15,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway/internal/web"
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/bridge"
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -94,9 +95,9 @@ type Options struct {
 
 	// ConfigChange says why a change of an agent's settings must not hold in its session; empty if it may. It is called for
 	// each such event of an agent's hooks. Without it all changes are only recorded.
-	ConfigChange func(e *bridge.Event) string
+	ConfigChange func(e *agent.Event) string
 	// HasTools reports whether the agent that sends an event has this gateway's MCP server. Without it none has.
-	HasTools func(e *bridge.Event) bool
+	HasTools func(e *agent.Event) bool
 
 	// Jobs, Memories and Events are for the methods about them; without one those methods are unavailable.
 	Jobs     Jobs

@@ -16,7 +16,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
@@ -52,7 +53,7 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if g.bridge == nil {
 		return hookResult{}, errNoEngine
 	}
-	e, err := bridge.Decode(p.Host, p.Payload)
+	e, err := agents.Decode(p.Host, p.Payload)
 	if err != nil {
 		return hookResult{}, &rpc.Error{Code: rpc.CodeInvalid, Message: err.Error(), Err: err}
 	}
@@ -65,11 +66,10 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if e.Unknown {
 		g.unknownEvent(ctx, c, e)
 	}
-	if e.Step == bridge.StepNone {
-		answer, err := bridge.Encode(&e, &bridge.Outcome{}) // some hosts want an answer even then
-		return hookResult{Answer: answer}, err
+	if e.Step == agent.StepNone {
+		return hookResult{Answer: agents.Encode(&e, &agent.Outcome{})}, nil // some agents want an answer all the same
 	}
-	if e.Step == bridge.StepConfig && g.opts.ConfigChange != nil {
+	if e.Step == agent.StepConfig && g.opts.ConfigChange != nil {
 		e.Refused = g.opts.ConfigChange(&e)
 	}
 	where, err := g.completeContext(ctx, c.Caller, "payload", e.Place(cmp.Or(p.Workspace, hookWorkspace)))
@@ -84,8 +84,7 @@ func (g *Gateway) hookEvent(ctx context.Context, c call[hookParams]) (hookResult
 	if err != nil {
 		return hookResult{}, engineError(err)
 	}
-	answer, err := bridge.Encode(&e, &out)
-	return hookResult{Answer: answer}, err
+	return hookResult{Answer: agents.Encode(&e, &out)}, nil
 }
 
 const mostUnknown = 256
@@ -98,7 +97,7 @@ type unknownEvents struct {
 }
 
 // unknownEvent leaves a line in the log, and one in the session's record, for each name that an agent's contract lacks.
-func (g *Gateway) unknownEvent(ctx context.Context, c call[hookParams], e bridge.Event) {
+func (g *Gateway) unknownEvent(ctx context.Context, c call[hookParams], e agent.Event) {
 	name := e.Host + " " + e.Name
 	g.unknown.Lock()
 	said := slices.Contains(g.unknown.names, name) || len(g.unknown.names) == mostUnknown
@@ -113,7 +112,7 @@ func (g *Gateway) unknownEvent(ctx context.Context, c call[hookParams], e bridge
 	if e.SessionID == "" {
 		return
 	}
-	e.Step = bridge.StepNote
+	e.Step = agent.StepNote
 	where, err := g.completeContext(ctx, c.Caller, "payload", e.Place(cmp.Or(c.params.Workspace, hookWorkspace)))
 	if err == nil {
 		_, err = g.bridge.Handle(ctx, where, &e)

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/bridge"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/bridge"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -72,7 +73,7 @@ func BenchmarkHooks(b *testing.B) {
 	b.Run("engine", func(b *testing.B) {
 		br := bridge.New(guarded(b), time.Now)
 		measure50(b, func(turn int) {
-			e, err := bridge.Decode("codex", fmt.Appendf(nil, call, turn))
+			e, err := agents.Decode("codex", fmt.Appendf(nil, call, turn))
 			if err != nil {
 				b.Fatal(err)
 			}

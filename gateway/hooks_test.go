@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -191,7 +191,7 @@ func TestToolsOfRenewedTurns(t *testing.T) {
 	}}}
 	log, tree, sub := logStore(t), treetest.NewModel(time.Now), t.TempDir() // below, a project's files are not found
 	eng := engineWith(t, tree, log, time.Now, house)
-	p := serve(t, Options{Tree: tree, Engine: eng, Log: log, Roots: []string{sub}, HasTools: func(e *bridge.Event) bool { return e.Dir == "" }}).post(t, "")
+	p := serve(t, Options{Tree: tree, Engine: eng, Log: log, Roots: []string{sub}, HasTools: func(e *agent.Event) bool { return e.Dir == "" }}).post(t, "")
 	for session, events := range map[string]string{
 		"renewed": "UserPromptSubmit reload PreToolUse reload PostToolUse PostCompact", "without a prompt": "PreCompact SessionStart PreToolUse PostCompact", "between turns": "UserPromptSubmit Stop PreToolUse PostCompact",
 	} {

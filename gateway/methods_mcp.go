@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/agents/bridge"
 	"github.com/grapnelhq/grapnel/internal/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/loop"

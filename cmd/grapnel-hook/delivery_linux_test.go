@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/bridge"
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -72,8 +73,8 @@ func TestDelivery(t *testing.T) {
 
 				d := newDelivery(t, bin, p.name, p.config)
 				cells := []string{"`" + p.name + "`"}
-				for _, agent := range bridge.Hosts() {
-					cells = append(cells, d.converse(t, agent))
+				for _, host := range agents.Names() {
+					cells = append(cells, d.converse(t, host))
 				}
 				rows[i] = "| " + strings.Join(cells, " | ") + " |\n"
 			})
@@ -82,7 +83,7 @@ func TestDelivery(t *testing.T) {
 	if t.Failed() || slices.Contains(rows, "") {
 		return // -run has left out a plugin
 	}
-	table := "| plugin | `" + strings.Join(bridge.Hosts(), "` | `") + "` |\n" + strings.Repeat("|---", len(bridge.Hosts())+1) + "|\n" + strings.Join(rows, "")
+	table := "| plugin | `" + strings.Join(agents.Names(), "` | `") + "` |\n" + strings.Repeat("|---", len(agents.Names())+1) + "|\n" + strings.Join(rows, "")
 	checkTable(t, table)
 }
 
@@ -164,27 +165,27 @@ func (d *delivery) grapnel(t *testing.T, dir, in string, args ...string) (out []
 }
 
 // converse installs the hooks of an agent, has two sessions with it, and says where the plugin's text was in the answers.
-func (d *delivery) converse(t *testing.T, agent string) string {
+func (d *delivery) converse(t *testing.T, host string) string {
 	t.Helper()
-	dir := filepath.Join(d.dir, "work", agent)
-	mark := strings.ReplaceAll(said, "NAME", strings.ReplaceAll(agent, "-", ""))
-	d.write(t, "work/"+agent+"/AGENTS.md", mark+"\n", 0o600)
-	d.write(t, "work/"+agent+"/.env", "TOKEN=x\n", 0o600)
-	d.write(t, "work/"+agent+"/.agents/skills/bird/SKILL.md", "---\nname: bird\ndescription: "+mark+"\n---\nLook.\n", 0o600)
+	dir := filepath.Join(d.dir, "work", host)
+	mark := strings.ReplaceAll(said, "NAME", strings.ReplaceAll(host, "-", ""))
+	d.write(t, "work/"+host+"/AGENTS.md", mark+"\n", 0o600)
+	d.write(t, "work/"+host+"/.env", "TOKEN=x\n", 0o600)
+	d.write(t, "work/"+host+"/.agents/skills/bird/SKILL.md", "---\nname: bird\ndescription: "+mark+"\n---\nLook.\n", 0o600)
 	scope := "user"
-	if agent == "vscode" {
+	if host == "vscode" {
 		scope = "project"
 	}
-	out, refused := d.grapnel(t, dir, "", "install", agent, "--scope", scope, "--json")
+	out, refused := d.grapnel(t, dir, "", "install", host, "--scope", scope, "--json")
 	var cells []string
 	if refused != "" {
 		if !strings.Contains(refused, "offer tools (tool_bundle): "+d.plugin) || !strings.Contains(refused, "/grapnel mcp --socket") {
-			t.Errorf("%s: %s", agent, refused)
+			t.Errorf("%s: %s", host, refused)
 		}
 		if cells = []string{"refused at `install`"}; d.plugin == "mcp" {
 			return cells[0]
 		}
-		out, _ = d.grapnel(t, dir, "", "install", agent, "--scope", scope, "--json", "--partial")
+		out, _ = d.grapnel(t, dir, "", "install", host, "--scope", scope, "--json", "--partial")
 		cells[0] += ", but for `--partial`"
 	}
 	var installed struct {
@@ -194,13 +195,13 @@ func (d *delivery) converse(t *testing.T, agent string) string {
 	if err := json.Unmarshal(out, &installed); err != nil {
 		t.Fatal(err)
 	}
-	if agenthooks.Lookup(agent).Script { // the file sends all
-		installed.Events = slices.Collect(maps.Keys(bridge.Steps(agent)))
+	if agents.Lookup(host).Plugin != "" { // the file sends all
+		installed.Events = slices.Collect(maps.Keys(agents.Lookup(host).Events))
 	}
 	d.tools = installed.MCP
-	found := d.talk(t, agent, dir, installed.Events, mark)
+	found := d.talk(t, host, dir, installed.Events, mark)
 	if cells = append(cells, placesOf(found)...); len(found) == 0 && d.plugin != "mcp" {
-		cells = append(cells, "recorded only ("+d.recorded(t, dir, agent)+")")
+		cells = append(cells, "recorded only ("+d.recorded(t, dir, host)+")")
 	}
 	if d.tools && d.offers(t, dir) {
 		cells = append(cells, "tools")
@@ -209,22 +210,22 @@ func (d *delivery) converse(t *testing.T, agent string) string {
 }
 
 // talk returns in which of three turns the answer to a step had the text. The second session begins behind the second.
-func (d *delivery) talk(t *testing.T, agent, dir string, events []string, mark string) map[bridge.Step][]int {
+func (d *delivery) talk(t *testing.T, host, dir string, events []string, mark string) map[agent.Step][]int {
 	t.Helper()
-	found := map[bridge.Step][]int{}
-	send := func(turn int, step bridge.Step, prompt string) {
-		if i := slices.IndexFunc(events, func(event string) bool { return bridge.Steps(agent)[event] == step }); i >= 0 {
-			event, session := events[i], fmt.Sprintf("%s-%d", agent, (turn+1)/2)
-			payload := d.payload(t, agent, event, session, dir, prompt, turn)
-			code, out, errs := d.hook(t, strings.NewReader(payload), "--socket", d.socket, agent, event)
+	found := map[agent.Step][]int{}
+	send := func(turn int, step agent.Step, prompt string) {
+		if i := slices.IndexFunc(events, func(event string) bool { return agents.Lookup(host).Events[event].Step == step }); i >= 0 {
+			event, session := events[i], fmt.Sprintf("%s-%d", host, (turn+1)/2)
+			payload := d.payload(t, host, event, session, dir, prompt, turn)
+			code, out, errs := d.hook(t, strings.NewReader(payload), "--socket", d.socket, host, event)
 			if code != 0 {
-				t.Fatalf("%s %s: exit code %d: %s", agent, event, code, errs)
+				t.Fatalf("%s %s: exit code %d: %s", host, event, code, errs)
 			}
 			if strings.Contains(strings.ReplaceAll(out, prompt, ""), mark) || strings.Contains(out, "is protected (") {
 				found[step] = append(found[step], turn)
 			}
 			if strings.Contains(out, "Skills are") && strings.Contains(out, "call the tool read_skill") != d.tools {
-				t.Errorf("%s has tools: %t, and is told: %s", agent, d.tools, out)
+				t.Errorf("%s has tools: %t, and is told: %s", host, d.tools, out)
 			}
 		}
 	}
@@ -232,16 +233,16 @@ func (d *delivery) talk(t *testing.T, agent, dir string, events []string, mark s
 		turn++
 		prompt += " We are in the house of " + strings.TrimPrefix(mark, "Heron of ") + "."
 		if turn != 2 {
-			send(turn, bridge.StepSessionStart, "")
+			send(turn, agent.StepSessionStart, "")
 		}
-		send(turn, bridge.StepPrompt, prompt)
-		if send(turn, bridge.StepToolCall, prompt); !slices.Contains(found[bridge.StepToolCall], turn) || d.plugin != "fileguard" { // which denies it
-			send(turn, bridge.StepToolResult, prompt)
+		send(turn, agent.StepPrompt, prompt)
+		if send(turn, agent.StepToolCall, prompt); !slices.Contains(found[agent.StepToolCall], turn) || d.plugin != "fileguard" { // which denies it
+			send(turn, agent.StepToolResult, prompt)
 		}
-		send(turn, bridge.StepText, prompt)
-		send(turn, bridge.StepStop, prompt)
+		send(turn, agent.StepText, prompt)
+		send(turn, agent.StepStop, prompt)
 		if turn == 2 {
-			send(turn, bridge.StepSessionEnd, "")
+			send(turn, agent.StepSessionEnd, "")
 		}
 		if turn == 1 && d.plugin == "memory" { // it is stored behind the turn
 			d.await(t, dir, mark, "memory", "list", "--workspace", "local", "--json")
@@ -272,7 +273,7 @@ func TestNotDelivered(t *testing.T) {
 
 	bin := newHome(t, "grapnel")
 	memory := firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "memory" })].config
-	for _, tt := range []struct{ agent, config, why string }{
+	for _, tt := range []struct{ host, config, why string }{
 		{"vscode", memory, "recalled, not delivered: the section memory_recall: no answer of the turn had room for it"}, // the turn has no call
 		{"claude-code", strings.Replace(memory, "[memory_recall]", "[other]", 1), "recalled, not delivered: memory.prompt wrote no section with it (forbidden)"},
 		{"claude-code", strings.Replace(memory, "policy, context", "policy", 1), "recalled, not delivered: memory.prompt wrote no section with it (succeeded)"},
@@ -280,7 +281,7 @@ func TestNotDelivered(t *testing.T) {
 		d := newDelivery(t, bin, "memory", tt.config)
 		for i, prompt := range []string{"Remember that my dog is called Rex.", "What is my dog called?"} {
 			for _, event := range []string{"UserPromptSubmit", "Stop"} {
-				if code, out, errs := d.hook(t, strings.NewReader(d.payload(t, tt.agent, event, "s", d.dir, prompt, i)), "--socket", d.socket, tt.agent, event); code != 0 || strings.Contains(out, "Rex") {
+				if code, out, errs := d.hook(t, strings.NewReader(d.payload(t, tt.host, event, "s", d.dir, prompt, i)), "--socket", d.socket, tt.host, event); code != 0 || strings.Contains(out, "Rex") {
 					t.Fatalf("%s: exit code %d: %s%s", event, code, out, errs)
 				}
 			}
@@ -298,12 +299,9 @@ func TestNotDelivered(t *testing.T) {
 }
 
 // payload is an event with the fields of all agents' shapes.
-func (*delivery) payload(t *testing.T, agent, event, session, dir, prompt string, turn int) string {
+func (*delivery) payload(t *testing.T, host, event, session, dir, prompt string, turn int) string {
 	t.Helper()
-	made, _, err := agenthooks.Lookup(agent).Synthetic(event, session, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made, _ := install.Lookup(host).Synthetic(event, session, dir)
 	fields := map[string]any{"hook_event_name": event, "session_id": session, "conversation_id": session, "cwd": dir}
 	if made != nil {
 		fields = map[string]any{}
@@ -371,9 +369,9 @@ func TestWishHolds(t *testing.T) {
 }
 
 // recorded returns why the record has the plugin's text and the model does not.
-func (d *delivery) recorded(t *testing.T, dir, agent string) string {
+func (d *delivery) recorded(t *testing.T, dir, host string) string {
 	t.Helper()
-	out, refused := d.grapnel(t, dir, "", "manifest", "show", "latest", "--thread", agent+"-2", "--json", "--store", "sqlite:"+d.dir+"/grapnel.db")
+	out, refused := d.grapnel(t, dir, "", "manifest", "show", "latest", "--thread", host+"-2", "--json", "--store", "sqlite:"+d.dir+"/grapnel.db")
 	var m struct {
 		Omitted     []phases.Omitted    `json:"omitted"`
 		Diagnostics []phases.Diagnostic `json:"diagnostics"`
@@ -393,17 +391,17 @@ func (d *delivery) recorded(t *testing.T, dir, agent string) string {
 		}
 	}
 	if len(why) == 0 {
-		t.Errorf("%s: nothing arrived, and the record does not say why: %s", agent, out)
+		t.Errorf("%s: nothing arrived, and the record does not say why: %s", host, out)
 	}
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(why))), ", ")
 }
 
 // placesOf are the places of a text, in words.
-func placesOf(found map[bridge.Step][]int) (places []string) {
+func placesOf(found map[agent.Step][]int) (places []string) {
 	for _, p := range []struct {
-		step bridge.Step
+		step agent.Step
 		name string
-	}{{bridge.StepPrompt, "prompt"}, {bridge.StepToolCall, "call"}, {bridge.StepToolResult, "result"}, {bridge.StepStop, "stop"}} {
+	}{{agent.StepPrompt, "prompt"}, {agent.StepToolCall, "call"}, {agent.StepToolResult, "result"}, {agent.StepStop, "stop"}} {
 		switch when := slices.Compact(found[p.step]); {
 		case len(when) == 0:
 		case slices.Equal(when, []int{1, 2, 3}):
@@ -426,7 +424,7 @@ func TestServerOfRepository(t *testing.T) {
 
 	bin := newHome(t, "grapnel")
 	d := newDelivery(t, bin, "skills", firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "skills" })].config)
-	for i, file := range []struct{ agent, path, text string }{
+	for i, file := range []struct{ host, path, text string }{
 		{"claude-code", ".mcp.json", `{"mcpServers": {"grapnel": {"command": "PROGRAM", "args": ["mcp"]}}}`},
 		{"opencode", ".opencode/plugins/grapnel.ts", `const server: string[] = ["PROGRAM","mcp"]`},
 	} {
@@ -435,8 +433,8 @@ func TestServerOfRepository(t *testing.T) {
 			d.write(t, dir+"/.agents/skills/bird/SKILL.md", "---\nname: bird\ndescription: Heron\n---\nLook.\n", 0o600)
 			d.write(t, dir+"/grapnel", "#!/bin/sh\n", 0o700)
 			d.write(t, dir+"/"+file.path, strings.ReplaceAll(strings.ReplaceAll(file.text, "PROGRAM", program), "WORK", filepath.Join(d.dir, dir)), 0o600)
-			session := fmt.Sprint(file.agent, j)
-			code, out, errs := d.hook(t, strings.NewReader(d.payload(t, file.agent, "UserPromptSubmit", session, filepath.Join(d.dir, dir), "Hello.", 1)), "--socket", d.socket, file.agent, "UserPromptSubmit")
+			session := fmt.Sprint(file.host, j)
+			code, out, errs := d.hook(t, strings.NewReader(d.payload(t, file.host, "UserPromptSubmit", session, filepath.Join(d.dir, dir), "Hello.", 1)), "--socket", d.socket, file.host, "UserPromptSubmit")
 			if code != 0 || strings.Contains(out, "call the tool read_skill") != (j == 0) {
 				t.Errorf("%s, %s: exit code %d: %s%s", file.path, program, code, out, errs)
 			}

@@ -15,7 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
 	"github.com/grapnelhq/grapnel/internal/words"
 )
 
@@ -29,16 +30,16 @@ type hookCheck struct {
 }
 
 type checkedHook struct {
-	Event      string            `json:"event"`
-	Scope      agenthooks.Scope  `json:"scope"`
-	File       string            `json:"file"`
-	Definition string            `json:"definition" jsonschema:"the command or address that was called"`
-	Skipped    string            `json:"skipped"    jsonschema:"why the host does not run it; empty if it does"`
-	Answered   bool              `json:"answered"   jsonschema:"the gateway has answered; otherwise the failure rule of the installation holds"`
-	Effect     agenthooks.Effect `json:"effect"     jsonschema:"what the host does: goes_on, blocked, asks, rewrites, context or failed (then it goes on)"`
-	Text       string            `json:"text"       jsonschema:"the reason, the text for the model, or what failed"`
-	ExitCode   int               `json:"exit_code"`
-	MS         float64           `json:"ms"         jsonschema:"how long the host would have waited"`
+	Event      string         `json:"event"`
+	Scope      agent.Scope    `json:"scope"`
+	File       string         `json:"file"`
+	Definition string         `json:"definition" jsonschema:"the command or address that was called"`
+	Skipped    string         `json:"skipped"    jsonschema:"why the host does not run it; empty if it does"`
+	Answered   bool           `json:"answered"   jsonschema:"the gateway has answered; otherwise the failure rule of the installation holds"`
+	Effect     install.Effect `json:"effect"     jsonschema:"what the host does: goes_on, blocked, asks, rewrites, context or failed (then it goes on)"`
+	Text       string         `json:"text"       jsonschema:"the reason, the text for the model, or what failed"`
+	ExitCode   int            `json:"exit_code"`
+	MS         float64        `json:"ms"         jsonschema:"how long the host would have waited"`
 }
 
 type hookCheckFlags struct {
@@ -51,10 +52,10 @@ func (a *app) hookCheck(ctx context.Context, f *hookCheckFlags, args []string) e
 	if err != nil {
 		return err
 	}
-	if host.Script {
+	if host.Plugin != "" {
 		return usagef("%s loads a plugin, which only it can call; start it, and see what it sent: grapnel manifest list", name)
 	}
-	found, looked, err := installedHooks(host, agenthooks.Scope(f.Scope))
+	found, looked, err := installedHooks(host, agent.Scope(f.Scope))
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (a *app) hookCheck(ctx context.Context, f *hookCheckFlags, args []string) e
 		if err != nil {
 			return unable(err)
 		}
-		result.OK = result.OK && row.Answered && row.Skipped == "" && row.Effect != agenthooks.Failed
+		result.OK = result.OK && row.Answered && row.Skipped == "" && row.Effect != install.Failed
 		result.Hooks = append(result.Hooks, row)
 	}
 	return a.answer(result.OK, result, func() { a.printHookCheck(result) })
@@ -113,16 +114,16 @@ func (a *app) printHookCheck(r *hookCheck) {
 
 // foundHook is a hook of ours in one of the host's files.
 type foundHook struct {
-	agenthooks.Definition
+	install.Definition
 
-	scope   agenthooks.Scope
+	scope   agent.Scope
 	path    string
 	skipped string
 	order   int // 0 for an event that cannot be made up
 }
 
 // installedHooks are in the order of a session, behind those whose events cannot be made up.
-func installedHooks(h *agenthooks.Host, only agenthooks.Scope) (found []foundHook, looked []string, err error) {
+func installedHooks(h *install.Host, only agent.Scope) (found []foundHook, looked []string, err error) {
 	if only != "" {
 		if err := hasScope(h, only); err != nil {
 			return nil, nil, err
@@ -151,10 +152,7 @@ func installedHooks(h *agenthooks.Host, only agenthooks.Scope) (found []foundHoo
 			return nil, nil, file.refused(err)
 		}
 		for _, d := range parsed.Ours() {
-			_, order, err := h.Synthetic(d.Event, "", "")
-			if err != nil {
-				return nil, nil, unable(err)
-			}
+			_, order := h.Synthetic(d.Event, "", "")
 			found = append(found, foundHook{d, scope, path, parsed.Skips(&d, path, config), order})
 		}
 	}
@@ -163,7 +161,7 @@ func installedHooks(h *agenthooks.Host, only agenthooks.Scope) (found []foundHoo
 }
 
 // hookConfig is what the user's configuration of a host says about hooks; a file that cannot be read says nothing.
-func hookConfig(h *agenthooks.Host) []byte {
+func hookConfig(h *install.Host) []byte {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil
@@ -176,15 +174,12 @@ func hookConfig(h *agenthooks.Host) []byte {
 }
 
 // check calls a hook as the host does, and reads what it gives as the host does.
-func (f *foundHook) check(ctx context.Context, h *agenthooks.Host, session, dir string) (checkedHook, error) {
-	payload, _, err := h.Synthetic(f.Event, session, dir)
-	if err != nil {
-		return checkedHook{}, err
-	}
+func (f *foundHook) check(ctx context.Context, h *install.Host, session, dir string) (checkedHook, error) {
+	payload, _ := h.Synthetic(f.Event, session, dir)
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout(&f.Definition))
 	defer cancel()
 	begun := time.Now()
-	var run agenthooks.Run
+	var run install.Run
 	if f.URL != "" {
 		run = postHook(ctx, &f.Definition, payload)
 	} else {
@@ -198,23 +193,23 @@ func (f *foundHook) check(ctx context.Context, h *agenthooks.Host, session, dir 
 }
 
 // runHook starts a program: by itself, or through the host's shell.
-func runHook(ctx context.Context, h *agenthooks.Host, d *agenthooks.Definition, payload []byte, dir string) agenthooks.Run {
+func runHook(ctx context.Context, h *install.Host, d *install.Definition, payload []byte, dir string) install.Run {
 	words := append([]string{d.Command}, d.Args...)
 	if d.Args == nil {
-		words = append(slices.Clone(h.Shell), cmp.Or(d.Command, d.Bash))
+		words = append(slices.Clone(h.Install.Shell), cmp.Or(d.Command, d.Bash))
 	}
 	if name, variable := strings.CutPrefix(words[0], "$"); variable {
 		words[0] = cmp.Or(os.Getenv(name), "/bin/sh")
 	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // what the user has installed
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, os.Environ(), time.Second
-	if h.ProjectVariable != "" {
-		cmd.Env = append(cmd.Env, h.ProjectVariable+"="+dir)
+	if h.Install.ProjectVariable != "" {
+		cmd.Env = append(cmd.Env, h.Install.ProjectVariable+"="+dir)
 	}
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(payload), &out, &errs
 	err := cmd.Run()
-	run := agenthooks.Run{Stdout: out.String(), Stderr: errs.String()}
+	run := install.Run{Stdout: out.String(), Stderr: errs.String()}
 	_, ended := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -228,10 +223,10 @@ func runHook(ctx context.Context, h *agenthooks.Host, d *agenthooks.Definition, 
 }
 
 // postHook calls a server, with the variables in the headers that the definition allows.
-func postHook(ctx context.Context, d *agenthooks.Definition, payload []byte) agenthooks.Run {
+func postHook(ctx context.Context, d *install.Definition, payload []byte) install.Run {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(payload))
 	if err != nil {
-		return agenthooks.Run{Failed: err.Error()}
+		return install.Run{Failed: err.Error()}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range d.Headers {
@@ -245,19 +240,19 @@ func postHook(ctx context.Context, d *agenthooks.Definition, payload []byte) age
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		return agenthooks.Run{Failed: err.Error()}
+		return install.Run{Failed: err.Error()}
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostHookAnswer))
 	switch {
 	case err != nil:
-		return agenthooks.Run{Failed: err.Error()}
+		return install.Run{Failed: err.Error()}
 	case resp.StatusCode/100 != 2:
-		return agenthooks.Run{Failed: resp.Status + ": " + strings.TrimSpace(string(body))}
+		return install.Run{Failed: resp.Status + ": " + strings.TrimSpace(string(body))}
 	case len(bytes.TrimSpace(body)) > 0 && !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")):
-		return agenthooks.Run{Failed: "the answer is not a JSON object"}
+		return install.Run{Failed: "the answer is not a JSON object"}
 	}
-	return agenthooks.Run{Stdout: string(body)}
+	return install.Run{Stdout: string(body)}
 }
 
 const mostHookAnswer = 16 << 20

@@ -14,7 +14,8 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
 )
 
 // hookFile is a file in which an agent's hooks are configured, and what becomes of it.
@@ -27,15 +28,15 @@ type hookFile struct {
 
 	inProject bool // what links lead out of is not followed
 
-	place agenthooks.Place
+	place install.Place
 	was   []byte // without our entries
 	after []byte // nil for no file
 }
 
-func openHookFile(place agenthooks.Place, scope agenthooks.Scope) (*hookFile, error) {
+func openHookFile(place install.Place, scope agent.Scope) (*hookFile, error) {
 	path := filepath.FromSlash(place.Path)
-	f := &hookFile{path: path, place: place, mode: 0o600, inProject: scope != agenthooks.User}
-	if scope == agenthooks.Project {
+	f := &hookFile{path: path, place: place, mode: 0o600, inProject: scope != agent.User}
+	if scope == agent.Project {
 		f.mode = 0o644
 	}
 	real, err := filepath.EvalSymlinks(path)
@@ -71,7 +72,7 @@ func (f *hookFile) changed() bool {
 }
 
 // install plans to have what is wanted in the file, in place of what is there of ours; with nothing wanted, to uninstall.
-func (f *hookFile) install(w *agenthooks.Wanted) error {
+func (f *hookFile) install(w *install.Wanted) error {
 	if f.after, f.was = f.data, f.data; f.isNobodys(w) {
 		return nil
 	}
@@ -98,11 +99,11 @@ func (f *hookFile) install(w *agenthooks.Wanted) error {
 }
 
 // isNobodys reports whether nothing is wanted in a file that has nothing of ours: it need not be one that can be read.
-func (f *hookFile) isNobodys(w *agenthooks.Wanted) bool {
+func (f *hookFile) isNobodys(w *install.Wanted) bool {
 	return len(w.Entries) == 0 && w.Server == nil && w.Script == nil && !bytes.Contains(f.data, []byte("grapnel"))
 }
 
-func (f *hookFile) parse(data []byte) (agenthooks.Document, error) {
+func (f *hookFile) parse(data []byte) (install.Document, error) {
 	parsed, err := f.place.Parse(data)
 	if err != nil {
 		return nil, f.refused(err)
@@ -115,7 +116,7 @@ func (f *hookFile) refused(err error) error {
 }
 
 // without is the file without what is ours: byte for byte as it was before, if nothing else has changed it since.
-func (f *hookFile) without(parsed agenthooks.Document) []byte {
+func (f *hookFile) without(parsed install.Document) []byte {
 	if u := f.readUndo(); u != nil && u.SHA256 == sum(f.data) {
 		was, err := udiff.ApplyBytes(f.data, u.edits())
 		if err == nil && u.Made && len(was) == 0 {
@@ -229,7 +230,7 @@ type undo struct {
 	Made   bool       `json:"made"`   // there was no file
 	Dirs   []string   `json:"dirs"`   // the directories that were not there either, the innermost first
 	Edits  []undoEdit `json:"edits"`
-	// Hooks are the entries with hooks that were installed; see agenthooks.File.Standing.
+	// Hooks are the entries with hooks that were installed; see install.File.Standing.
 	Hooks []string `json:"hooks,omitempty"`
 }
 
@@ -277,7 +278,7 @@ func (f *hookFile) remember() error {
 		u.Edits = append(u.Edits, undoEdit(e))
 	}
 	if parsed, err := f.place.Parse(f.after); err == nil {
-		if file, ok := parsed.(*agenthooks.File); ok {
+		if file, ok := parsed.(*install.File); ok {
 			u.Hooks = file.Standing()
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
 )
 
 // hookTexts are files as people have them, which an installation and its end must leave as they were.
@@ -29,24 +31,21 @@ var hookTexts = map[string]string{
 }
 
 // wantedOf is what a host is to have, with an MCP server.
-func wantedOf(t *testing.T, h *agenthooks.Host, events ...string) *agenthooks.Wanted {
+func wantedOf(t *testing.T, h *install.Host, events ...string) *install.Wanted {
 	t.Helper()
-	list, err := h.Entries(&agenthooks.Command{Program: "/bin/grapnel-hook"}, events)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &agenthooks.Wanted{Entries: list, Server: h.Server("/bin/grapnel", []string{"mcp", "--socket", "/s"}, os.Getenv)}
+	list := h.Entries(&agent.Command{Program: "/bin/grapnel-hook"}, events)
+	return &install.Wanted{Entries: list, Server: h.Server("/bin/grapnel", []string{"mcp", "--socket", "/s"}, os.Getenv)}
 }
 
 // placesOf are the files of a host, in a directory.
-func placesOf(h *agenthooks.Host, dir string) []agenthooks.Place {
-	return h.Places(h.Scopes()[0], dir, dir, func(string) string { return "" }, nil)
+func placesOf(h *install.Host, dir string) []install.Place {
+	return h.Places(h.Scopes()[0], dir, dir, func(string) string { return "" })
 }
 
 // installHooks installs what is wanted into a file, or with nothing uninstalls.
-func installHooks(t *testing.T, place agenthooks.Place, w *agenthooks.Wanted) *hookFile {
+func installHooks(t *testing.T, place install.Place, w *install.Wanted) *hookFile {
 	t.Helper()
-	f, err := openHookFile(place, agenthooks.User)
+	f, err := openHookFile(place, agent.User)
 	if err == nil {
 		err = f.install(w)
 	}
@@ -63,9 +62,9 @@ func installHooks(t *testing.T, place agenthooks.Place, w *agenthooks.Wanted) *h
 func TestHookFiles(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 
-	for _, name := range agenthooks.Hosts() {
-		h := agenthooks.Lookup(name)
-		if h.Script {
+	for _, name := range agents.Names() {
+		h := install.Lookup(name)
+		if h.Plugin != "" {
 			continue
 		}
 		for i := range placesOf(h, "/") {
@@ -95,9 +94,9 @@ var tableTexts = map[string]string{
 }
 
 // backAndForth installs into the i-th file of a host and uninstalls again.
-func backAndForth(t *testing.T, h *agenthooks.Host, name, text string, i int) {
+func backAndForth(t *testing.T, h *install.Host, name, text string, i int) {
 	t.Helper()
-	few, more, nothing := wantedOf(t, h, "PreToolUse"), wantedOf(t, h, "SessionStart", "PreToolUse", "Stop"), &agenthooks.Wanted{}
+	few, more, nothing := wantedOf(t, h, "PreToolUse"), wantedOf(t, h, "SessionStart", "PreToolUse", "Stop"), &install.Wanted{}
 	more.Server.Args = append(more.Server.Args, "--config", "/c.yaml")
 	dir := t.TempDir()
 	place := placesOf(h, dir)[i]
@@ -134,7 +133,7 @@ func backAndForth(t *testing.T, h *agenthooks.Host, name, text string, i int) {
 func TestHookFilesChanged(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 
-	h := agenthooks.Lookup("claude-code")
+	h := install.Lookup("claude-code")
 	place := placesOf(h, t.TempDir())[0]
 	path, wanted := place.Path, wantedOf(t, h, "PreToolUse", "Stop")
 	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{\n  \"model\": \"opus\"\n}\n"), 0o600)); err != nil {
@@ -155,7 +154,7 @@ func TestHookFilesChanged(t *testing.T) {
 		t.Errorf("the entries are there, and it changes\n%s\nto\n%s", f.data, f.after)
 	}
 	edit(`"Stop": [`, `"Stop": [{"hooks": [{"type": "command", "command": "mine"}]},`)
-	installHooks(t, place, &agenthooks.Wanted{})
+	installHooks(t, place, &install.Wanted{})
 	got, err := os.ReadFile(path)
 	if want := "{\n  \"model\": \"haiku\",\n  \"hooks\": {\n    \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"mine\"}]}\n    ]\n  }\n}\n"; err != nil || string(got) != want {
 		t.Errorf("%v:\n%s\nwant\n%s", err, got, want)
@@ -167,7 +166,7 @@ func TestHookFilesChanged(t *testing.T) {
 func TestHookFilesLinked(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 
-	h, dir := agenthooks.Lookup("claude-code"), t.TempDir()
+	h, dir := install.Lookup("claude-code"), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	if err := os.Mkdir(in("dotfiles"), 0o700); err != nil {
 		t.Fatal(err)
@@ -185,7 +184,7 @@ func TestHookFilesLinked(t *testing.T) {
 	if err := errors.Join(os.Chmod(in("readonly"), 0o444), os.Mkdir(in("directory"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	at := func(name string) agenthooks.Place {
+	at := func(name string) install.Place {
 		place := placesOf(h, dir)[0]
 		place.Path = in(name)
 		return place
@@ -202,7 +201,7 @@ func TestHookFilesLinked(t *testing.T) {
 		"dangling": "a link to a file that is not there", "readonly": "read-only (mode 0444)", "directory": "it is not a file", "broken": "line 3, column 3",
 	} {
 		before, _ := os.ReadFile(in(name))
-		f, err := openHookFile(at(name), agenthooks.User)
+		f, err := openHookFile(at(name), agent.User)
 		if err == nil {
 			err = f.install(wanted)
 		}
@@ -214,9 +213,9 @@ func TestHookFilesLinked(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	f, err := openHookFile(at("settings.json"), agenthooks.User)
+	f, err := openHookFile(at("settings.json"), agent.User)
 	if err == nil {
-		err = f.install(&agenthooks.Wanted{})
+		err = f.install(&install.Wanted{})
 	}
 	if err != nil {
 		t.Fatal(err)

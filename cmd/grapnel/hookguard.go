@@ -10,16 +10,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/bridge"
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
 	"github.com/grapnelhq/grapnel/internal/words"
 )
 
 // settingsScopes are the scopes of the settings that an agent's event names; others have no hooks of ours.
 //
 //nolint:gochecknoglobals // an immutable table
-var settingsScopes = map[string]agenthooks.Scope{
-	"user_settings": agenthooks.User, "project_settings": agenthooks.Project, "local_settings": agenthooks.Local,
+var settingsScopes = map[string]agent.Scope{
+	"user_settings": agent.User, "project_settings": agent.Project, "local_settings": agent.Local,
 }
 
 // misleading are variables of the environment that decide where a hook finds its gateway, what that is started with, or
@@ -37,8 +37,8 @@ const mostSettings = 8 << 20 // bytes of a file of settings
 
 // refuseChange says why a change of an agent's settings must not hold in its session: it takes away, alters or switches off
 // hooks that install wrote. What install and uninstall do themselves is on record before they do it.
-func refuseChange(e *bridge.Event) string {
-	host, scope := agenthooks.Lookup(e.Host), settingsScopes[e.Source]
+func refuseChange(e *agent.Event) string {
+	host, scope := install.Lookup(e.Host), settingsScopes[e.Source]
 	if host == nil || scope == "" {
 		return ""
 	}
@@ -72,16 +72,20 @@ func refuseChange(e *bridge.Event) string {
 }
 
 // hasTools reports whether an agent starts the gateway's MCP server, with plugins' tools, where an event happened.
-func hasTools(e *bridge.Event) bool {
-	host := agenthooks.Lookup(e.Host)
+func hasTools(e *agent.Event) bool {
+	host := install.Lookup(e.Host)
 	home, _ := os.UserHomeDir() // without one the path is not found
 	for _, scope := range host.Scopes() {
-		for _, place := range host.Places(scope, filepath.ToSlash(home), filepath.ToSlash(e.Dir), os.Getenv, nil) {
+		for _, place := range host.Places(scope, filepath.ToSlash(home), filepath.ToSlash(e.Dir), os.Getenv) {
 			data, err := readSettings(filepath.FromSlash(place.Path))
 			if err != nil || !bytes.Contains(data, []byte("grapnel")) {
 				continue
 			}
-			if command := place.Serves(data); len(command) > 0 && (scope == agenthooks.User || isOurs(command[0])) {
+			doc, err := place.Parse(data)
+			if err != nil {
+				continue
+			}
+			if command := doc.Serves(); len(command) > 0 && (scope == agent.User || isOurs(command[0])) {
 				return true
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/bridge"
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
 )
 
 // TestChangeOfSettings: a change that takes away, alters or switches off hooks of Grapnel is refused; others, and what
@@ -17,7 +17,7 @@ import (
 func TestChangeOfSettings(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 
-	h, dir := agenthooks.Lookup("claude-code"), t.TempDir()
+	h, dir := install.Lookup("claude-code"), t.TempDir()
 	place := placesOf(h, dir)[0]
 	wanted := wantedOf(t, h, "PreToolUse", "ConfigChange")
 	write := func(path, text string) {
@@ -30,7 +30,7 @@ func TestChangeOfSettings(t *testing.T) {
 	}
 	write(place.Path, "{\n  \"model\": \"opus\"\n}\n")
 	asked := func(source, path string) string {
-		return refuseChange(&bridge.Event{Host: "claude-code", Source: source, File: path, Dir: dir})
+		return refuseChange(&agent.Event{Host: "claude-code", Source: source, File: path, Dir: dir})
 	}
 	if why := asked("user_settings", place.Path); why != "" {
 		t.Errorf("before the installation: %s", why)
@@ -97,7 +97,7 @@ func TestChangeOfSettings(t *testing.T) {
 		t.Error("local settings may set GRAPNEL_CONFIG")
 	}
 	write(place.Path, with)
-	installHooks(t, place, &agenthooks.Wanted{})
+	installHooks(t, place, &install.Wanted{})
 	if why := asked("user_settings", place.Path); why != "" {
 		t.Errorf("after uninstalling: %s", why)
 	}
@@ -108,7 +108,7 @@ func TestChangeOfSettings(t *testing.T) {
 func TestChangeBehindLink(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 
-	h, dir := agenthooks.Lookup("claude-code"), t.TempDir()
+	h, dir := install.Lookup("claude-code"), t.TempDir()
 	place := placesOf(h, dir)[0]
 	if err := os.Symlink(t.TempDir(), filepath.Dir(place.Path)); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestChangeBehindLink(t *testing.T) {
 	if err := os.WriteFile(place.Path, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if why := refuseChange(&bridge.Event{Host: "claude-code", Source: "user_settings", File: place.Path, Dir: dir}); why == "" {
+	if why := refuseChange(&agent.Event{Host: "claude-code", Source: "user_settings", File: place.Path, Dir: dir}); why == "" {
 		t.Error("the hooks may be removed")
 	}
 }

@@ -11,22 +11,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/scripts"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 )
 
 type hooksImport struct {
-	Format  string                `json:"format"  jsonschema:"the agent whose rules were taken"`
-	File    string                `json:"file"`
-	Hooks   []importedHook        `json:"hooks"   jsonschema:"what would run"`
-	Skipped []commandhook.Skipped `json:"skipped" jsonschema:"what cannot be carried"`
-	Notes   []string              `json:"notes"   jsonschema:"what to know before it is used"`
-	Config  string                `json:"config"  jsonschema:"a plugin for the configuration, as YAML"`
+	Format  string            `json:"format"  jsonschema:"the agent whose rules were taken"`
+	File    string            `json:"file"`
+	Hooks   []importedHook    `json:"hooks"   jsonschema:"what would run"`
+	Skipped []scripts.Skipped `json:"skipped" jsonschema:"what cannot be carried"`
+	Notes   []string          `json:"notes"   jsonschema:"what to know before it is used"`
+	Config  string            `json:"config"  jsonschema:"a plugin for the configuration, as YAML"`
 }
 
 type importedHook struct {
-	commandhook.Handler
+	agent.Hook
 
 	Phases    []phases.Phase `json:"phases"`
 	TimeoutMS int64          `json:"timeout_ms"`
@@ -45,21 +46,21 @@ func (a *app) hooksImport(_ context.Context, f *hooksImportFlags, args []string)
 	if err != nil {
 		return err
 	}
-	format := commandhook.Format(f.Host)
+	format := f.Host
 	if f.Host == "" {
-		format = commandhook.Guess(path, data)
+		format = scripts.Guess(path, data)
 	}
 	home, _ := os.UserHomeDir() // without one no file is the user's
-	file, err := commandhook.Read(format, path, home, data)
+	file, err := scripts.Read(format, path, home, data)
 	if err != nil {
 		return usagef("%w", err)
 	}
-	r := hooksImport{Format: string(format), File: path, Hooks: []importedHook{}, Skipped: append([]commandhook.Skipped{}, file.Skipped...), Notes: []string{}}
+	r := hooksImport{Format: format, File: path, Hooks: []importedHook{}, Skipped: append([]scripts.Skipped{}, file.Skipped...), Notes: []string{}}
 	rewriting := []string{}
-	for i := range file.Handlers {
-		h := &file.Handlers[i]
+	for i := range file.Hooks {
+		h := &file.Hooks[i]
 		r.Hooks = append(r.Hooks, importedHook{*h, commandhooks.Phases(h), h.Timeout.Milliseconds()}) //nolint:contextcheck // it only describes
-		for _, why := range h.Never() {
+		for _, why := range scripts.Never(h) {
 			r.Notes = append(r.Notes, h.ID+": "+why)
 		}
 		notes, rewrites := lookInto(h)
@@ -73,7 +74,7 @@ func (a *app) hooksImport(_ context.Context, f *hooksImportFlags, args []string)
 }
 
 // lookInto reads the script of a hook, if there is one in plain sight, for what it may expect.
-func lookInto(h *commandhook.Handler) (notes []string, rewrites bool) {
+func lookInto(h *agent.Hook) (notes []string, rewrites bool) {
 	var text strings.Builder
 	text.WriteString(h.Command)
 	places := strings.NewReplacer("$CLAUDE_PROJECT_DIR", h.Project, "${CLAUDE_PROJECT_DIR}", h.Project, "$GEMINI_PROJECT_DIR", h.Project,
@@ -95,10 +96,10 @@ func lookInto(h *commandhook.Handler) (notes []string, rewrites bool) {
 		notes = append(notes, h.ID+" names a file by a relative path: it is looked for in the directory of each session")
 	}
 	words := []string{"updatedInput", "modifiedArgs", "updated_input"}
-	if h.Format == commandhook.Gemini {
+	if h.Agent.Name == "gemini" {
 		words = append(words, `"hookSpecificOutput"`)
 	}
-	rewrites = h.Moment == commandhook.Call && !h.Background && slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text.String(), w) })
+	rewrites = h.Step == agent.StepToolCall && !h.Background && slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text.String(), w) })
 	return notes, rewrites
 }
 
@@ -109,7 +110,7 @@ const (
 )
 
 // pluginFor is the declaration of a plugin that runs a file's hooks, with the least grants.
-func pluginFor(r *hooksImport, file *commandhook.File, rewriting []string) string {
+func pluginFor(r *hooksImport, file *scripts.File, rewriting []string) string {
 	var skip []string
 	for _, s := range file.Skipped {
 		if s.Decides {
@@ -118,7 +119,7 @@ func pluginFor(r *hooksImport, file *commandhook.File, rewriting []string) strin
 	}
 	budgets, kinds, sees := map[phases.Phase]time.Duration{}, map[string]bool{}, map[string]bool{}
 	var guards []string // what must fail as long as the plugin has not started
-	for _, d := range commandhooks.Describe(file.Handlers, rewriting) {
+	for _, d := range commandhooks.Describe(file.Hooks, rewriting) {
 		for _, k := range d.Kinds {
 			kinds[string(k)] = true
 		}
@@ -131,7 +132,7 @@ func pluginFor(r *hooksImport, file *commandhook.File, rewriting []string) strin
 			}
 		}
 		row, _ := phases.Standard().Lookup(d.Phase)
-		wait := d.Timeout
+		wait := d.Timeout.D()
 		if wait == unsaid {
 			wait = proposed
 		}
@@ -175,7 +176,7 @@ func (a *app) printImport(r *hooksImport) {
 		return cells{h.ID, joined(h.Phases), matcher, short(h.Timeout), strings.Join(append([]string{h.Command}, h.Args...), " ")}
 	})
 	if len(r.Skipped) > 0 {
-		printList(a, "cannot be carried", "hook|?matcher|command|why", r.Skipped, func(s *commandhook.Skipped) cells {
+		printList(a, "cannot be carried", "hook|?matcher|command|why", r.Skipped, func(s *scripts.Skipped) cells {
 			return cells{s.ID, s.Matcher, s.What, s.Why}
 		})
 	}

@@ -122,10 +122,10 @@ plugins:
 	}
 }
 
-// vendorPayload is the payload of an event as package bridge's archives have it from the agent's own contract.
+// vendorPayload is the payload of an event as the archives of package agents have it from the agent's own contract.
 func vendorPayload(t *testing.T, host, event, dir string) []byte {
 	t.Helper()
-	archive, err := txtar.ParseFile(filepath.Join("..", "..", "bridge", "testdata", host, event+".txtar"))
+	archive, err := txtar.ParseFile(filepath.Join("..", "..", "internal", "agents", strings.ReplaceAll(host, "-", ""), "testdata", event+".txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}

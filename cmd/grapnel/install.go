@@ -16,10 +16,11 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
-	"github.com/grapnelhq/grapnel/bridge"
-	"github.com/grapnelhq/grapnel/bridge/plugin"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
+	"github.com/grapnelhq/grapnel/internal/agents/pluginfile"
 	"github.com/grapnelhq/grapnel/internal/autostart"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/internal/words"
@@ -42,16 +43,16 @@ type installFlags struct {
 
 // hookInstall is the result of install and uninstall.
 type hookInstall struct {
-	Host    string           `json:"host"`
-	Scope   agenthooks.Scope `json:"scope"`
-	Files   []installedFile  `json:"files"`
-	Changed bool             `json:"changed" jsonschema:"a file was changed, or would be"`
-	DryRun  bool             `json:"dry_run" jsonschema:"nothing was written"`
-	Events  []string         `json:"events"  jsonschema:"the agent's events that reach Grapnel now"`
-	MCP     bool             `json:"mcp"     jsonschema:"the agent has the gateway's MCP server, with the tools of plugins, now"`
-	Todo    []string         `json:"todo"    jsonschema:"what only a person can do, and what to know"`
+	Host    string          `json:"host"`
+	Scope   agent.Scope     `json:"scope"`
+	Files   []installedFile `json:"files"`
+	Changed bool            `json:"changed" jsonschema:"a file was changed, or would be"`
+	DryRun  bool            `json:"dry_run" jsonschema:"nothing was written"`
+	Events  []string        `json:"events"  jsonschema:"the agent's events that reach Grapnel now"`
+	MCP     bool            `json:"mcp"     jsonschema:"the agent has the gateway's MCP server, with the tools of plugins, now"`
+	Todo    []string        `json:"todo"    jsonschema:"what only a person can do, and what to know"`
 
-	host  *agenthooks.Host
+	host  *install.Host
 	files []*hookFile
 }
 
@@ -62,7 +63,7 @@ type installedFile struct {
 }
 
 func completeHosts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return agenthooks.Hosts(), cobra.ShellCompDirectiveNoFileComp
+	return agents.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a *app) install(ctx context.Context, f *installFlags, args []string) error {
@@ -72,7 +73,7 @@ func (a *app) install(ctx context.Context, f *installFlags, args []string) error
 		return err
 	}
 	host := result.host
-	if host.Script && (f.HTTP || f.OnFailure == "allow") {
+	if host.Plugin != "" && (f.HTTP || f.OnFailure == "allow") {
 		return usagef("%s loads a plugin, which calls the gateway's socket and refuses what nobody judged; install it without --http and --on-failure", name)
 	}
 	need, err := a.neededEvents(ctx, host)
@@ -111,38 +112,37 @@ func (a *app) install(ctx context.Context, f *installFlags, args []string) error
 }
 
 // notes adds what to know after an installation.
-func (r *hookInstall) notes(f *installFlags, call *agenthooks.Command, need *needed) error {
+func (r *hookInstall) notes(f *installFlags, call *agent.Command, need *needed) error {
 	if n := hookGateway(call); n != nil && !f.HTTP {
 		r.Todo = append(r.Todo, "a gateway runs already; if its configuration has changed since: grapnel config reload --socket "+n.Socket)
 	}
 	if len(need.events) > 0 {
-		r.Todo = append(r.Todo, r.host.Notes...)
+		r.Todo = append(r.Todo, r.host.Install.Notes...)
 	}
 	switch {
-	case r.host.Script && len(need.events) > 0:
+	case r.host.Plugin != "" && len(need.events) > 0:
 		keep, err := keepGateway(need.from)
 		if err != nil {
 			return err
 		}
 		r.Todo = append(r.Todo, "the plugin starts no gateway, and refuses calls and prompts while none answers; keep one with: "+keep)
-	case r.Scope == agenthooks.Project && !r.host.Script:
+	case r.Scope == agent.Project && r.host.Plugin == "":
 		r.Todo = append(r.Todo, "the file names "+call.Program+": whoever else uses it needs the program there")
 	}
 	return nil
 }
 
 // wanted is what the agent is to have: hooks for events or a plugin, and the MCP server if some plugin offers tools.
-func (r *hookInstall) wanted(f *installFlags, call *agenthooks.Command, need *needed) (*agenthooks.Wanted, error) {
-	w := &agenthooks.Wanted{}
-	var err error
+func (r *hookInstall) wanted(f *installFlags, call *agent.Command, need *needed) (*install.Wanted, error) {
+	w := &install.Wanted{}
 	switch {
-	case !r.host.Script:
-		w.Entries, err = r.host.Entries(call, need.events)
+	case r.host.Plugin == "":
+		w.Entries = r.host.Entries(call, need.events)
 	case len(need.events) > 0:
-		w.Script = plugin.File(r.Host, call.Socket)
+		w.Script = pluginfile.File(r.host.Agent, call.Socket)
 	}
-	if err != nil || len(need.tools) == 0 {
-		return w, err
+	if len(need.tools) == 0 {
+		return w, nil
 	}
 	program, err := findProgram("grapnel")
 	if err != nil {
@@ -163,10 +163,10 @@ func (r *hookInstall) wanted(f *installFlags, call *agenthooks.Command, need *ne
 	switch r.MCP = r.host.HasServers(r.Scope); {
 	case r.MCP:
 		w.Server = r.host.Server(program, args, os.Getenv)
-		if r.host.Script {
-			w.Script = plugin.File(r.Host, call.Socket, append([]string{program}, args...)...)
+		if r.host.Plugin != "" {
+			w.Script = pluginfile.File(r.host.Agent, call.Socket, append([]string{program}, args...)...)
 		}
-	case hasTools(&bridge.Event{Host: r.Host, Dir: dir}):
+	case hasTools(&agent.Event{Host: r.Host, Dir: dir}):
 	case f.Partial:
 		r.Todo = append(r.Todo, why)
 	default:
@@ -176,7 +176,7 @@ func (r *hookInstall) wanted(f *installFlags, call *agenthooks.Command, need *ne
 }
 
 // apply plans the changes of all files before it writes one.
-func (r *hookInstall) apply(w *agenthooks.Wanted) error {
+func (r *hookInstall) apply(w *install.Wanted) error {
 	for _, f := range r.files {
 		if err := f.install(w); err != nil {
 			return err
@@ -208,16 +208,16 @@ func (a *app) uninstall(_ context.Context, f *uninstallFlags, args []string) err
 	if err != nil {
 		return err
 	}
-	if err := result.apply(&agenthooks.Wanted{}); err != nil {
+	if err := result.apply(&install.Wanted{}); err != nil {
 		return err
 	}
 	for _, file := range result.files {
-		if result.host.Script && len(file.after) > 0 {
+		if result.host.Plugin != "" && len(file.after) > 0 {
 			result.Todo = append(result.Todo, file.path+" is not what install wrote, or was changed since, and stays: remove it yourself")
 		}
 	}
 	if socket, _, err := hookPlace(from); err == nil {
-		if n := hookGateway(&agenthooks.Command{Socket: socket}); n != nil {
+		if n := hookGateway(&agent.Command{Socket: socket}); n != nil {
 			result.Todo = append(result.Todo, fmt.Sprintf("the gateway at %s still runs, for whatever else calls it; if nothing does, end it with: kill %d", socket, n.PID))
 		}
 	}
@@ -269,14 +269,14 @@ func (f *uninstallFlags) target(name string) (*hookInstall, error) {
 	if err != nil {
 		return nil, err
 	}
-	scope := agenthooks.Scope(f.Scope)
+	scope := agent.Scope(f.Scope)
 	if err := hasScope(host, scope); err != nil {
 		return nil, err
 	}
 	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.DryRun, Events: []string{}, Todo: []string{}, host: host}
 	places, err := hookPlaces(host, scope)
 	for _, place := range places {
-		if scope != agenthooks.User {
+		if scope != agent.User {
 			if err = staysInProject(filepath.FromSlash(place.Path)); err != nil {
 				break
 			}
@@ -290,7 +290,7 @@ func (f *uninstallFlags) target(name string) (*hookInstall, error) {
 	return r, err
 }
 
-func hasScope(h *agenthooks.Host, s agenthooks.Scope) error {
+func hasScope(h *install.Host, s agent.Scope) error {
 	switch scopes := h.Scopes(); {
 	case slices.Contains(scopes, s):
 		return nil
@@ -301,15 +301,15 @@ func hasScope(h *agenthooks.Host, s agenthooks.Scope) error {
 	}
 }
 
-func hookHost(name string) (*agenthooks.Host, error) {
-	if host := agenthooks.Lookup(name); host != nil {
+func hookHost(name string) (*install.Host, error) {
+	if host := install.Lookup(name); host != nil {
 		return host, nil
 	}
-	return nil, usagef("there is no host %q%s; the hosts are %s", name, suggest.DidYouMean(name, agenthooks.Hosts()), strings.Join(agenthooks.Hosts(), ", "))
+	return nil, usagef("there is no host %q%s; the hosts are %s", name, suggest.DidYouMean(name, agents.Names()), strings.Join(agents.Names(), ", "))
 }
 
 // hookPlaces are the files of a scope; those of a project are below the working directory, where agents look for them.
-func hookPlaces(h *agenthooks.Host, s agenthooks.Scope) ([]agenthooks.Place, error) {
+func hookPlaces(h *install.Host, s agent.Scope) ([]install.Place, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return nil, usagef("there is no home directory to look in: %w", err)
@@ -318,7 +318,7 @@ func hookPlaces(h *agenthooks.Host, s agenthooks.Scope) ([]agenthooks.Place, err
 	if err != nil {
 		return nil, unable(err)
 	}
-	return h.Places(s, filepath.ToSlash(home), filepath.ToSlash(dir), os.Getenv, plugin.File(h.Name, "")), nil
+	return h.Places(s, filepath.ToSlash(home), filepath.ToSlash(dir), os.Getenv), nil
 }
 
 // needed is what the plugins of a configuration need of an agent.
@@ -344,7 +344,7 @@ func offerTools(cfg *config.Config, plan runtime.PlanView) (names []string) {
 }
 
 // neededEvents asks the plugins of the configuration that the gateway will have what they subscribe to.
-func (a *app) neededEvents(ctx context.Context, h *agenthooks.Host) (*needed, error) {
+func (a *app) neededEvents(ctx context.Context, h *install.Host) (*needed, error) {
 	n := &needed{}
 	var err error
 	if n.cfg, n.from, err = a.serveConfig(); err != nil {
@@ -363,20 +363,20 @@ func (a *app) neededEvents(ctx context.Context, h *agenthooks.Host) (*needed, er
 		n.tools = offerTools(n.cfg, eng.Plan(phases.PreTools))
 		return nil
 	})
-	n.events = h.Events(func(phase string) bool { return subscribed[phase] })
+	n.events = h.WantedEvents(func(phase string) bool { return subscribed[phase] })
 	return n, err
 }
 
 // hookCommand is how the agent calls grapnel-hook.
-func hookCommand(h *agenthooks.Host, f *installFlags, from origin) (*agenthooks.Command, error) {
-	program, err := findProgram(agenthooks.Program)
+func hookCommand(h *install.Host, f *installFlags, from origin) (*agent.Command, error) {
+	program, err := findProgram(agent.Program)
 	if err != nil {
 		return nil, err
 	}
 	if goruntime.GOOS == "windows" && h.Name != "claude-code" {
 		return nil, unable(fmt.Errorf("%s runs hooks through a shell, and Grapnel cannot quote for the shell of Windows; it can install only claude-code", h.Name))
 	}
-	c := &agenthooks.Command{Program: program}
+	c := &agent.Command{Program: program}
 	if f.OnFailure == "allow" {
 		c.OnFailure = "allow"
 	}
@@ -443,7 +443,7 @@ func keepGateway(from origin) (string, error) {
 }
 
 // hookGateway is the gateway that the hooks will find; nil if none runs.
-func hookGateway(c *agenthooks.Command) *note {
+func hookGateway(c *agent.Command) *note {
 	list, err := readNotes()
 	usual, noPlace := autostart.Socket()
 	if err = errors.Join(err, noPlace); err != nil {
@@ -479,8 +479,8 @@ func findProgram(name string) (string, error) {
 }
 
 // overHTTP has the agent call the gateway's address for the events that it can call a server for.
-func (r *hookInstall) overHTTP(h *agenthooks.Host, c *agenthooks.Command, events []string, cfg *config.Config) ([]string, error) {
-	if !h.HTTP("") {
+func (r *hookInstall) overHTTP(h *install.Host, c *agent.Command, events []string, cfg *config.Config) ([]string, error) {
+	if !h.ByHTTP("") {
 		return nil, usagef("--http: %s calls no server; install it without", h.Name)
 	}
 	n, err := httpGateway()
@@ -490,10 +490,10 @@ func (r *hookInstall) overHTTP(h *agenthooks.Host, c *agenthooks.Command, events
 	c.URL, c.Socket, c.Config, c.NoStart = n.URL, n.Socket, "", true
 	if n.Socket == "" {
 		events = slices.DeleteFunc(events, func(e string) bool {
-			if !h.HTTP(e) {
+			if !h.ByHTTP(e) {
 				r.Todo = append(r.Todo, e+" is omitted: the agent takes no HTTP for it, and the gateway has no socket (grapnel serve --listen ADDRESS --socket PATH)")
 			}
-			return !h.HTTP(e)
+			return !h.ByHTTP(e)
 		})
 	}
 	token := "if the gateway wants a token, set " + tokenVariable + " where the agent is started"

@@ -31,7 +31,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/grapnelhq/grapnel/builtin"
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/suggest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
@@ -237,7 +237,7 @@ func (a *app) root() *cobra.Command {
 		command(a, "serve", "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(), a.serve),
 		command(a, "mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(), a.serveMCP),
 		command(a, "status", "Show how a running gateway is: plugins, hooks, issues and their hints", noArgs(), a.status),
-		completing(command(a, "install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agenthooks.Hosts(), ", "),
+		completing(command(a, "install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agents.Names(), ", "),
 			exactlyOne("install takes one HOST"), a.install), completeHosts),
 		completing(command(a, "uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"), a.uninstall), completeHosts),
 		group("hook", "The hooks that agents call Grapnel by",

@@ -11,7 +11,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/internal/agenthooks"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
@@ -211,8 +212,8 @@ func specialSchemas() (api.Schemas, error) {
 	api.AddWords(own, jobqueue.States()...)
 	api.AddWords(own, gateway.ReloadSignal, gateway.ReloadWatch, gateway.ReloadCall)
 	api.AddWords(own, itemstore.Scopes()...)
-	api.AddWords(own, agenthooks.User, agenthooks.Project, agenthooks.Local)
-	api.AddWords(own, agenthooks.Effects()...)
+	api.AddWords(own, agent.User, agent.Project, agent.Local)
+	api.AddWords(own, install.Effects()...)
 	api.AddWords(own, itemstore.Sources()...)
 	api.AddWords(own, turnpolicy.Categories()...)
 	own[reflect.TypeFor[tree.FolderID]()] = &jsonschema.Schema{Types: []string{"null", "string"}, Description: "a folder's id; null is the root"}

@@ -25,10 +25,10 @@ const layers = `
 	# Vocabulary and leaves.
 	std < internal/suggest;
 	internal/suggest, internal/lazyregexp, github.com/go-json-experiment/json < internal/jsonscan;
-	internal/suggest, internal/jsonscan < bridge, phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
+	internal/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/lazyregexp, tools/count;
-	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/commandhook, internal/cond, internal/configschema, internal/mcpclient, internal/skillset, internal/toolschema,
+	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, internal/mcpclient, internal/skillset, internal/toolschema,
 	internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text, store/jobqueue;
 	std < tree;
 	std < internal/archtest;
@@ -126,10 +126,10 @@ const layers = `
 	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go, github.com/go-json-experiment/json,
 	golang.org/x/time < internal/rpc;
 	tree, internal/peer, github.com/coder/websocket < gateway/client;
-	phases, manifest, runtime, loop, sdk/prompttext < bridge;
-	std < bridge/plugin;
-	bridge < gateway, internal/contracts;
-	phases, bridge, internal/commandhook, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agenthooks;
+	phases, manifest, runtime, loop, sdk/prompttext, internal/agents/agent < internal/agents/bridge;
+	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
+	internal/agents, internal/agents/agent < internal/agents/contracts;
+	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;
 	phases, config, jobs, manifest, compiler, runtime, history, loop, store, tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;
 	std < gateway/internal/web;
@@ -168,8 +168,17 @@ const layers = `
 	plugins/fileguard < plugins/fileguard/cmd/...;
 	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
-	phases, github.com/tailscale/hujson < internal/commandhook;
-	phases, sdk, sdk/prompttext, internal/commandhook, internal/recent < plugins/commandhooks;
+	phases, manifest < internal/agents/agent;
+	phases, manifest, internal/agents/agent < internal/agents/claudecode;
+	phases, internal/agents/agent, internal/agents/claudecode, github.com/BurntSushi/toml < internal/agents/codex;
+	phases, internal/agents/agent, internal/agents/claudecode < internal/agents/copilot, internal/agents/gemini;
+	internal/agents/agent, internal/agents/claudecode < internal/agents/vscode;
+	phases, internal/agents/agent < internal/agents/cursor, internal/agents/pluginfile;
+	internal/agents/agent, internal/agents/pluginfile < internal/agents/amp, internal/agents/opencode;
+	phases, manifest, internal/agents/agent, internal/agents/amp, internal/agents/claudecode, internal/agents/codex, internal/agents/copilot, internal/agents/cursor,
+	internal/agents/gemini, internal/agents/opencode, internal/agents/vscode < internal/agents;
+	internal/agents, internal/agents/agent, github.com/tailscale/hujson < internal/agents/scripts;
+	phases, sdk, sdk/prompttext, internal/agents/agent, internal/agents/scripts, internal/recent < plugins/commandhooks;
 	plugins/commandhooks < plugins/commandhooks/cmd/...;
 	github.com/goccy/go-yaml, phases, internal/suggest, internal/words, internal/agentsdoc/fsview, internal/agentsdoc/pathglob < internal/skillset;
 	# Servers of the Model Context Protocol, and the plugin that brings their tools.

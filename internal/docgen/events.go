@@ -2,55 +2,57 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/bridge"
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
 )
 
 // eventTable lists the events of all agents in the contracts that were last compared, and what becomes of each.
 func eventTable(root string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(root, "internal", "contracts", "contracts.json"))
+	data, err := os.ReadFile(filepath.Join(root, "internal", "agents", "contracts", "contracts.json"))
 	if err != nil {
 		return "", err
 	}
 	var contracts []struct {
-		Host    string   `json:"host"`
-		Package string   `json:"package"`
-		Version string   `json:"version"`
-		Source  string   `json:"source"`
-		Events  []string `json:"events"`
+		Host   string   `json:"host"`
+		Events []string `json:"events"`
 	}
 	if err := json.Unmarshal(data, &contracts); err != nil {
 		return "", err
 	}
-	var rows [][]string
+	events := map[string]map[string][]string{} // by what becomes of them, and by agent
 	for _, c := range contracts {
-		fates := bridge.Fates(c.Host)
-		from := strings.Join(slices.DeleteFunc([]string{c.Package, c.Version}, func(s string) bool { return s == "" }), " ")
-		if from == "" {
-			from = c.Source
-		}
+		fates := agents.Fates(agents.Lookup(c.Host))
 		for _, event := range c.Events {
-			fate, known := fates[event]
-			if !known {
-				return "", fmt.Errorf("%s has the event %s, which is neither mapped nor left out", c.Host, event)
-			}
-			becomes := "left out: " + fate.Why
+			fate := fates[event]
+			becomes := "omitted: " + fate.Why
 			if fate.Why == "" {
 				becomes = becomesOf(fate.Steps)
 			}
-			rows = append(rows, []string{code(c.Host), code(event), becomes, from})
+			if events[becomes] == nil {
+				events[becomes] = map[string][]string{}
+			}
+			events[becomes][c.Host] = append(events[becomes][c.Host], event)
 		}
 	}
-	return grid([]string{"agent", "event", "here", "as of"}, rows), nil
+	var rows [][]string
+	for _, becomes := range slices.Sorted(maps.Keys(events)) {
+		var of []string
+		for _, host := range slices.Sorted(maps.Keys(events[becomes])) {
+			of = append(of, host+" "+codes(events[becomes][host]))
+		}
+		rows = append(rows, []string{becomes, strings.Join(of, "; ")})
+	}
+	return grid([]string{"here", "events"}, rows), nil
 }
 
 // becomesOf says which phases steps are.
-func becomesOf(steps []bridge.Step) string {
+func becomesOf(steps []agent.Step) string {
 	var words []string
 	for _, step := range steps {
 		word := phasesOf(step)
@@ -61,23 +63,23 @@ func becomesOf(steps []bridge.Step) string {
 	return strings.Join(words, "; ")
 }
 
-func phasesOf(step bridge.Step) string {
+func phasesOf(step agent.Step) string {
 	switch step {
-	case bridge.StepPrompt:
+	case agent.StepPrompt:
 		return "`turn.pre_policy` and all others up to the prompt"
-	case bridge.StepSubagent:
+	case agent.StepSubagent:
 		return "`session.start`, and a prompt of its own"
-	case bridge.StepUsage:
+	case agent.StepUsage:
 		return "the usage of the prompt"
-	case bridge.StepText:
+	case agent.StepText:
 		return "the text for `turn.pre_end`"
-	case bridge.StepPermission:
+	case agent.StepPermission:
 		return "`tool.pre_call`; not registered, since the call was judged before"
-	case bridge.StepFile:
+	case agent.StepFile:
 		return "on record: `files`, `host_events`"
-	case bridge.StepNote:
+	case agent.StepNote:
 		return "on record: `host_events`"
-	case bridge.StepConfig:
+	case agent.StepConfig:
 		return "refused if it would take away or alter hooks of Grapnel; on record: `host_events`"
 	default:
 		var names []string

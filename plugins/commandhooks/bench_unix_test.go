@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -14,7 +13,7 @@ import (
 // matcher names another tool.
 func BenchmarkHook(b *testing.B) {
 	for _, script := range []struct{ name, command string }{{"sh", `exit 0`}, {"python", `python3 -c 'import json,sys; json.load(sys.stdin)'`}} {
-		dir, file := project(b, commandhook.Claude, `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"`+script.command+`"}]}]}}`)
+		dir, file := project(b, "claude", `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"`+script.command+`"}]}]}}`)
 		p, d := configured(b, map[string]any{"format": "claude", "files": []string{file}})
 		run := func(b *testing.B, in phases.Input) {
 			b.Helper()

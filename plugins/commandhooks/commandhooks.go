@@ -4,7 +4,7 @@
 // timeout, breaker and shadow.
 //
 // A script runs as its agent runs it: by a shell or as a program, in the session's directory, with the payload on its
-// standard input. Package internal/commandhook has the rules of each agent; this one starts processes. One difference is
+// standard input. Package internal/agents/scripts has the rules of each agent; this one starts processes. One difference is
 // deliberate: a script that crashes, is missing, takes too long or answers nonsense has failed, and the failure policy of
 // its subscription says what follows, so that a broken guard denies. "as_host" has the agents' own rules instead.
 //
@@ -16,7 +16,6 @@ package commandhooks
 import (
 	"context"
 	_ "embed" // for the schema
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,7 +24,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/scripts"
 	"github.com/grapnelhq/grapnel/internal/procgroup"
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
@@ -39,12 +39,12 @@ var configSchema []byte
 
 // config is the operator's configuration; schema.json describes each key.
 type config struct {
-	Format   commandhook.Format `json:"format"`
-	Files    []string           `json:"files"`
-	AsHost   bool               `json:"as_host"`
-	Rewrites []string           `json:"rewrites"`
-	Skip     []string           `json:"skip"`
-	Tools    map[string]string  `json:"tools"`
+	Format   string            `json:"format"`
+	Files    []string          `json:"files"`
+	AsHost   bool              `json:"as_host"`
+	Rewrites []string          `json:"rewrites"`
+	Skip     []string          `json:"skip"`
+	Tools    map[string]string `json:"tools"`
 }
 
 // maxFile bounds a hooks file.
@@ -72,13 +72,13 @@ func configure(cfg *config) (sdk.Setup, error) {
 		return sdk.Setup{}, sdk.ConfigErrorf("", "commands of other agents are run on Unix systems only")
 	}
 	p := &plugin{config: *cfg, kept: recent.New[[]string](maxKept)}
-	var skipped []commandhook.Skipped
+	var skipped []scripts.Skipped
 	for i, name := range cfg.Files {
 		file, err := readFile(cfg.Format, name)
 		if err != nil {
 			return sdk.Setup{}, sdk.ConfigErrorf("/files/"+strconv.Itoa(i), "%v", err)
 		}
-		p.add(file.Handlers)
+		p.add(file.Hooks)
 		skipped = append(skipped, file.Skipped...)
 	}
 	if err := cfg.check(p.handlers, skipped); err != nil {
@@ -91,7 +91,7 @@ func configure(cfg *config) (sdk.Setup, error) {
 }
 
 // readFile reads a hooks file that only its owner can change: whoever can change it chooses what runs.
-func readFile(format commandhook.Format, name string) (*commandhook.File, error) {
+func readFile(format, name string) (*scripts.File, error) {
 	home := os.Getenv("HOME")
 	path := name
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
@@ -116,19 +116,19 @@ func readFile(format commandhook.Format, name string) (*commandhook.File, error)
 	if err != nil {
 		return nil, err
 	}
-	return commandhook.Read(format, path, home, data)
+	return scripts.Read(format, path, home, data)
 }
 
 // check makes sure that no guard is left out without anybody knowing, and that the lists name hooks that there are.
-func (c *config) check(handlers []commandhook.Handler, skipped []commandhook.Skipped) error {
+func (c *config) check(handlers []agent.Hook, skipped []scripts.Skipped) error {
 	for i, name := range c.Rewrites {
-		if !slices.ContainsFunc(handlers, func(h commandhook.Handler) bool { return h.ID == name && h.Moment == commandhook.Call }) {
+		if !slices.ContainsFunc(handlers, func(h agent.Hook) bool { return h.ID == name && h.Step == agent.StepToolCall }) {
 			return sdk.ConfigErrorf("/rewrites/"+strconv.Itoa(i), "%q is not a hook of the files that runs before a tool call; grapnel hooks import lists them", name)
 		}
 	}
 	for i, name := range c.Skip {
-		known := slices.ContainsFunc(handlers, func(h commandhook.Handler) bool { return h.ID == name }) ||
-			slices.ContainsFunc(skipped, func(s commandhook.Skipped) bool { return s.ID == name })
+		known := slices.ContainsFunc(handlers, func(h agent.Hook) bool { return h.ID == name }) ||
+			slices.ContainsFunc(skipped, func(s scripts.Skipped) bool { return s.ID == name })
 		if !known {
 			return sdk.ConfigErrorf("/skip/"+strconv.Itoa(i), "%q is not a hook of the files; grapnel hooks import lists them", name)
 		}
@@ -144,20 +144,21 @@ func (c *config) check(handlers []commandhook.Handler, skipped []commandhook.Ski
 }
 
 // add takes the handlers of a file. Agents run a handler that stands in several files once.
-func (p *plugin) add(handlers []commandhook.Handler) {
+func (p *plugin) add(handlers []agent.Hook) {
 	for i := range handlers {
 		h := &handlers[i]
+		h.AsHost = p.config.AsHost
 		if slices.Contains(p.config.Skip, h.ID) {
 			continue
 		}
-		same := func(o commandhook.Handler) bool {
+		same := func(o agent.Hook) bool {
 			return o.Event == h.Event && o.Matcher == h.Matcher && o.If == h.If && o.Command == h.Command && slices.Equal(o.Args, h.Args) && o.Project == h.Project
 		}
 		if slices.ContainsFunc(p.handlers, same) {
 			continue
 		}
 		base := h.ID
-		for n := 2; slices.ContainsFunc(p.handlers, func(o commandhook.Handler) bool { return o.ID == h.ID }); n++ {
+		for n := 2; slices.ContainsFunc(p.handlers, func(o agent.Hook) bool { return o.ID == h.ID }); n++ {
 			h.ID = fmt.Sprintf("%s-%d", base, n)
 		}
 		p.handlers = append(p.handlers, *h)
@@ -172,13 +173,4 @@ func (p *plugin) makeTranscript() error {
 	}
 	p.transcript = file.Name()
 	return file.Close()
-}
-
-// rawOf is JSON of a text.
-func rawOf(text string) json.RawMessage {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		return json.RawMessage(`""`) // a text always encodes
-	}
-	return raw
 }

@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // guard is the plugin with one script before tool calls of Claude Code.
 func guard(t *testing.T, script string) func(ctx context.Context, in phases.Input) ([]phases.Contribution, error) {
 	t.Helper()
-	dir, file := project(t, commandhook.Claude, one(t, commandhook.Claude, "PreToolUse", script, nil))
+	dir, file := project(t, "claude", one(t, "claude", "PreToolUse", script, nil))
 	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
 	return func(ctx context.Context, in phases.Input) ([]phases.Contribution, error) {
 		return dispatch(ctx, t, p, d, dir, in)

@@ -5,26 +5,25 @@ package commandhooks
 import (
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // outcomes are what real scripts do, by format and event: what comes of it is what the agent's contract says, or a failure.
 func outcomes() []struct {
-	format         commandhook.Format
+	format         string
 	event, script  string
 	in             phases.Input
 	want           string
 	rewrites, asIs bool
 } {
 	type row = struct {
-		format         commandhook.Format
+		format         string
 		event, script  string
 		in             phases.Input
 		want           string
 		rewrites, asIs bool
 	}
-	const claude, codex, gemini, copilot, cursor = commandhook.Claude, commandhook.Codex, commandhook.Gemini, commandhook.Copilot, commandhook.Cursor
+	const claude, codex, gemini, copilot, cursor = "claude", "codex", "gemini", "copilot", "cursor"
 	specific := func(event, fields string) string {
 		return `echo '{"hookSpecificOutput":{"hookEventName":"` + event + `",` + fields + `}}'`
 	}
@@ -143,7 +142,7 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 
 	for _, tt := range outcomes() {
-		t.Run(string(tt.format)+" "+tt.event+" "+tt.script, func(t *testing.T) {
+		t.Run(tt.format+" "+tt.event+" "+tt.script, func(t *testing.T) {
 			t.Parallel()
 
 			dir, file := project(t, tt.format, one(t, tt.format, tt.event, tt.script, nil))
@@ -153,7 +152,7 @@ func TestOutcomes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				cfg["rewrites"] = []string{parsed.Handlers[0].ID}
+				cfg["rewrites"] = []string{parsed.Hooks[0].ID}
 			}
 			p, d := configured(t, cfg)
 			if got := shown(dispatch(t.Context(), t, p, d, dir, tt.in)); got != tt.want {

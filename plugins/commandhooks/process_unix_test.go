@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -21,26 +20,26 @@ func TestPayloads(t *testing.T) {
 
 	call := &phases.ToolPreCallInput{Tool: "Bash", Arguments: json.RawMessage(`{"command":"ls <x>"}`)}
 	for _, tt := range []struct {
-		format commandhook.Format
+		format string
 		event  string
 		in     phases.Input
 		want   string
 	}{
-		{commandhook.Claude, "PreToolUse", call, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"PreToolUse","prompt_id":"t","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"ls <x>"},"tool_use_id":"k"}`},
-		{commandhook.Claude, "PostToolUse", ran("out"), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"PostToolUse","prompt_id":"t","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"k","tool_response":{"stdout":"out","stderr":"","interrupted":false,"isImage":false}}`},
-		{commandhook.Claude, "Stop", finished("bye", 2), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"Stop","prompt_id":"t","permission_mode":"default","stop_hook_active":true,"last_assistant_message":"bye"}`},
-		{commandhook.Claude, "SessionStart", &phases.SessionStartInput{}, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"SessionStart","prompt_id":"t","source":"startup"}`},
-		{commandhook.Codex, "PreToolUse", call, `{"session_id":"s","transcript_path":null,"cwd":"D","hook_event_name":"PreToolUse","turn_id":"t","model":"","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"ls <x>"},"tool_use_id":"k"}`},
-		{commandhook.Gemini, "BeforeTool", call, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.000Z","tool_name":"run_shell_command","tool_input":{"command":"ls <x>"}}`},
-		{commandhook.Gemini, "AfterTool", ran("out"), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:05.000Z","tool_name":"run_shell_command","tool_input":{"command":"make"},"tool_response":{"llmContent":"out","returnDisplay":"out"}}`},
-		{commandhook.Copilot, "preToolUse", call, `{"sessionId":"s","timestamp":1767323045000,"cwd":"D","toolName":"bash","toolArgs":{"command":"ls <x>"}}`},
-		{commandhook.Copilot, "PreToolUse", call, `{"session_id":"s","hook_event_name":"PreToolUse","timestamp":"2026-01-02T03:04:05Z","cwd":"D","tool_name":"Bash","tool_input":{"command":"ls <x>"}}`},
-		{commandhook.Copilot, "PostToolUse", ran("out"), `{"session_id":"s","hook_event_name":"PostToolUse","timestamp":"2026-01-02T03:04:05Z","cwd":"D","tool_name":"Bash","tool_input":{"command":"make"},"tool_result":{"result_type":"success","text_result_for_llm":"out"}}`},
-		{commandhook.Cursor, "preToolUse", call, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"preToolUse","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"tool_name":"Shell","tool_input":{"command":"ls <x>"},"tool_use_id":"k","cwd":"D"}`},
-		{commandhook.Cursor, "beforeShellExecution", call, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"beforeShellExecution","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"command":"ls <x>","cwd":"D","sandbox":false}`},
-		{commandhook.Cursor, "afterFileEdit", &phases.ToolPostCallInput{Tool: "Edit", Arguments: json.RawMessage(`{"file_path":"a.go","old_string":"a","new_string":"b"}`), TouchedPaths: []string{"a.go"}, Outcome: "ok"}, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"afterFileEdit","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"file_path":"D/a.go","edits":[{"old_string":"a","new_string":"b"}]}`},
+		{"claude", "PreToolUse", call, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"PreToolUse","prompt_id":"t","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"ls <x>"},"tool_use_id":"k"}`},
+		{"claude", "PostToolUse", ran("out"), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"PostToolUse","prompt_id":"t","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"k","tool_response":{"stdout":"out","stderr":"","interrupted":false,"isImage":false}}`},
+		{"claude", "Stop", finished("bye", 2), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"Stop","prompt_id":"t","permission_mode":"default","stop_hook_active":true,"last_assistant_message":"bye"}`},
+		{"claude", "SessionStart", &phases.SessionStartInput{}, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"SessionStart","prompt_id":"t","source":"startup"}`},
+		{"codex", "PreToolUse", call, `{"session_id":"s","transcript_path":null,"cwd":"D","hook_event_name":"PreToolUse","turn_id":"t","model":"","permission_mode":"default","tool_name":"Bash","tool_input":{"command":"ls <x>"},"tool_use_id":"k"}`},
+		{"gemini", "BeforeTool", call, `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.000Z","tool_name":"run_shell_command","tool_input":{"command":"ls <x>"}}`},
+		{"gemini", "AfterTool", ran("out"), `{"session_id":"s","transcript_path":"T","cwd":"D","hook_event_name":"AfterTool","timestamp":"2026-01-02T03:04:05.000Z","tool_name":"run_shell_command","tool_input":{"command":"make"},"tool_response":{"llmContent":"out","returnDisplay":"out"}}`},
+		{"copilot", "preToolUse", call, `{"sessionId":"s","timestamp":1767323045000,"cwd":"D","toolName":"bash","toolArgs":{"command":"ls <x>"}}`},
+		{"copilot", "PreToolUse", call, `{"session_id":"s","hook_event_name":"PreToolUse","timestamp":"2026-01-02T03:04:05Z","cwd":"D","tool_name":"Bash","tool_input":{"command":"ls <x>"}}`},
+		{"copilot", "PostToolUse", ran("out"), `{"session_id":"s","hook_event_name":"PostToolUse","timestamp":"2026-01-02T03:04:05Z","cwd":"D","tool_name":"Bash","tool_input":{"command":"make"},"tool_result":{"result_type":"success","text_result_for_llm":"out"}}`},
+		{"cursor", "preToolUse", call, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"preToolUse","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"tool_name":"Shell","tool_input":{"command":"ls <x>"},"tool_use_id":"k","cwd":"D"}`},
+		{"cursor", "beforeShellExecution", call, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"beforeShellExecution","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"command":"ls <x>","cwd":"D","sandbox":false}`},
+		{"cursor", "afterFileEdit", &phases.ToolPostCallInput{Tool: "Edit", Arguments: json.RawMessage(`{"file_path":"a.go","old_string":"a","new_string":"b"}`), TouchedPaths: []string{"a.go"}, Outcome: "ok"}, `{"conversation_id":"s","generation_id":"t","model":"","hook_event_name":"afterFileEdit","cursor_version":"2.4.0","workspace_roots":["D"],"user_email":null,"transcript_path":null,"file_path":"D/a.go","edits":[{"old_string":"a","new_string":"b"}]}`},
 	} {
-		t.Run(string(tt.format)+" "+tt.event, func(t *testing.T) {
+		t.Run(tt.format+" "+tt.event, func(t *testing.T) {
 			t.Parallel()
 
 			out := filepath.Join(t.TempDir(), "payload")
@@ -80,15 +79,15 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("GRAPNEL_MARK", "m")
 	t.Setenv("PASSED", "yes")
 	for _, tt := range []struct {
-		format commandhook.Format
+		format string
 		event  string
 		want   []string
 	}{
-		{commandhook.Claude, "PreToolUse", []string{"CLAUDE_PROJECT_DIR=D"}},
-		{commandhook.Codex, "PreToolUse", nil},
-		{commandhook.Gemini, "BeforeTool", []string{"GEMINI_PROJECT_DIR=D", "GEMINI_SESSION_ID=s", "CLAUDE_PROJECT_DIR=D", "EXTRA=a"}},
-		{commandhook.Copilot, "preToolUse", []string{"EXTRA=a", "WHO=yes!"}},
-		{commandhook.Cursor, "preToolUse", []string{"CURSOR_PROJECT_DIR=D", "CURSOR_VERSION=2.4.0", "CLAUDE_PROJECT_DIR=D"}},
+		{"claude", "PreToolUse", []string{"CLAUDE_PROJECT_DIR=D"}},
+		{"codex", "PreToolUse", nil},
+		{"gemini", "BeforeTool", []string{"GEMINI_PROJECT_DIR=D", "GEMINI_SESSION_ID=s", "CLAUDE_PROJECT_DIR=D", "EXTRA=a"}},
+		{"copilot", "preToolUse", []string{"EXTRA=a", "WHO=yes!"}},
+		{"cursor", "preToolUse", []string{"CURSOR_PROJECT_DIR=D", "CURSOR_VERSION=2.4.0", "CLAUDE_PROJECT_DIR=D"}},
 	} {
 		out := filepath.Join(t.TempDir(), "env")
 		more := map[string]any{"env": map[string]string{"EXTRA": "a", "WHO": "${PASSED}!"}}
@@ -117,7 +116,7 @@ func TestEnvironment(t *testing.T) {
 func TestExecForm(t *testing.T) {
 	t.Parallel()
 
-	dir, file := project(t, commandhook.Claude, one(t, commandhook.Claude, "PreToolUse", "sh", map[string]any{
+	dir, file := project(t, "claude", one(t, "claude", "PreToolUse", "sh", map[string]any{
 		"args": []string{"-c", `printf '%s' "$1 $2" >&2; exit 2`, "x", "${CLAUDE_PROJECT_DIR}/a b", "$(id)`id`"},
 	}))
 	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
@@ -131,7 +130,7 @@ func TestExecForm(t *testing.T) {
 func TestPromptContext(t *testing.T) {
 	t.Parallel()
 
-	dir, file := project(t, commandhook.Claude, one(t, commandhook.Claude, "UserPromptSubmit", `grep -q secret && echo no >&2 && exit 2; echo the branch is main`, nil))
+	dir, file := project(t, "claude", one(t, "claude", "UserPromptSubmit", `grep -q secret && echo no >&2 && exit 2; echo the branch is main`, nil))
 	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
 	for _, step := range []struct {
 		in   phases.Input
@@ -153,7 +152,7 @@ func TestPromptContext(t *testing.T) {
 func TestNoDirectory(t *testing.T) {
 	t.Parallel()
 
-	dir, file := project(t, commandhook.Claude, one(t, commandhook.Claude, "PreToolUse", `exit 0`, nil))
+	dir, file := project(t, "claude", one(t, "claude", "PreToolUse", `exit 0`, nil))
 	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
 	if got := shown(dispatch(t.Context(), t, p, d, filepath.Join(dir, "gone"), bash("ls"))); got != "failure no_directory" {
 		t.Errorf("got %s", got)

@@ -13,7 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/scripts"
 	"github.com/grapnelhq/grapnel/internal/procgroup"
 )
 
@@ -30,11 +31,11 @@ var errTooMuch = errors.New("the output is longer than 1 MiB")
 
 // execute runs a script. It gets its own process group, which is killed if ctx ends, if it says too much, or if children
 // hold its output when it has ended. A child that does not is left alone: scripts start work in the background.
-func execute(ctx context.Context, h *commandhook.Handler, f *commandhook.Facts, payload []byte) (*commandhook.Output, error) {
+func execute(ctx context.Context, h *agent.Hook, f *agent.Facts, payload []byte) (*agent.Output, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	env := append(environ(), h.Environ(f, os.Getenv)...)
-	argv := h.Argv(f, os.Getenv("SHELL"), func(program string) bool { return lookPath(program, env) != "" })
+	env := append(environ(), scripts.Environ(h, f, os.Getenv)...)
+	argv := scripts.Argv(h, f, os.Getenv("SHELL"), func(program string) bool { return lookPath(program, env) != "" })
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the operator named the file that names it
 	if found := lookPath(argv[0], env); found != "" {
 		cmd.Path, cmd.Err = found, nil
@@ -49,7 +50,7 @@ func execute(ctx context.Context, h *commandhook.Handler, f *commandhook.Facts, 
 	procgroup.Own(cmd)
 	cmd.Cancel = func() error { return procgroup.End(cmd) }
 	err = cmd.Run()
-	o := &commandhook.Output{Code: -1, Stdout: out.kept.Bytes(), Stderr: errs.kept.Bytes()}
+	o := &agent.Output{Code: -1, Stdout: out.kept.Bytes(), Stderr: errs.kept.Bytes()}
 	if cmd.ProcessState != nil {
 		o.Code = cmd.ProcessState.ExitCode()
 	}
@@ -60,36 +61,36 @@ func execute(ctx context.Context, h *commandhook.Handler, f *commandhook.Facts, 
 }
 
 // outcome tells a script that has ended by itself, whose exit code counts, from one that has not.
-func outcome(ctx context.Context, h *commandhook.Handler, cmd *exec.Cmd, err error) error {
+func outcome(ctx context.Context, h *agent.Hook, cmd *exec.Cmd, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errTooMuch):
-		return &commandhook.Failure{Code: "output_too_long", Message: h.Title() + " wrote more than 1 MiB to standard output"}
+		return &agent.Failure{Code: "output_too_long", Message: h.Title() + " wrote more than 1 MiB to standard output"}
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case cmd.ProcessState == nil:
 		return notStarted(h, err)
 	}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return &commandhook.Failure{Code: "signal", Message: fmt.Sprintf("%s was ended by the signal %v", h.Title(), status.Signal())}
+		return &agent.Failure{Code: "signal", Message: fmt.Sprintf("%s was ended by the signal %v", h.Title(), status.Signal())}
 	}
 	return nil
 }
 
 // notStarted is a program of which there was no process. Where a shell starts it, its exit codes 126 and 127 say so.
-func notStarted(h *commandhook.Handler, err error) error {
+func notStarted(h *agent.Hook, err error) error {
 	code := "start_failed"
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, exec.ErrNotFound):
-		code = commandhook.CodeNotFound
+		code = agent.CodeNotFound
 	case errors.Is(err, os.ErrPermission):
-		code = commandhook.CodeNotExecutable
+		code = agent.CodeNotExecutable
 	}
-	return &commandhook.Failure{Code: code, Message: fmt.Sprintf("%s could not be started: %v", h.Title(), err)}
+	return &agent.Failure{Code: code, Message: fmt.Sprintf("%s could not be started: %v", h.Title(), err)}
 }
 
 // directory is where a script runs: where its file says, else in the session's directory, else in that of its project. One
 // that is not there is an error, since a guard must not judge another directory.
-func directory(h *commandhook.Handler, f *commandhook.Facts) (string, error) {
+func directory(h *agent.Hook, f *agent.Facts) (string, error) {
 	dir := cmp.Or(h.Dir, f.Dir, h.Project)
 	if dir == "" {
 		return "", nil // the plugin's own
@@ -99,7 +100,7 @@ func directory(h *commandhook.Handler, f *commandhook.Facts) (string, error) {
 		err = syscall.ENOTDIR
 	}
 	if err != nil {
-		return "", &commandhook.Failure{Code: "no_directory", Message: fmt.Sprintf("%s runs in a directory that is not there for the plugin: %v", h.Title(), err)}
+		return "", &agent.Failure{Code: "no_directory", Message: fmt.Sprintf("%s runs in a directory that is not there for the plugin: %v", h.Title(), err)}
 	}
 	return dir, nil
 }

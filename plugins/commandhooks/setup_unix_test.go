@@ -14,26 +14,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // places are where each agent has a project's hooks.
-func place(format commandhook.Format) string {
-	return map[commandhook.Format]string{
-		commandhook.Claude: ".claude/settings.json", commandhook.Codex: ".codex/hooks.json", commandhook.Gemini: ".gemini/settings.json",
-		commandhook.Copilot: ".github/hooks/guard.json", commandhook.Cursor: ".cursor/hooks.json",
+func place(format string) string {
+	return map[string]string{
+		"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json",
+		"copilot": ".github/hooks/guard.json", "cursor": ".cursor/hooks.json",
 	}[format]
 }
 
 // one is a hooks file with one hook, in the shape of its agent.
-func one(t *testing.T, format commandhook.Format, event, command string, more map[string]any) string {
+func one(t *testing.T, format, event, command string, more map[string]any) string {
 	t.Helper()
 	h := map[string]any{"type": "command", "command": command}
 	maps.Copy(h, more)
 	var entry any = h
-	if format != commandhook.Copilot && format != commandhook.Cursor {
+	if format != "copilot" && format != "cursor" {
 		entry = map[string]any{"hooks": []any{h}}
 	}
 	data, err := json.Marshal(map[string]any{"version": 1, "hooks": map[string]any{event: []any{entry}}})
@@ -44,7 +43,7 @@ func one(t *testing.T, format commandhook.Format, event, command string, more ma
 }
 
 // project makes a project with a hooks file, and returns its directory and the file.
-func project(t testing.TB, format commandhook.Format, content string) (dir, file string) {
+func project(t testing.TB, format, content string) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
 	file = filepath.Join(dir, place(format))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/commandhook"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -15,9 +14,9 @@ import (
 func TestAnswersInText(t *testing.T) {
 	t.Parallel()
 
-	const claude, codex, gemini, copilot, cursor = commandhook.Claude, commandhook.Codex, commandhook.Gemini, commandhook.Copilot, commandhook.Cursor
+	const claude, codex, gemini, copilot, cursor = "claude", "codex", "gemini", "copilot", "cursor"
 	type guard struct {
-		format        commandhook.Format
+		format        string
 		event, answer string
 		in            phases.Input
 	}
@@ -47,7 +46,7 @@ func TestAnswersInText(t *testing.T) {
 	}
 	for _, g := range guards {
 		for name, script := range noise {
-			t.Run(string(g.format)+" "+g.event+" "+name, func(t *testing.T) {
+			t.Run(g.format+" "+g.event+" "+name, func(t *testing.T) {
 				t.Parallel()
 
 				dir, file := project(t, g.format, one(t, g.format, g.event, strings.ReplaceAll(script, "A", g.answer), nil))
@@ -64,10 +63,10 @@ func TestAnswersInText(t *testing.T) {
 func TestTextThatIsNoAnswer(t *testing.T) {
 	t.Parallel()
 
-	const claude, codex, gemini, copilot = commandhook.Claude, commandhook.Codex, commandhook.Gemini, commandhook.Copilot
+	const claude, codex, gemini, copilot = "claude", "codex", "gemini", "copilot"
 	start := &phases.SessionStartInput{Source: "startup"}
 	for _, tt := range []struct {
-		format            commandhook.Format
+		format            string
 		event, text, want string
 		in                phases.Input
 		asHost            bool
@@ -91,7 +90,7 @@ func TestTextThatIsNoAnswer(t *testing.T) {
 		{claude, "PreToolUse", "{\"decision\":\"approve\",\"decision\":\"block\",\"reason\":\"r\"}", "failure invalid_output", bash("ls"), false},
 		{claude, "PreToolUse", "{\"Decision\":\"block\",\"reason\":\"r\"}", "failure invalid_output", bash("ls"), false},
 	} {
-		t.Run(string(tt.format)+" "+tt.event+" "+tt.text, func(t *testing.T) {
+		t.Run(tt.format+" "+tt.event+" "+tt.text, func(t *testing.T) {
 			t.Parallel()
 
 			dir, file := project(t, tt.format, one(t, tt.format, tt.event, "cat <<'E'\n"+tt.text+"\nE", nil))

@@ -30,7 +30,9 @@ type check struct {
 	kill []int
 	// again are further runs, each of which goes on with the session, with files that have another text then.
 	again       []map[string]string
-	uninstalled bool // grapnel uninstall has taken the hooks out again
+	hook        hook   // the one that the agent has, instead of what grapnel install writes
+	preset      string // the agent has no hook; it finds instruction files, and Grapnel has this preset for them
+	uninstalled bool   // grapnel uninstall has taken the hooks out again
 
 	// What is wanted: the files that the calls leave, the texts that the model gets, and the calls on record as
 	// "TOOL VERDICT", where SHELL and SERVER are the agent's own names. The secret reaches it only if the check says so.
@@ -38,7 +40,9 @@ type check struct {
 	told   []string
 	record []string
 	secret bool
-	times  map[string]int // how often the last request has a text
+	// noRequest says that nothing reaches the model.
+	noRequest bool
+	times     map[string]int // how often the last request has a text
 }
 
 // coldTimes is how much more often checks of cold starts run: they are about races.
@@ -59,7 +63,7 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 			return err
 		}
 		for j := range all {
-			if c := &all[j]; c.isFor(&list[i]) && matches.MatchString(c.name) {
+			if c := &all[j]; c.isFor(&list[i]) && matches.MatchString(c.name) && (l.contracts || !c.isContract()) {
 				times := count
 				if c.cold {
 					times *= coldTimes
@@ -106,6 +110,9 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 	}
 	return nil
 }
+
+// isContract reports whether a check is about hooks that are not ours.
+func (c *check) isContract() bool { return c.hook.event != "" || c.preset != "" }
 
 func (c *check) isFor(a *agent) bool {
 	return (len(c.agents) == 0 || slices.Contains(c.agents, a.name)) && (!c.cold || !a.noStart)

@@ -61,7 +61,7 @@ const shellSkill = "---\nname: probe\ndescription: Looks.\nallowed-tools: Bash(t
 //nolint:funlen // a table
 func checks() []check {
 	one, claude := [][]call{{read}}, []string{"claude-code"}
-	return []check{
+	return append([]check{
 		{cold: true, name: "cold start, a guard alone: the first event is the call", guard: house, answers: one, told: []string{noShell}, record: []string{"SHELL deny"}},
 		{cold: true, name: "cold start, three plugins: the first event is the session", guard: house + others, answers: one, told: []string{noShell}, record: []string{"SHELL deny"}},
 		{cold: true, name: "cold start, three plugins: no gateway at the call", guard: house + others, answers: one, kill: []int{0}, told: []string{noShell}, record: []string{"SHELL deny"}},
@@ -95,6 +95,12 @@ func checks() []check {
 			told: []string{because}, record: []string{"SHELL deny"},
 		},
 		{name: "tool of an MCP server", does: "guard", server: true, answers: [][]call{{{tool: serverTool}}}, told: []string{because}, record: []string{"SERVER deny"}},
+		{name: "ask, and nobody is there", agents: []string{"claude-code", "codex", "opencode"}, does: "ask", answers: one, record: []string{"SHELL ask"}},
+		{name: "a plugin that hangs", does: "late", answers: one, record: []string{"SHELL deny"}},
+		{name: "context with a prompt", does: "context", told: []string{brought}},
+		{name: "deny of a prompt", does: "deny-prompt", noRequest: true},
+		{name: "end of the turn denied twice", agents: []string{"claude-code", "codex", "gemini"}, does: "go-on", told: []string{because}},
+		{name: "tool of a plugin", agents: []string{"claude-code", "codex", "gemini"}, does: "guard-nothing", answers: [][]call{{{tool: pluginTool}}}, secret: true},
 		{name: "rewrite of a call", does: "rewrite", answers: [][]call{{shell("touch " + asked)}}, ran: []string{rewritten}, record: []string{"SHELL pre_call rewritten"}},
 		{name: "redaction of a result", does: "redact", answers: one, ran: []string{asked}, told: []string{redacted}, record: []string{"SHELL post_call rewritten"}},
 		{
@@ -143,5 +149,63 @@ func checks() []check {
 			again: []map[string]string{{"AGENTS.md": "House two.\n"}, {}}, times: map[string]int{"House one.": 1, "House two.": 1, "Claude one.": 1},
 		},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
+	}, contracts()...)
+}
+
+const (
+	preToolUse  = "PreToolUse"
+	postToolUse = "PostToolUse"
+)
+
+// specific is an answer with hookSpecificOutput.
+func specific(event, fields string) string {
+	return `{"hookSpecificOutput":{"hookEventName":"` + event + `",` + fields + `}}`
+}
+
+// contracts are what agents do with hooks that are not ours, on which the encoders rely; docs/BRIDGES.md has it in a table.
+func contracts() (all []check) {
+	deny := `"permissionDecision":"deny","permissionDecisionReason":"` + because + `"`
+	update := `"updatedInput":{"command":"touch ` + rewritten + `; cat .env"}`
+	shape := `"updatedToolOutput":{"stdout":"` + redacted + `","stderr":"","interrupted":false,"isImage":false}`
+	answer := func(event, text string) hook { return hook{event: event, canned: canned{Answer: text}} }
+	fails := func(c canned) hook { return hook{event: preToolUse, canned: c} }
+	const nothing, asIs, changed, masked = "nothing", "as it is", "changed", "masked"
+	for _, row := range []struct {
+		name          string
+		hook          hook
+		claude, codex string // what becomes of the call; empty where the agent has no such thing
+	}{
+		{"deny, an unknown field", answer(preToolUse, specific(preToolUse, deny+`,"foo":1`)), nothing, asIs},
+		{"deny behind a greeting", answer(preToolUse, "hello\n"+specific(preToolUse, deny)), asIs, asIs},
+		{"no JSON", answer(preToolUse, `{"hookSpecificOutput":`), asIs, asIs},
+		{"ask", answer(preToolUse, specific(preToolUse, `"permissionDecision":"ask","permissionDecisionReason":"`+because+`"`)), nothing, asIs},
+		{"rewrite without a decision", answer(preToolUse, specific(preToolUse, update)), changed, asIs},
+		{"rewrite with allow", answer(preToolUse, specific(preToolUse, `"permissionDecision":"allow",`+update)), changed, changed},
+		{"result in the tool's shape", answer(postToolUse, specific(postToolUse, shape)), masked, asIs},
+		{"result as a text", answer(postToolUse, specific(postToolUse, `"updatedToolOutput":"`+redacted+`"`)), asIs, asIs},
+		{"result blocked", answer(postToolUse, `{"decision":"block","reason":"`+redacted+`"}`), asIs, masked},
+		{"exit code 2", fails(canned{Exit: 2}), nothing, nothing},
+		{"exit code 1", fails(canned{Exit: 1}), asIs, asIs},
+		{"crash", fails(canned{Crash: true}), asIs, asIs},
+		{"crash, onFailure block", hook{event: preToolUse, onFailure: "block", canned: canned{Crash: true}}, nothing, ""},
+		{"exit code 2, not trusted", hook{event: preToolUse, untrusted: true, canned: canned{Exit: 2}}, "", asIs},
+	} {
+		for i, agent := range []string{"claude-code", "codex"} {
+			want := []string{row.claude, row.codex}[i]
+			c := check{name: "contract: " + row.name, agents: []string{agent}, hook: row.hook, answers: [][]call{{read}}, secret: want == asIs || want == changed}
+			switch want {
+			case "":
+				continue
+			case asIs, masked:
+				c.ran = []string{asked}
+			case changed:
+				c.ran = []string{rewritten}
+			}
+			all = append(all, c)
+		}
 	}
+	for _, agent := range []string{"claude-code", "codex", "gemini", "opencode"} {
+		all = append(all, check{name: "contract: instructions", agents: []string{agent}, preset: strings.TrimSuffix(agent, "-code")})
+	}
+	return all
 }

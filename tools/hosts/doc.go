@@ -3,7 +3,7 @@
 //
 //	make agents        # the checks, with Claude Code and Codex
 //	make agents-soak   # 200 calls to gateways that start, are killed, restarted and reloaded
-//	make hosts         # probes and checks, with the newest versions of all agents
+//	make hosts         # the checks, with the newest versions of all agents
 //	go run . [-check] [-newest] [-json] [-run REGEXP] [-count N] [-keep] [claude-code] [codex] [gemini] [opencode]
 //
 // It gets the agents from the npm registry into the user's cache, once for each version: the packages of a platform, which
@@ -14,9 +14,8 @@
 // left in the file system, what reached the model, and what grapnel manifest calls has. The hooks start the gateway. To add a
 // check, add a row; where the plugin has to do something new, add a case to plugin.go by the row's name in does.
 //
-// A probe is an experiment, whose result docs/BRIDGES.md records: a fresh home directory with hooks of its own. They are
-// grapnel-hook with a gateway behind it, whose plugin is this program too; what grapnel install writes; a canned answer, to
-// learn an agent's contract; or a fault. The fake model calls the shell once with a command that leaves a marker.
+// The checks of contracts have a hook of this program instead, with a canned answer: what agents do with it is what the encoders
+// of internal/agents rely on.
 //
 // Stability: internal.
 package main

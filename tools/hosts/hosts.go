@@ -9,13 +9,19 @@ import (
 	"strings"
 )
 
-// hook is one definition of a hook, in a host's configuration.
+// hook is one definition of a hook, in a host's configuration: this program gives a canned answer, or fails.
 type hook struct {
 	event     string
-	command   []string
-	url       string
-	onFailure string
-	orBlock   bool
+	onFailure string // Claude Code's
+	untrusted bool   // Codex: the hook is not trusted
+	canned
+}
+
+// canned is what the hook does.
+type canned struct {
+	Answer string `json:"answer"`
+	Exit   int    `json:"exit"`
+	Crash  bool   `json:"crash"`
 }
 
 // hookSeconds is how long a host waits for a hook.
@@ -25,30 +31,30 @@ const hookSeconds = 8
 type agent struct {
 	name, pkg, version string
 	sources            map[string]source // by platform
-	probes             func() []probe
-	command            []string // how it is started, once it was got
-	shell, server      string   // its names of the shell and of the tool of the MCP server "probe"
-	noStart            bool     // its hooks start no gateway
-	goOn               []string // arguments before the last, the prompt, that go on with the last session
-	// prepare writes the configuration into a home, and returns arguments and environment of a run.
-	prepare func(home, dir, model string, p *probe, hooks []hook) (args, env []string, err error)
+	command            []string          // how it is started, once it was got
+	shell, server      string            // its names of the shell and of the tool of the MCP server "probe"
+	noStart            bool              // its hooks start no gateway
+	goOn               []string          // arguments before the last, the prompt, that go on with the last session
+	// prepare writes the configuration of a check into a home, and returns arguments and environment of a run. The command is
+	// the one of the check's hook; nil without one.
+	prepare func(home, dir, model string, c *check, command []string) (args, env []string, err error)
 }
 
 // agents are pinned to the versions that docs/BRIDGES.md is about.
 func agents() []agent {
 	return []agent{
-		{name: "claude-code", pkg: "@anthropic-ai/claude-code", version: "2.1.332", shell: "Bash", server: mcpTool, goOn: []string{"--continue"}, probes: claudeProbes, prepare: prepareClaude, sources: map[string]source{
+		{name: "claude-code", pkg: "@anthropic-ai/claude-code", version: "2.1.332", shell: "Bash", server: mcpTool, goOn: []string{"--continue"}, prepare: prepareClaude, sources: map[string]source{
 			"linux/amd64": {"@anthropic-ai/claude-code-linux-x64@%s", "sha512-f4JWhzwYutJIHScC7/dYOPX6s28tt7ZADhsOi8zwOHq5fFPEuUeChh2NMfinSg0GrUckYxaeebC4h0DqiKzLcw==", "claude"},
 			"linux/arm64": {"@anthropic-ai/claude-code-linux-arm64@%s", "sha512-BlHNEtK38KBPWU31F4lUSS9sHclCyfWbThT1CErvxxH8+XcljYLZlQwdyXBkTD62rw1TgfE1u1a+quMWS0NSJg==", "claude"},
 		}},
-		{name: "codex", pkg: "@openai/codex", version: "0.171.0", shell: "Bash", server: mcpTool, goOn: []string{"resume", "--last"}, probes: codexProbes, prepare: prepareCodex, sources: map[string]source{
+		{name: "codex", pkg: "@openai/codex", version: "0.171.0", shell: "Bash", server: mcpTool, goOn: []string{"resume", "--last"}, prepare: prepareCodex, sources: map[string]source{
 			"linux/amd64": {"@openai/codex@%s-linux-x64", "sha512-l66NZkQgdk2C3pbcfULDz42yEUB581MVA6I+Y43Wp4OIqEy73HCdmZ0GTjeAHY2ycuH4N00d9VsLrwT1jxshTw==", "vendor/x86_64-unknown-linux-musl/bin/codex"},
 			"linux/arm64": {"@openai/codex@%s-linux-arm64", "sha512-9z17t4bbUJ9UCIb49O4PoA+ki+45q3rd8nZ8PeH6sYnlKkBld/Xpo/OS3h3Ti954+foshX4o7k5TCU8N7zzqQA==", "vendor/aarch64-unknown-linux-musl/bin/codex"},
 		}},
-		{name: "gemini", pkg: "@google/gemini-cli", version: "0.61.0", shell: "run_shell_command", server: "mcp_probe_tell", probes: geminiProbes, prepare: prepareGemini, sources: map[string]source{
+		{name: "gemini", pkg: "@google/gemini-cli", version: "0.61.0", shell: "run_shell_command", server: "mcp_probe_tell", prepare: prepareGemini, sources: map[string]source{
 			anyPlatform: {"@google/gemini-cli@%s", "sha512-dbQ9A0qBtFJNi6XBkHvfZ6Azpn6PNgH/P8h2MZ67RLlX8hSAVjup39CRWqdRxZv7YXIuhrFaytr8y0jKnkoxnQ==", "bundle/gemini.js"},
 		}},
-		{name: "opencode", pkg: "opencode-ai", version: "1.18.33", shell: "bash", server: "probe_tell", noStart: true, probes: opencodeProbes, prepare: prepareOpencode, sources: map[string]source{
+		{name: "opencode", pkg: "opencode-ai", version: "1.18.33", shell: "bash", server: "probe_tell", noStart: true, prepare: prepareOpencode, sources: map[string]source{
 			"linux/amd64": {"opencode-linux-x64-baseline@%s", "sha512-1KQGBiiDDeL/VHHbHkOvvFo8Jr97WT5+C1tear+p7IcDTnXgVHXqIjU4O4jM4mHQzykTP2i884FCnW5LDa+zCA==", "bin/opencode"},
 		}},
 	}
@@ -62,23 +68,15 @@ func probeServer() (command string, args []string, err error) {
 	return self, []string{mcpMode}, err
 }
 
-func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []string, err error) {
-	settings := map[string][]any{}
-	for _, h := range hooks {
-		def := map[string]any{"type": "command", "timeout": hookSeconds}
-		if h.url != "" {
-			def["type"], def["url"], def["allowedEnvVars"] = "http", h.url, []string{"GRAPNEL_TOKEN"}
-			def["headers"] = map[string]string{"Authorization": "Bearer $GRAPNEL_TOKEN"}
-		} else {
-			def["command"], def["args"] = h.command[0], h.command[1:]
+func prepareClaude(home, _, model string, c *check, command []string) (args, env []string, err error) {
+	if command != nil {
+		def := map[string]any{"type": "command", "command": command[0], "args": command[1:], "timeout": hookSeconds}
+		if c.hook.onFailure != "" {
+			def["onFailure"] = c.hook.onFailure
 		}
-		if h.onFailure != "" {
-			def["onFailure"] = h.onFailure
+		if err := writeJSON(filepath.Join(home, ".claude", "settings.json"), hooksOf(c, def)); err != nil {
+			return nil, nil, err
 		}
-		settings[h.event] = append(settings[h.event], map[string]any{"hooks": []any{def}})
-	}
-	if err := writeJSON(filepath.Join(home, ".claude", "settings.json"), map[string]any{"hooks": settings}); err != nil {
-		return nil, nil, err
 	}
 	server, serverArgs, err := probeServer()
 	if err != nil {
@@ -89,31 +87,21 @@ func prepareClaude(home, _, model string, p *probe, hooks []hook) (args, env []s
 		return nil, nil, err
 	}
 	args = []string{"-p", "--output-format", "stream-json", "--verbose"}
-	if p.Server {
+	if c.server {
 		args = append(args, "--mcp-config", servers)
 	}
-	if !p.Forbidden {
-		args = append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool+","+ourTool)
-	}
-	return append(args, "--model", "sonnet", cmp.Or(p.Prompt, userPrompt)), []string{
+	return append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool+","+ourTool, "--model", "sonnet", cmp.Or(c.prompt, userPrompt)), []string{
 		"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",
 		"DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_COST_WARNINGS=1",
 	}, nil
 }
 
-func prepareCodex(home, dir, model string, p *probe, hooks []hook) (args, env []string, err error) {
-	defs := map[string][]any{}
-	for _, h := range hooks {
-		var words []string
-		for _, w := range h.command {
-			words = append(words, "'"+w+"'") // no path of ours has a quotation mark
-		}
-		if h.orBlock {
-			words = append(words, "|| exit 2")
-		}
-		def := map[string]any{"type": "command", "command": strings.Join(words, " "), "timeout": hookSeconds}
-		defs[h.event] = append(defs[h.event], map[string]any{"hooks": []any{def}})
-	}
+// hooksOf are the settings of an agent with the hook of a check.
+func hooksOf(c *check, def map[string]any) any {
+	return map[string]any{"hooks": map[string]any{c.hook.event: []any{map[string]any{"hooks": []any{def}}}}}
+}
+
+func prepareCodex(home, dir, model string, c *check, command []string) (args, env []string, err error) {
 	config := fmt.Sprintf(`model = "fake"
 model_provider = "fake"
 check_for_update_on_startup = false
@@ -127,32 +115,38 @@ env_key = "FAKE_KEY"
 request_max_retries = 0
 stream_max_retries = 0
 `, model)
-	if p.Server {
+	if c.server {
 		server, args, err := probeServer()
 		if err != nil {
 			return nil, nil, err
 		}
 		config += fmt.Sprintf("[mcp_servers.probe]\ncommand = %q\nargs = [%q]\n", server, args[0])
 	}
-	if err := writeJSON(filepath.Join(home, ".codex", "hooks.json"), map[string]any{"hooks": defs}); err != nil {
+	if command != nil { // no path of ours has a blank
+		def := map[string]any{"type": "command", "command": strings.Join(command, " "), "timeout": hookSeconds}
+		if err := writeJSON(filepath.Join(home, ".codex", "hooks.json"), hooksOf(c, def)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(home, ".codex"), 0o700); err != nil {
 		return nil, nil, err
 	}
 	if err := os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(config), 0o600); err != nil {
 		return nil, nil, err
 	}
 	args = []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--cd", dir}
-	if !p.Untrusted {
+	if !c.hook.untrusted {
 		args = append(args, "--dangerously-bypass-hook-trust")
 	}
-	return append(args, cmp.Or(p.Prompt, userPrompt)), []string{"FAKE_KEY=fake"}, nil
+	return append(args, cmp.Or(c.prompt, userPrompt)), []string{"FAKE_KEY=fake"}, nil
 }
 
-func prepareGemini(home, _, model string, p *probe, _ []hook) (args, env []string, err error) {
+func prepareGemini(home, _, model string, c *check, _ []string) (args, env []string, err error) {
 	settings := map[string]any{
 		"security": map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 		"general": map[string]any{"enableAutoUpdate": false},
 	}
-	if p.Server {
+	if c.server {
 		server, args, err := probeServer()
 		if err != nil {
 			return nil, nil, err
@@ -160,17 +154,17 @@ func prepareGemini(home, _, model string, p *probe, _ []hook) (args, env []strin
 		settings["mcpServers"] = map[string]any{"probe": map[string]any{"command": server, "args": args}}
 	}
 	err = writeJSON(filepath.Join(home, ".gemini", "settings.json"), settings)
-	args = []string{"-p", cmp.Or(p.Prompt, userPrompt), "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
+	args = []string{"-p", cmp.Or(c.prompt, userPrompt), "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
 	return args, []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + model}, err
 }
 
 // prepareOpencode gives it a provider with Anthropic's API.
-func prepareOpencode(home, _, model string, p *probe, _ []hook) (args, env []string, err error) {
+func prepareOpencode(home, _, model string, c *check, _ []string) (args, env []string, err error) {
 	config := map[string]any{"autoupdate": false, "share": "disabled", "provider": map[string]any{"fake": map[string]any{
 		"npm": "@ai-sdk/anthropic", "options": map[string]any{"baseURL": model + "/v1", "apiKey": "fake"},
 		"models": map[string]any{"m": map[string]any{"tool_call": true, "limit": map[string]any{"context": 100_000, "output": 4096}}},
 	}}}
-	if p.Server {
+	if c.server {
 		server, args, err := probeServer()
 		if err != nil {
 			return nil, nil, err
@@ -178,7 +172,7 @@ func prepareOpencode(home, _, model string, p *probe, _ []hook) (args, env []str
 		config["mcp"] = map[string]any{"probe": map[string]any{"type": "local", "command": append([]string{server}, args...)}}
 	}
 	file := filepath.Join(home, "opencode.json")
-	return []string{"run", cmp.Or(p.Prompt, userPrompt), "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(home, "data")}, writeJSON(file, config)
+	return []string{"run", cmp.Or(c.prompt, userPrompt), "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(home, "data")}, writeJSON(file, config)
 }
 
 func writeJSON(path string, v any) error {

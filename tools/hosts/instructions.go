@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -46,30 +43,15 @@ func instructionFiles(preset string) map[string]string {
 const claudeImports = "See **the file @a_b.md** and `@span.md`, <b>@tag.md</b> ![@image.md](x) [@open.md]\n\n- Run `cat @item.md now`.\n\n```\n@fence.md\n```\n\n" +
 	"@x.dat @Makefile @missing.md mail@span.md @1.md\n<div>\n@block.md\n</div>\n"
 
-// writeInstructions makes the files, and the directory to work in.
-func writeInstructions(home, preset string) (dir string, err error) {
-	for name, text := range instructionFiles(preset) {
-		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return "", err
-		}
+// compareInstructions makes sure that the first request had the text that Grapnel has for the preset.
+func (t *trial) compareInstructions(ctx context.Context) error {
+	want, err := t.grapnel(ctx, "agents", "chain", "--preset", t.check.preset, "--text", "--dir", t.dir)
+	if err != nil {
+		return err
 	}
-	return filepath.Join(home, "tree", "sub"), nil
-}
-
-// compareInstructions says whether the first request had the text that Grapnel has for the preset.
-func (l *lab) compareInstructions(ctx context.Context, dir, preset string, env []string, requests [][]item) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(l.bin, "grapnel"), "agents", "chain", "--preset", preset, "--text", "--dir", dir) // built here
-	cmd.Dir, cmd.Env = dir, env
-	want, err := cmd.Output()
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("grapnel agents chain: %w", err)
-	case len(requests) > 0 && slices.ContainsFunc(requests[0], func(i item) bool { return strings.Contains(i.Text, string(want)) }):
-		return fmt.Sprintf("the %d bytes of the preset %s", len(want), preset), nil
+	requests := t.model.seen()
+	if len(requests) == 0 || !slices.ContainsFunc(requests[0], func(i item) bool { return strings.Contains(i.Text, string(want)) }) {
+		return fmt.Errorf("the model did not get what the preset %s has:\n%s", t.check.preset, want)
 	}
-	return "NOT what the preset " + preset + " has", nil
+	return nil
 }

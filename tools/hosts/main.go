@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,8 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
-	"text/tabwriter"
-	"time"
 
 	"github.com/grapnelhq/grapnel/sdk/serve"
 )
@@ -42,11 +39,11 @@ func main() {
 
 func run(ctx context.Context) error {
 	asJSON := flag.Bool("json", false, "print results as JSON, one a line")
-	only := flag.String("run", "", "run only probes whose `NAME` matches this regular expression")
-	parallel := flag.Int("parallel", 3, "run `N` probes at once")
-	keep := flag.Bool("keep", false, "keep the homes of the probes")
+	only := flag.String("run", "", "run only checks whose `NAME` matches this regular expression")
+	parallel := flag.Int("parallel", 3, "run `N` checks at once")
+	keep := flag.Bool("keep", false, "keep the homes of the checks")
 	newest := flag.Bool("newest", false, "run the agents that the registry has now, instead of the pinned versions")
-	check := flag.Bool("check", false, "run the checks only, not the probes")
+	check := flag.Bool("check", false, "leave out the checks of contracts, and without names of agents all but Claude Code and Codex")
 	count := flag.Int("count", 1, "run each check `N` times")
 	soak := flag.Int("soak", 0, "send `N` calls through grapnel-hook to gateways that start, are killed, restarted and reloaded, and count")
 	flag.Parse()
@@ -58,29 +55,30 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.parallel, l.newest = *parallel, *newest
+	l.parallel, l.newest, l.contracts = *parallel, *newest, !*check || *only != ""
 	if *asJSON {
-		l.out, l.outcome = lines[result](os.Stdout), lines[outcome](os.Stdout)
+		l.outcome = func(o *outcome) error { return json.NewEncoder(os.Stdout).Encode(o) }
 	}
 	if !*keep {
 		defer os.RemoveAll(l.work) // it is in the cache
 	}
 	list := named(agents(), flag.Args())
-	if *soak > 0 {
+	switch {
+	case *soak > 0:
 		return l.soak(ctx, *soak)
+	case *check && flag.NArg() == 0:
+		list = list[:2] // .ci/run has no time for the others
 	}
-	if *check {
-		if flag.NArg() == 0 {
-			list = list[:2] // .ci/run has no time for the others
-		}
-		return l.runChecks(ctx, list, *count, matches)
-	}
-	for _, a := range list {
-		if err := l.runAgent(ctx, &a, matches); err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
-		}
-	}
-	return errors.Join(l.out(nil), l.runChecks(ctx, list, *count, matches))
+	return l.runChecks(ctx, list, *count, matches)
+}
+
+// lab runs agents.
+type lab struct {
+	bin, cache, work string // of programs of ours, of agents, of runs
+	newest           bool   // agents are of the version that the registry has now, not of that which is pinned
+	contracts        bool   // with the checks of hooks that are not ours
+	parallel         int    // checks at once
+	outcome          func(*outcome) error
 }
 
 // named are the agents of these names; without names all.
@@ -99,7 +97,7 @@ func newLab(ctx context.Context) (*lab, error) {
 		return nil, err
 	}
 	dir := filepath.Join(root, ".cache", "hosts")
-	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), out: tableOf(os.Stdout), outcome: printOutcome}
+	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), outcome: printOutcome}
 	return l, errors.Join(os.RemoveAll(l.work), runCommand(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
 }
 
@@ -122,43 +120,10 @@ func runCommand(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// tableOf returns a printer of results; nil is the end.
-func tableOf(w io.Writer) func(*result) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "host\tway\tevent\tprobe\tthe tool\tthe model got\tcontext\trequests\texit\ts\tthe user saw")
-	return func(r *result) error {
-		if r == nil {
-			return t.Flush()
-		}
-		_, err := fmt.Fprintf(t, "%s %s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%.1f\t%s\n",
-			r.Host, r.Version, r.Way, r.Event, r.Probe, r.Tool, cut(r.Model), r.Context, r.Requests, r.Exit, r.Seconds, cut(r.Shown))
-		return err
-	}
-}
-
-func lines[T any](w io.Writer) func(*T) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return func(r *T) error {
-		if r == nil {
-			return nil
-		}
-		return enc.Encode(r)
-	}
-}
-
-func cut(s string) string {
-	s = regexp.MustCompile(`\s+`).ReplaceAllString(s, " ")
-	if r := []rune(s); len(r) > 120 {
-		s = string(r[:119]) + "…"
-	}
-	return cmp.Or(s, "–")
-}
-
 // cannedMode is how this program is started as a hook.
 const cannedMode = "canned"
 
-// answerCanned is a hook that does what a file says, and keeps what it was given beside it.
+// answerCanned is a hook that does what a file says.
 func answerCanned(path string) {
 	err := func() error {
 		data, err := os.ReadFile(path)
@@ -169,14 +134,9 @@ func answerCanned(path string) {
 		if err := json.Unmarshal(data, &c); err != nil {
 			return err
 		}
-		payload, err := io.ReadAll(os.Stdin)
-		if err != nil {
+		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path+".payload", payload, 0o600); err != nil {
-			return err
-		}
-		time.Sleep(c.Sleep)
 		if c.Crash {
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}

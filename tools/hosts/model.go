@@ -149,18 +149,6 @@ func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 	)...)
 }
 
-// toolArguments are those of Claude Code's tools besides the shell.
-func toolArguments(file string) map[string]any {
-	return map[string]any{
-		"Read":  map[string]string{"file_path": file},
-		"Grep":  map[string]string{"pattern": secret, "path": file, "output_mode": "content"},
-		"Glob":  map[string]string{"pattern": "*.txt"},
-		"Write": map[string]string{"file_path": file + ".new", "content": secret},
-		mcpTool: map[string]any{},
-		ourTool: map[string]any{},
-	}
-}
-
 // blocks are the parts of one of Anthropic's messages, and the round that the calls in it are of.
 func blocks(role string, content any) (items []item, round int) {
 	list, ok := content.([]any)

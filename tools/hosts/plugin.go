@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ const (
 	redacted  = "(redacted)"
 	brought   = "The sky is green today." // the context of a hook
 	because   = "because the probe wants it"
-	hanging   = "hanging" // a file: the hook has begun, and will not end
 )
 
 // newPlugin is a guard that does what the name of the agent's working directory says.
@@ -65,7 +63,7 @@ func judgePrompt(_ context.Context, call *sdk.Call, _ *phases.PrePolicyInput) ([
 	return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: because})
 }
 
-func judgeCall(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+func judgeCall(_ context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 	switch probeOf(call) {
 	case "guard":
 		if !forbidden(in) {
@@ -76,7 +74,7 @@ func judgeCall(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput)
 		return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: because})
 	case "ask":
 		return sdk.Reply(&phases.Decision{Verdict: phases.VerdictAsk, Reason: because})
-	case "rewrite", "rewrite-unpermitted":
+	case "rewrite":
 		var args struct {
 			Command string `json:"command"`
 		}
@@ -88,13 +86,8 @@ func judgeCall(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput)
 			return nil, err
 		}
 		return sdk.Reply(&phases.Rewrite{Path: "/command", Value: value})
-	case "killed":
-		if err := os.WriteFile(filepath.Join(call.Context.Dir, hanging), nil, 0o600); err != nil {
-			return nil, err
-		}
-		<-ctx.Done()
 	case "late":
-		time.Sleep(lateTime)
+		time.Sleep(30 * time.Second) // longer than any hook may take
 	}
 	return nil, nil
 }
@@ -107,11 +100,9 @@ func forbidden(in *phases.ToolPreCallInput) bool {
 
 // redact replaces the secret in a result, or the whole of it.
 func redact(_ context.Context, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
-	text := redacted
+	var text string
 	switch probeOf(call) {
 	case "erase":
-		text = ""
-	case "withhold":
 	case "redact":
 		text = strings.ReplaceAll(in.Result.Text, secret, redacted)
 		if json.Valid([]byte(in.Result.Text)) {

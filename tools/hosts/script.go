@@ -19,6 +19,7 @@ type call struct {
 const (
 	shellTool    = "SHELL"
 	serverTool   = "SERVER"   // of the MCP server "probe"
+	pluginTool   = "PLUGIN"   // of the plugin, by way of the gateway's MCP server
 	subagentTool = "subagent" // it is given subtask
 )
 

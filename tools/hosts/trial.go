@@ -17,6 +17,8 @@ import (
 	"time"
 )
 
+const runTime = 3 * time.Minute // for one agent on a busy machine
+
 // trial is one run of a check.
 type trial struct {
 	lab       *lab
@@ -81,6 +83,12 @@ func (t *trial) write() error {
 	for name, text := range t.check.files {
 		files[filepath.Join(t.dir, name)] = text
 	}
+	if t.check.preset != "" {
+		t.dir = filepath.Join(t.home, "tree", "sub")
+		for name, text := range instructionFiles(t.check.preset) {
+			files[filepath.Join(t.home, name)] = text
+		}
+	}
 	for path, text := range files {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			return err
@@ -105,8 +113,11 @@ func (t *trial) script(ctx context.Context) script {
 		if calls := rounds(t.check.answers...)(c); calls != nil {
 			calls = slices.Clone(calls)
 			for i := range calls {
-				if calls[i].tool == serverTool {
+				switch calls[i].tool {
+				case serverTool:
 					calls[i] = call{t.agent.server, map[string]any{}}
+				case pluginTool:
+					calls[i] = call{strings.Replace(t.agent.server, "probe", "grapnel", 1), map[string]any{}}
 				}
 			}
 			return calls
@@ -120,10 +131,16 @@ func (t *trial) script(ctx context.Context) script {
 
 // run installs the hooks, and runs the agent.
 func (t *trial) run(ctx context.Context) error {
-	p := &probe{Install: true, Prompt: t.check.prompt, Server: t.check.server}
-	args, env, err := t.agent.prepare(t.home, t.dir, t.model.server.URL, p, nil)
+	command, err := t.hookCommand()
 	if err != nil {
 		return err
+	}
+	args, env, err := t.agent.prepare(t.home, t.dir, t.model.server.URL, t.check, command)
+	if err != nil {
+		return err
+	}
+	if command != nil || t.check.preset != "" {
+		return t.converse(ctx, args, env)
 	}
 	before, err := t.settings()
 	if err != nil {
@@ -161,6 +178,14 @@ func (t *trial) run(ctx context.Context) error {
 	if err := t.converse(ctx, args, env); err != nil {
 		return err
 	}
+	if err := t.goOn(ctx, args, env); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen())
+}
+
+// goOn runs the agent again, with its session and with files that have another text.
+func (t *trial) goOn(ctx context.Context, args, env []string) error {
 	at := len(args) - 1
 	for _, files := range t.check.again {
 		for name, text := range files {
@@ -172,7 +197,17 @@ func (t *trial) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return writeJSON(filepath.Join(t.home, "requests.json"), t.model.seen())
+	return nil
+}
+
+// hookCommand is the command of the check's own hook; nil without one.
+func (t *trial) hookCommand() ([]string, error) {
+	if t.check.hook.event == "" {
+		return nil, nil
+	}
+	self, err := os.Executable()
+	file := filepath.Join(t.home, "canned.json")
+	return []string{self, cannedMode, file}, errors.Join(err, writeJSON(file, t.check.hook.canned))
 }
 
 // awaitMemory waits until what a session said is kept, which happens behind it.
@@ -188,10 +223,7 @@ func (t *trial) awaitMemory(ctx context.Context) error {
 
 // converse runs the agent.
 func (t *trial) converse(ctx context.Context, args, env []string) (err error) {
-	cmd := exec.CommandContext(ctx, t.agent.command[0], slices.Concat(t.agent.command[1:], args)...)
-	cmd.Dir, cmd.WaitDelay, cmd.Env = t.dir, time.Second, slices.Concat(t.env, env)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd := t.agent.start(ctx, t.dir, args, slices.Concat(t.env, env))
 	output, err := cmd.CombinedOutput()
 	t.output = append(t.output, output...)
 	if cmd.ProcessState == nil {
@@ -251,6 +283,9 @@ func (t *trial) grapnel(ctx context.Context, args ...string) ([]byte, error) {
 // judge compares what is there now with what is wanted.
 func (t *trial) judge(ctx context.Context) error {
 	c := t.check
+	if c.preset != "" {
+		return t.compareInstructions(ctx)
+	}
 	ran, err := t.ran()
 	if err != nil {
 		return err
@@ -267,6 +302,9 @@ func (t *trial) judge(ctx context.Context) error {
 		if !strings.Contains(bodies, text) {
 			errs = append(errs, fmt.Errorf("the model was not told %q", text))
 		}
+	}
+	if n := len(t.model.seen()); c.noRequest && n > 0 {
+		errs = append(errs, fmt.Errorf("the model got %d requests", n))
 	}
 	errs = append(errs, t.count())
 	if err := endGateway(ctx, t.socket, syscall.SIGTERM); err != nil {
@@ -362,3 +400,15 @@ func (t *trial) calls(ctx context.Context) ([]recordedCall, error) {
 	}
 	return list.Calls, json.Unmarshal(out, &list)
 }
+
+// start is a run of the agent in a directory, with its children as a group that ends with ctx.
+func (a *agent) start(ctx context.Context, dir string, args, env []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, a.command[0], slices.Concat(a.command[1:], args)...)
+	cmd.Dir, cmd.WaitDelay, cmd.Env = dir, time.Second, env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Gemini CLI runs in a child of its own
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// said is the last that an agent wrote.
+func said(output string) string { return output[max(0, len(output)-400):] }

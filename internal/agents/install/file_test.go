@@ -1,0 +1,234 @@
+package install
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tailscale/hujson"
+
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+)
+
+// files look like those that people have. Another tool's hooks, and what the tool does not know, stay.
+var files = map[string]string{
+	"missing":         "",
+	"an empty object": "{}\n",
+	"other settings":  "{\n  \"model\": \"opus\",\n  \"permissions\": {\n    \"allow\": [\"Bash(ls:*)\"]\n  }\n}\n",
+	"other hooks": `{
+    "model": "opus",
+    "hooks": {
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [{"type": "command", "command": "~/bin/guard.py"}]
+            }
+        ],
+        "Notification": [{"hooks": [{"type": "command", "command": "say done"}]}]
+    },
+    "future": {"é": [1, 2.50, 1e3, "\u00e9"]}
+}`,
+	"tabs, no end":    "{\n\t\"a\": 1,\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t{\"hooks\": [{\"type\": \"command\", \"command\": \"x\"}]}\n\t\t]\n\t}\n}",
+	"odd indentation": "{\n   \"a\":1 ,\n \"hooks\" : {\n       \"PreToolUse\" : [ ]\n   }   \n  }\n\n",
+	"Windows":         "{\r\n  \"a\": 1,\r\n  \"hooks\": {\r\n    \"PreToolUse\": [\r\n      {\"hooks\": []}\r\n    ]\r\n  }\r\n}\r\n",
+	"one line":        `{"a":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}`,
+	"comments":        "// mine\n{\n  // the model\n  \"model\": \"x\", // good\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"x\"}]}, // first\n      // last\n    ], /* done */\n  },\n  // end\n}\n",
+	"a mark":          byteOrderMark + "{\n  \"a\": 1\n}\n",
+	"a wrapper":       "{\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"env X=1 grapnel-hook codex\"}, {\"type\": \"prompt\", \"prompt\": 7, \"command\": 7}]}\n    ]\n  }\n}\n",
+}
+
+var command = &agent.Command{Program: "/repo/it's me/bin/grapnel-hook"}
+
+func parse(t *testing.T, h *Host, text string) *File {
+	t.Helper()
+	f, err := h.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// values is what a file says, without its formatting.
+func values(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	plain, err := hujson.Standardize(bytes.TrimPrefix(bytes.Clone(text), []byte(byteOrderMark)))
+	if len(bytes.TrimSpace(text)) == 0 {
+		plain, err = []byte("{}"), nil
+	}
+	var v map[string]any
+	if err == nil {
+		err = json.Unmarshal(plain, &v)
+	}
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	return v
+}
+
+// TestAddAndRemove: whatever a file looks like, entries are added without touching another line of it, are found again,
+// and go again.
+func TestAddAndRemove(t *testing.T) {
+	t.Parallel()
+
+	for name, text := range files {
+		for _, a := range agents.All() {
+			h := &Host{a}
+			if h.Plugin != "" {
+				continue
+			}
+			wanted := h.Entries(command, []string{"SessionStart", "PreToolUse", "Stop"})
+			f := parse(t, h, text)
+			if f.Has(&Wanted{Entries: wanted}) || len(f.Ours()) > 0 {
+				t.Fatalf("%s, %s: it has entries already", h.Name, name)
+			}
+			if err := f.Add(&Wanted{Entries: wanted}); err != nil {
+				t.Fatal(err)
+			}
+			added := f.Bytes()
+			again := parse(t, h, string(added))
+			if !again.Has(&Wanted{Entries: wanted}) || len(again.Ours()) != 3 {
+				t.Errorf("%s, %s: the entries are not found:\n%s", h.Name, name, added)
+			}
+			for line := range strings.Lines(text) {
+				line = strings.TrimRight(strings.TrimSpace(strings.TrimPrefix(line, byteOrderMark)), ",")
+				if name != "one line" && name != "odd indentation" && line != "{}" && !bytes.Contains(added, []byte(line)) {
+					t.Errorf("%s, %s: the line %q is gone:\n%s", h.Name, name, line, added)
+				}
+			}
+			if strings.Contains(text, "\r\n") && bytes.Count(added, []byte("\n")) != bytes.Count(added, []byte("\r\n")) {
+				t.Errorf("%s, %s: ends of lines differ:\n%q", h.Name, name, added)
+			}
+			if !again.Remove() || again.Remove() {
+				t.Errorf("%s, %s: removing says the wrong thing", h.Name, name)
+			}
+			was, is := values(t, []byte(text)), values(t, again.Bytes())
+			if h.Install.Versioned {
+				delete(is, "version")
+			}
+			if name == "odd indentation" { // what is empty goes: to know better is the record's
+				delete(was, "hooks")
+			}
+			if diff := cmp.Diff(was, is); diff != "" {
+				t.Errorf("%s, %s: something else was removed (-was +is):\n%s", h.Name, name, diff)
+			}
+			if !h.Install.Versioned && name != "odd indentation" && name != "missing" && name != "comments" && string(again.Bytes()) != text {
+				t.Errorf("%s, %s: %s", h.Name, name, cmp.Diff(text, string(again.Bytes())))
+			}
+		}
+	}
+}
+
+// TestLayout: entries look as the file around them.
+func TestLayout(t *testing.T) {
+	t.Parallel()
+
+	h := Lookup("claude-code")
+	for name, want := range map[string]string{
+		"one line": `{"a":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}, {"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","PreToolUse"],"onFailure":"block"}]}]}}`,
+		"comments": `// mine
+{
+  // the model
+  "model": "x", // good
+  "hooks": {
+    "PreToolUse": [
+      {"hooks": [{"type": "command", "command": "x"}]}, // first
+      // last
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "/g/grapnel-hook",
+            "args": [
+              "claude-code",
+              "PreToolUse"
+            ],
+            "onFailure": "block"
+          }
+        ]
+      },
+    ], /* done */
+  },
+  // end
+}
+`,
+		"an empty object": `{
+  "hooks": {
+    "PreToolUse": [
+      {
+        "hooks": [
+          {
+            "type": "command",
+            "command": "/g/grapnel-hook",
+            "args": [
+              "claude-code",
+              "PreToolUse"
+            ],
+            "onFailure": "block"
+          }
+        ]
+      }
+    ]
+  }
+}
+`,
+	} {
+		f := parse(t, h, files[name])
+		if err := f.Add(&Wanted{Entries: h.Entries(&agent.Command{Program: "/g/grapnel-hook"}, []string{"PreToolUse"})}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(f.Bytes())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestRefused: a file that cannot be read is refused with its place.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		"{\n  \"a\": 1\n  \"b\": 2\n}":           "line 3, column 3",
+		"{\"a\": ":                               "unexpected EOF",
+		"[]":                                     "a list where an object is expected",
+		"{\n\"hooks\": {}, // x\n\"hooks\": {}}": `line 3: the name "hooks" is there twice, first in line 2`,
+		"{\n\"mcpServers\": {\"a\": {},\n\"\\u0061\": {}}}": `line 3: the name "a" is there twice, first in line 2`,
+		"{\n\"hooks\": []}":                                 "line 2: hooks is a list where an object is expected",
+		"{\n\"hooks\": {\n\"PreToolUse\": {}}}":             "line 3: hooks.PreToolUse is an object where a list is expected",
+		"{\"hooks\": null}":                                 "hooks is null where an object is expected",
+		"{\"hooks\": {\"Unknown\": 7, \"PreToolUse\": []}}": "",
+	} {
+		_, err := Lookup("claude-code").Parse([]byte(text))
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzEdit: what is added to a file is found again, and what is removed leaves the same values.
+func FuzzEdit(f *testing.F) {
+	for _, text := range files {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		h := Lookup("claude-code")
+		file, err := h.Parse([]byte(text))
+		if err != nil || len(file.Ours()) > 0 {
+			return
+		}
+		wanted := h.Entries(command, []string{"SessionStart", "PreToolUse"})
+		if err := file.Add(&Wanted{Entries: wanted}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := h.Parse(file.Bytes())
+		if err != nil || !again.Has(&Wanted{Entries: wanted}) {
+			t.Fatalf("%v:\n%s", err, file.Bytes())
+		}
+		again.Remove()
+		if _, err := h.Parse(again.Bytes()); err != nil || len(again.Ours()) > 0 {
+			t.Fatalf("%v:\n%s", err, again.Bytes())
+		}
+	})
+}

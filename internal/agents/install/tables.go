@@ -1,0 +1,161 @@
+package install
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+)
+
+// tables is Codex's config.toml: lines, of which those of one table may be ours.
+type tables struct {
+	text string
+	end  string // of a line
+	all  map[string]any
+	// ours is our server, if it is there.
+	ours *agent.Server
+}
+
+func parseTables(data []byte) (*tables, error) {
+	t := &tables{text: string(data), end: "\n"}
+	if strings.Contains(t.text, "\r\n") {
+		t.end = "\r\n"
+	}
+	if _, err := toml.Decode(t.text, &t.all); err != nil {
+		return nil, fmt.Errorf("it is not TOML: %w", err)
+	}
+	var file struct {
+		Servers map[string]*agent.Server `toml:"mcp_servers"`
+	}
+	if _, err := toml.Decode(t.text, &file); err == nil { // another shape is not ours
+		if s := file.Servers[serverName]; s != nil && isOurServer(s) {
+			t.ours = s
+		}
+	}
+	return t, nil
+}
+
+func (t *tables) Has(w *Wanted) bool { return reflect.DeepEqual(t.ours, w.Server) }
+
+func (t *tables) Add(w *Wanted) error {
+	servers, _ := t.all["mcp_servers"].(map[string]any)
+	switch _, there := servers[serverName]; {
+	case t.ours != nil:
+		return fmt.Errorf("the MCP server %s is written in a way that it cannot be taken out; remove it yourself", serverName)
+	case w.Server == nil:
+		return nil
+	case there:
+		return fmt.Errorf("the MCP server %s is another program's; rename it there", serverName)
+	}
+	var lines []string
+	for _, field := range []struct {
+		name  string
+		value any
+	}{{"command", w.Server.Command}, {"args", w.Server.Args}, {"env_vars", w.Server.Pass}} {
+		lines = append(lines, field.name+" = "+string(agent.Marshal(field.value))) // texts and lists of them are as in JSON
+	}
+	before := t.text
+	if before != "" && !strings.HasSuffix(before, "\n") {
+		before += t.end
+	}
+	if before != "" {
+		before += t.end
+	}
+	added, err := parseTables([]byte(before + "[mcp_servers." + serverName + "]" + t.end + strings.Join(lines, t.end) + t.end))
+	if err != nil || t.isInline() || !added.Has(w) || !sameWithoutOurs(t.all, added.all) {
+		return fmt.Errorf("its mcp_servers are written in a way that nothing can be added to; add a server %s yourself, with %s", serverName, strings.Join(lines, ", "))
+	}
+	*t = *added
+	return nil
+}
+
+// isInline reports whether the servers stand in one value, which a table must not extend, though the decoder here takes it.
+func (t *tables) isInline() bool {
+	for line := range strings.Lines(t.text) {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t\"'"), "mcp_servers"); ok && strings.HasPrefix(strings.TrimLeft(rest, " \t\"'"), "=") {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tables) Remove() bool {
+	if t.ours == nil {
+		return false
+	}
+	lines := strings.SplitAfter(t.text, "\n")
+	from := slices.IndexFunc(lines, func(line string) bool { return tableOf(line) == serverName })
+	if from < 0 {
+		return false
+	}
+	to := from + 1
+	for to < len(lines) && (!strings.HasPrefix(strings.TrimSpace(lines[to]), "[") || strings.HasPrefix(tableOf(lines[to]), serverName+".")) {
+		to++
+	}
+	for to > from+1 && isBlank(lines[to-1]) { // what stands before the next table is that one's
+		to--
+	}
+	if from > 0 && strings.TrimSpace(lines[from-1]) == "" {
+		from--
+	}
+	left, err := parseTables([]byte(strings.Join(slices.Concat(lines[:from], lines[to:]), "")))
+	if err != nil || !sameWithoutOurs(t.all, left.all) {
+		return false
+	}
+	*t = *left
+	return true
+}
+
+func isBlank(line string) bool {
+	line = strings.TrimSpace(line)
+	return line == "" || strings.HasPrefix(line, "#")
+}
+
+// tableOf is what follows mcp_servers in the header of a table; empty for other lines.
+func tableOf(line string) string {
+	header, ok := strings.CutPrefix(strings.TrimSpace(line), "[")
+	if !ok {
+		return ""
+	}
+	header, _, _ = strings.Cut(header, "]")
+	parts := strings.Split(header, ".")
+	for i := range parts {
+		parts[i] = strings.Trim(parts[i], " \t\"'")
+	}
+	if parts[0] != "mcp_servers" {
+		return ""
+	}
+	return strings.Join(parts[1:], ".")
+}
+
+// sameWithoutOurs reports whether two files say the same but for our server.
+func sameWithoutOurs(a, b map[string]any) bool {
+	without := func(all map[string]any) map[string]any {
+		all = maps.Clone(all)
+		if servers, ok := all["mcp_servers"].(map[string]any); ok {
+			servers = maps.Clone(servers)
+			delete(servers, serverName)
+			all["mcp_servers"] = servers
+			if len(servers) == 0 {
+				delete(all, "mcp_servers")
+			}
+		}
+		return all
+	}
+	left, right := without(a), without(b)
+	return len(left) == 0 && len(right) == 0 || reflect.DeepEqual(left, right)
+}
+
+func (t *tables) Serves() []string {
+	if t.ours == nil {
+		return nil
+	}
+	return append([]string{t.ours.Command}, t.ours.Args...)
+}
+
+func (t *tables) Bytes() []byte { return []byte(t.text) }
