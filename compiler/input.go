@@ -59,7 +59,7 @@ type Input struct {
 	ToolCalling bool
 	// Facts are the runtime facts at the end of the prompt.
 	Facts Facts
-	// Custom are sections of the host's own.
+	// Custom are sections of the host's own, at most 256.
 	Custom []CustomSection
 	Limits Limits
 	// Previous is the thread's previous prompt; nil if it is unknown.

@@ -121,6 +121,9 @@ func check(in *Input) error {
 	if in.Order != OrderReference && in.Order != OrderCache {
 		errs = append(errs, fmt.Errorf("order %q is not reference or cache", in.Order))
 	}
+	if len(in.Custom) > maxCustom {
+		return fmt.Errorf("compile: %d sections of the host; at most %d", len(in.Custom), maxCustom)
+	}
 	owners := make(map[string]string, len(in.Custom))
 	for i := range in.Custom {
 		s := &in.Custom[i]
@@ -247,7 +250,7 @@ func (c *compilation) absence(s *section) string {
 
 // place lists the sections that were brought, in the order of the table. final means that all hooks have contributed.
 func (c *compilation) place(hooks []phases.MergedSection, final bool) []*section {
-	o := newOrder(len(sections.All()) + len(hooks) + len(c.in.Custom))
+	list := make([]place, 0, len(sections.All())+len(hooks)+len(c.in.Custom))
 	rows := byRow(hooks)
 	for i := range sections.All() {
 		r := &sections.All()[i]
@@ -256,16 +259,16 @@ func (c *compilation) place(hooks []phases.MergedSection, final bool) []*section
 			if c.in.HooksOnly { // its host has one place for all
 				m.Placement = phases.PlacementSystem
 			}
-			o.insert(m.SectionID, fromHook(r, m), pace, &o.ring)
+			list = append(list, place{id: m.SectionID, section: fromHook(r, m), pace: pace})
 		}
 		if r.IsGroup() || len(rows[r.ID]) == 0 {
-			o.insert(r.ID, c.own[r.ID], pace, &o.ring)
+			list = append(list, place{id: r.ID, section: c.own[r.ID], pace: pace})
 		}
 	}
-	c.insertCustom(o, final)
-	out := make([]*section, 0, len(o.places))
-	for p := o.ring.next; p != &o.ring; p = p.next {
-		if s := p.section; s != nil && (s.given || s.raw != "" || s.final != "") {
+	list = c.insertCustom(list, final)
+	out := make([]*section, 0, len(list))
+	for i := range list {
+		if s := list[i].section; s != nil && (s.given || s.raw != "" || s.final != "") {
 			out = append(out, s)
 		}
 	}
