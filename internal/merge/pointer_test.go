@@ -47,7 +47,7 @@ func TestApplyRewrites(t *testing.T) {
 		{"numbers keep their digits", `{"n":12345678901234567890,"f":1.0}`, rewritesOf("/x", "1.50"), `{"f":1.0,"n":12345678901234567890,"x":1.50}`},
 		{"no HTML escapes", `{"c":"a && b > c"}`, rewritesOf("/d", `"<x>"`), `{"c":"a && b > c","d":"<x>"}`},
 		{"deep enough", `{}`, rewritesOf("/a", nested[1:63]), `{"a":` + nested[1:63] + `}`},
-		{"too deep", `{}`, rewritesOf("/a", nested), "!would nest deeper than 32"},
+		{"too deep", `{}`, rewritesOf("/a", nested), "!value: is JSON nested deeper than"},
 		{"missing between", `{}`, rewritesOf("/a/b", "1"), `!there is no member "a"`},
 		{"missing element", `[]`, rewritesOf("/0/a", "1"), `!there is no element 0`},
 		{"dash between", `[1]`, rewritesOf("/-/a", "1"), `!there is no element -`},

@@ -115,7 +115,7 @@ func ApplyRewrites(doc json.RawMessage, rewrites []phases.MergedRewrite) (json.R
 	var root any = map[string]any{}
 	if len(doc) > 0 {
 		var err error
-		if root, err = decodeAny(doc); err != nil {
+		if root, err = decodeAny(doc, phases.MaxJSONDepth); err != nil {
 			return nil, fmt.Errorf("document: %w", err)
 		}
 	}
@@ -138,12 +138,9 @@ func applyOne(root any, r *phases.MergedRewrite) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := decodeAny(r.Value)
+	value, err := decodeAny(r.Value, phases.MaxJSONDepth-len(tokens))
 	if err != nil {
 		return nil, fmt.Errorf("value: %w", err)
-	}
-	if len(tokens)+depthOf(value) > phases.MaxJSONDepth {
-		return nil, fmt.Errorf("would nest deeper than %d", phases.MaxJSONDepth)
 	}
 	return put(root, tokens, value)
 }
@@ -230,8 +227,8 @@ func parsePointer(path string) ([]string, error) {
 	return tokens, nil
 }
 
-func decodeAny(raw []byte) (any, error) {
-	if err := jsonscan.Check(raw, phases.MaxJSONDepth); err != nil {
+func decodeAny(raw []byte, depth int) (any, error) {
+	if err := jsonscan.Check(raw, depth); err != nil {
 		return nil, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -252,21 +249,4 @@ func encodeAny(v any) (json.RawMessage, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
-}
-
-func depthOf(v any) int {
-	deepest := 0
-	switch v := v.(type) {
-	case map[string]any:
-		for _, child := range v {
-			deepest = max(deepest, depthOf(child))
-		}
-	case []any:
-		for _, child := range v {
-			deepest = max(deepest, depthOf(child))
-		}
-	default:
-		return 0
-	}
-	return deepest + 1
 }

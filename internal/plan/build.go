@@ -91,11 +91,11 @@ func (b *builder) declare(plugins []Plugin) {
 	for i := range plugins {
 		p := plugins[i]
 		if !phases.ValidPluginName(p.Name) {
-			b.operatorf(&p, "", "name", "plugin name %q: use letters, digits, _ and -, beginning with a letter or digit", p.Name)
+			b.problemf(&p, "", "name", "plugin name %q: use letters, digits, _ and -, beginning with a letter or digit", p.Name)
 			continue
 		}
 		if j, dup := first[p.Name]; dup {
-			b.operatorf(&p, "", "name", "plugin %q is configured twice, as plugins[%d] and plugins[%d]", p.Name, j, i)
+			b.problemf(&p, "", "name", "plugin %q is configured twice, as plugins[%d] and plugins[%d]", p.Name, j, i)
 			continue
 		}
 		first[p.Name] = i
@@ -126,7 +126,7 @@ func (b *builder) checkWords(p *Plugin, field, what string, words, known []strin
 			continue
 		}
 		if near := suggest.DidYouMean(strings.TrimSuffix(word, "*"), known); closed || near != "" { // another host may have it
-			b.operatorf(p, "", field, "unknown %s %q%s", what, word, near)
+			b.problemf(p, "", field, "unknown %s %q%s", what, word, near)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (b *builder) checkWords(p *Plugin, field, what string, words, known []strin
 func (b *builder) checkSections(p *Plugin, field string, granted []string) {
 	for _, id := range granted {
 		if sections.Reserved(id) {
-			b.operatorf(p, "", field, "the section %q is, or reads like, one of the compiler's own, which cannot be granted", id)
+			b.problemf(p, "", field, "the section %q is, or reads like, one of the compiler's own, which cannot be granted", id)
 		}
 	}
 }
@@ -146,11 +146,11 @@ func (b *builder) checkBudgets() {
 		row, ok := b.table.Lookup(phase)
 		switch {
 		case !ok:
-			b.operatorf(nil, "", field, "unknown phase %q%s", phase, suggest.DidYouMean(string(phase), b.table.Names()))
+			b.problemf(nil, "", field, "unknown phase %q%s", phase, suggest.DidYouMean(string(phase), b.table.Names()))
 		case row.Queue && budget.Time != 0:
-			b.operatorf(nil, "", field+".time", "%s runs in the background and has no time budget", phase)
+			b.problemf(nil, "", field+".time", "%s runs in the background and has no time budget", phase)
 		case budget.Time < 0:
-			b.operatorf(nil, "", field+".time", "%s: time %v must not be negative", phase, budget.Time)
+			b.problemf(nil, "", field+".time", "%s: time %v must not be negative", phase, budget.Time)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (b *builder) described(p *Plugin) {
 	for i, hook := range p.Description.Hooks {
 		id := p.Name + "." + hook.Name
 		if j, dup := first[id]; dup {
-			b.pluginf(p, id, "", "%s: the plugin registers this hook twice, as hooks[%d] and hooks[%d]", id, j, i)
+			b.problemf(p, id, "", "%s: the plugin registers this hook twice, as hooks[%d] and hooks[%d]", id, j, i)
 			continue
 		}
 		first[id] = i
@@ -180,7 +180,7 @@ func (b *builder) described(p *Plugin) {
 			}
 			continue
 		}
-		b.operatorf(p, id, "", "plugin %q has no hook for the subscription %q%s", p.Name, id, suggest.DidYouMean(id, slices.Sorted(maps.Keys(first))))
+		b.problemf(p, id, "", "plugin %q has no hook for the subscription %q%s", p.Name, id, suggest.DidYouMean(id, slices.Sorted(maps.Keys(first))))
 	}
 }
 
@@ -189,7 +189,7 @@ func (b *builder) undescribed(p *Plugin) {
 		name, ok := strings.CutPrefix(id, p.Name+".")
 		switch {
 		case !ok:
-			b.operatorf(p, id, "", "the subscription %q is not of plugin %q; write %s.HOOK", id, p.Name, p.Name)
+			b.problemf(p, id, "", "the subscription %q is not of plugin %q; write %s.HOOK", id, p.Name, p.Name)
 		case o.Phase != nil:
 			b.add(p, id, phases.Hook{Name: name}, o, true)
 		default:
@@ -267,7 +267,7 @@ func anyGuard(p *Plugin, row phases.Row, kind phases.Kind) phases.Hook {
 func (b *builder) needPhase(p *Plugin, id string, o phases.Override, because string) {
 	off := o.Enabled != nil && !*o.Enabled
 	if o.Phase == nil && o.OnFailure != nil && o.OnFailure.Uses(phases.FailClosed) && !off {
-		b.operatorf(p, id, "on_failure", "%s: fail_closed needs a phase beside it, because %s", id, because)
+		b.problemf(p, id, "on_failure", "%s: fail_closed needs a phase beside it, because %s", id, because)
 	}
 }
 
@@ -294,14 +294,14 @@ func (b *builder) requireOne(row phases.Row, id string) bool {
 	case b.broken[id]:
 		return false
 	case n == nil:
-		b.operatorf(nil, id, field, "%s requires %q, which does not exist%s", row.Phase, id, b.nearest(id, row.Phase))
+		b.problemf(nil, id, field, "%s requires %q, which does not exist%s", row.Phase, id, b.nearest(id, row.Phase))
 		return false
 	case n.Phase != row.Phase:
-		b.operatorf(nil, id, field, "%s requires %q, which belongs to the phase %s", row.Phase, id, n.Phase)
+		b.problemf(nil, id, field, "%s requires %q, which belongs to the phase %s", row.Phase, id, n.Phase)
 		return false
 	}
 	if why := neverCompletes(n, row); why != "" {
-		b.operatorf(nil, id, field, "%s requires %q, which can never be met: %s", row.Phase, id, why)
+		b.problemf(nil, id, field, "%s requires %q, which can never be met: %s", row.Phase, id, why)
 		return false
 	}
 	return true
@@ -331,16 +331,12 @@ func (b *builder) nearest(id string, phase phases.Phase) string {
 	return cmp.Or(suggest.DidYouMean(id, here), suggest.DidYouMean(id, all))
 }
 
-func (b *builder) operatorf(p *Plugin, id, field, format string, args ...any) {
-	b.problem(p, id, field, true, fmt.Sprintf(format, args...), nil)
+func (b *builder) problemf(p *Plugin, id, field, format string, args ...any) {
+	b.problem(p, id, field, fmt.Sprintf(format, args...), nil)
 }
 
-func (b *builder) pluginf(p *Plugin, id, field, format string, args ...any) {
-	b.problem(p, id, field, false, fmt.Sprintf(format, args...), nil)
-}
-
-func (b *builder) problem(p *Plugin, id, field string, operator bool, message string, cause error) {
-	one := Problem{Subscription: id, Field: field, Operator: operator, Message: message, Err: cause}
+func (b *builder) problem(p *Plugin, id, field, message string, cause error) {
+	one := Problem{Subscription: id, Field: field, Message: message, Err: cause}
 	if p != nil {
 		one.Plugin = p.Name
 		if id != "" {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 	row, ok := b.table.Lookup(hook.Phase)
 	if !ok {
 		b.broken[id] = true
-		b.problem(p, id, "phase", o.Phase != nil, id+": unknown phase \""+string(hook.Phase)+"\""+suggest.DidYouMean(string(hook.Phase), b.table.Names()), nil)
+		b.problem(p, id, "phase", id+": unknown phase \""+string(hook.Phase)+"\""+suggest.DidYouMean(string(hook.Phase), b.table.Names()), nil)
 		return
 	}
 	n := &node{
@@ -58,37 +59,20 @@ func (b *builder) add(p *Plugin, id string, proposed phases.Hook, o phases.Overr
 	b.checkVary(p, n, o)
 }
 
+// applied returns the proposal with the operator's fields in place of the plugin's.
 func applied(h phases.Hook, o phases.Override) phases.Hook {
-	set(&h.Phase, o.Phase)
-	set(&h.Role, o.Role)
-	set(&h.Priority, o.Priority)
-	set(&h.After, o.After)
-	set(&h.Before, o.Before)
-	set(&h.When, o.When)
-	set(&h.Timeout, o.Timeout)
-	set(&h.OnFailure, o.OnFailure)
-	set(&h.Budget, o.Budget)
-	set(&h.Shadow, o.Shadow)
-	set(&h.Visibility, o.Visibility)
-	if o.Kinds != nil {
-		h.Kinds = o.Kinds
-	}
-	if o.Fallback != nil {
-		h.Fallback = o.Fallback
-	}
-	if o.Retry != nil {
-		h.Retry = o.Retry
-	}
-	if o.Cache != nil {
-		h.Cache = o.Cache
+	hook, override := reflect.ValueOf(&h).Elem(), reflect.ValueOf(o)
+	for i := range override.NumField() {
+		value, field := override.Field(i), hook.FieldByName(override.Type().Field(i).Name)
+		if value.IsZero() || !field.IsValid() {
+			continue
+		}
+		if value.Type() != field.Type() {
+			value = value.Elem()
+		}
+		field.Set(value)
 	}
 	return h
-}
-
-func set[T any](field, override *T) {
-	if override != nil {
-		*field = *override
-	}
 }
 
 // defaultRole is the role of a hook that names none. A hook that rewrites does so before others judge.
@@ -122,7 +106,7 @@ func (b *builder) setTimeout(p *Plugin, n *node, proposed time.Duration, overrid
 	case wanted < 0, limit == 0, wanted <= limit:
 		// As it stands; a negative one is found with the other mistakes.
 	case override != nil:
-		b.operatorf(p, n.ID, "timeout", "%s: timeout %v is more than the budget of %s, %v", n.ID, wanted, n.Phase, limit)
+		b.problemf(p, n.ID, "timeout", "%s: timeout %v is more than the budget of %s, %v", n.ID, wanted, n.Phase, limit)
 	default:
 		n.Timeout = phases.Duration(limit)
 		b.notef(codeTimeoutLowered, phases.SeverityInfo, n, "%s wants %v and gets %v, the budget of %s", n.ID, wanted, limit, n.Phase)
@@ -162,7 +146,7 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 	guard := n.Decides() && !n.Shadow && n.Stage != phases.RoleObserve
 	turnOff := o.WithoutNeeds != nil && *o.WithoutNeeds == phases.TurnOff
 	if o.WithoutNeeds != nil && !turnOff {
-		b.operatorf(p, n.ID, "without_needs", "%s: without_needs %q: it takes the word %s", n.ID, *o.WithoutNeeds, phases.TurnOff)
+		b.problemf(p, n.ID, "without_needs", "%s: without_needs %q: it takes the word %s", n.ID, *o.WithoutNeeds, phases.TurnOff)
 	}
 	switch {
 	case n.off != "":
@@ -178,7 +162,7 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 		b.notef(phases.CodeNeedsNotGranted, phases.SeverityWarning, n, "%s is off: it decides, it needs to see %s, and plugin %q is not granted that (grants.see)",
 			n.ID, strings.Join(missing, ", "), n.Plugin)
 	default:
-		b.operatorf(p, "", "grants.see", "%s decides and needs to see %s, which plugin %q is not granted: it would allow what it was never shown. "+
+		b.problemf(p, "", "grants.see", "%s decides and needs to see %s, which plugin %q is not granted: it would allow what it was never shown. "+
 			"Grant see: [%s], or set subscriptions.%s.without_needs: off to go on without it", n.ID, strings.Join(missing, ", "), n.Plugin, strings.Join(missing, ", "), n.ID)
 	}
 }
@@ -234,7 +218,7 @@ func (b *builder) checkVary(p *Plugin, n *node, o phases.Override) {
 			continue
 		}
 		if missing := ungranted(p, []string{field}); len(missing) > 0 {
-			b.problem(p, n.ID, "cache", false, n.ID+": cache: vary \""+name+"\" may not be seen by the plugin: grant see: ["+field+"], or set \"cache\" for it under subscriptions", nil)
+			b.problem(p, n.ID, "cache", n.ID+": cache: vary \""+name+"\" may not be seen by the plugin: grant see: ["+field+"], or set \"cache\" for it under subscriptions", nil)
 		}
 	}
 }
@@ -251,7 +235,7 @@ func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 	}
 	c, err := cond.Compile(n.When, n.row, sees)
 	if err != nil {
-		b.problem(p, n.ID, "when", o.When != nil, n.ID+": when: "+err.Error(), err)
+		b.problem(p, n.ID, "when", n.ID+": when: "+err.Error(), err)
 		return
 	}
 	n.Condition = c
@@ -261,19 +245,25 @@ func (b *builder) compile(p *Plugin, n *node, o phases.Override) {
 // would not be there, or else to the plugin.
 func (b *builder) checkHook(p *Plugin, n *node, proposed phases.Hook, o phases.Override) {
 	for _, message := range b.mistakes(n.Hook, n.Undescribed) {
-		field, operator := b.blame(message, proposed, o, n.Undescribed)
-		b.problem(p, n.ID, field, operator, n.ID+": "+message, nil)
+		b.problem(p, n.ID, b.blame(message, proposed, o, n.Undescribed), n.ID+": "+message, nil)
 	}
 }
 
-func (b *builder) blame(message string, proposed phases.Hook, o phases.Override, undescribed bool) (field string, operator bool) {
-	for _, f := range overridable() {
+// blame returns the field of an override that makes a hook invalid, in the order in which they are suspected; the phase
+// is last because most other fields depend on it.
+func (b *builder) blame(message string, proposed phases.Hook, o phases.Override, undescribed bool) (field string) {
+	for _, name := range []string{"kinds", "role", "timeout", "on_failure", "fallback", "retry", "budget", "cache", "visibility", "phase"} {
 		without := o
-		if f.clear(&without) && !slices.Contains(b.mistakes(applied(proposed, without), undescribed), message) {
-			return f.name, true
+		value := reflect.ValueOf(&without).Elem().FieldByNameFunc(func(n string) bool { return strings.EqualFold(n, strings.ReplaceAll(name, "_", "")) })
+		if value.IsZero() {
+			continue
+		}
+		value.SetZero()
+		if !slices.Contains(b.mistakes(applied(proposed, without), undescribed), message) {
+			return name
 		}
 	}
-	return "", !slices.Contains(b.mistakes(proposed, undescribed), message)
+	return ""
 }
 
 // mistakes lists what is wrong with a hook. The kinds and idempotence of a hook that was never described are unknown,
@@ -303,34 +293,4 @@ func kindsOf(list phases.Contributions) []phases.Kind {
 		}
 	}
 	return kinds
-}
-
-// overrideField is one field of an override that can make a hook invalid. clear removes it, and returns false if it
-// is not set.
-type overrideField struct {
-	name  string
-	clear func(*phases.Override) bool
-}
-
-// overridable lists the fields in the order in which they are suspected; the phase is last because most other fields
-// depend on it.
-func overridable() []overrideField {
-	return []overrideField{
-		{"kinds", func(o *phases.Override) bool { had := o.Kinds != nil; o.Kinds = nil; return had }},
-		{"role", func(o *phases.Override) bool { return taken(&o.Role) }},
-		{"timeout", func(o *phases.Override) bool { return taken(&o.Timeout) }},
-		{"on_failure", func(o *phases.Override) bool { return taken(&o.OnFailure) }},
-		{"fallback", func(o *phases.Override) bool { had := o.Fallback != nil; o.Fallback = nil; return had }},
-		{"retry", func(o *phases.Override) bool { return taken(&o.Retry) }},
-		{"budget", func(o *phases.Override) bool { return taken(&o.Budget) }},
-		{"cache", func(o *phases.Override) bool { return taken(&o.Cache) }},
-		{"visibility", func(o *phases.Override) bool { return taken(&o.Visibility) }},
-		{"phase", func(o *phases.Override) bool { return taken(&o.Phase) }},
-	}
-}
-
-func taken[T any](field **T) bool {
-	had := *field != nil
-	*field = nil
-	return had
 }

@@ -105,7 +105,7 @@ func TestNeedsNameTheGrant(t *testing.T) {
 	if !ok || len(problems.List) != 1 {
 		t.Fatalf("Build: %v", err)
 	}
-	if p := problems.List[0]; p.Field != "grants.see" || !p.Operator || p.Plugin != "house" || !strings.Contains(p.Message, "Grant see: [arguments]") {
+	if p := problems.List[0]; p.Field != "grants.see" || p.Plugin != "house" || !strings.Contains(p.Message, "Grant see: [arguments]") {
 		t.Errorf("got %+v", p)
 	}
 }

@@ -57,7 +57,7 @@ func preceding(n *node) []edge { return n.previous }
 
 func (b *builder) link(n *node, dep, field string, operator bool) {
 	id, soft := strings.CutSuffix(dep, "?")
-	other := b.resolve(n, id, field, soft, operator)
+	other := b.resolve(n, id, field, soft)
 	if other == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (b *builder) link(n *node, dep, field string, operator bool) {
 }
 
 // resolve finds what a dependency names; nil if it does not count.
-func (b *builder) resolve(n *node, id, field string, soft, operator bool) *node {
+func (b *builder) resolve(n *node, id, field string, soft bool) *node {
 	other := b.nodes[id]
 	name, _, _ := strings.Cut(id, ".")
 	p := b.byName[name]
@@ -98,7 +98,7 @@ func (b *builder) resolve(n *node, id, field string, soft, operator bool) *node 
 		return other
 	}
 	if n.off == "" {
-		b.problem(b.byName[n.Plugin], n.ID, field, operator, n.ID+": stands "+field+" \""+id+"\", "+wrong, nil)
+		b.problem(b.byName[n.Plugin], n.ID, field, n.ID+": stands "+field+" \""+id+"\", "+wrong, nil)
 	}
 	return nil
 }
@@ -153,8 +153,7 @@ func (b *builder) cycles(stuck []*node) {
 				culprit = e
 			}
 		}
-		b.problem(b.byName[culprit.by.Plugin], culprit.by.ID, culprit.field, culprit.operator,
-			"dependencies go in a cycle: "+strings.Join(path, " -> "), nil)
+		b.problem(b.byName[culprit.by.Plugin], culprit.by.ID, culprit.field, "dependencies go in a cycle: "+strings.Join(path, " -> "), nil)
 	}
 }
 

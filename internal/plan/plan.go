@@ -171,10 +171,8 @@ type Problem struct {
 	Subscription string
 	// Field is the path of the setting below the plugin's entry, or from the top of the file. For a value that the
 	// plugin proposed it is where the operator could override it.
-	Field string
-	// Operator says that the mistake is the operator's: the file has the field.
-	Operator bool
-	Message  string
+	Field   string
+	Message string
 	// Err is what the message repeats, if it has a place within the setting.
 	Err error
 }
