@@ -30,12 +30,31 @@ const (
 	KindNoop          Kind = "noop" // "I ran and have nothing to add"; needs no grant
 )
 
+//nolint:gochecknoglobals // an immutable table
+var kinds = []func() Contribution{
+	func() Contribution { return &Policy{} }, func() Contribution { return &PromptContext{} }, func() Contribution { return &PromptSection{} },
+	func() Contribution { return &ToolBundle{} }, func() Contribution { return &Decision{} }, func() Contribution { return &Rewrite{} },
+	func() Contribution { return &Reminder{} }, func() Contribution { return &ManifestDiagnostic{} }, func() Contribution { return &Audit{} },
+	func() Contribution { return &BackgroundJob{} }, func() Contribution { return &Noop{} },
+}
+
 // Kinds returns all kinds, in the order of the specification.
 func Kinds() []Kind {
-	return []Kind{
-		KindPolicy, KindPromptContext, KindPromptSection, KindToolBundle, KindDecision, KindRewrite,
-		KindReminder, KindManifestDiagnostic, KindAudit, KindBackgroundJob, KindNoop,
+	list := make([]Kind, len(kinds))
+	for i := range kinds {
+		list[i] = kinds[i]().kind()
 	}
+	return list
+}
+
+// newContribution returns a zero value of the kind, or nil for an unknown one.
+func newContribution(k Kind) Contribution {
+	for _, zero := range kinds {
+		if c := zero(); c.kind() == k {
+			return c
+		}
+	}
+	return nil
 }
 
 // AlwaysAccepted returns the kinds that every phase takes.

@@ -77,29 +77,6 @@ func checkObject(raw json.RawMessage) error {
 	return nil
 }
 
-// newContribution returns a zero value of the kind, or nil for an unknown one.
-func newContribution(k Kind) Contribution {
-	if c, ok := kinds[k]; ok {
-		return c()
-	}
-	return nil
-}
-
-//nolint:gochecknoglobals // an immutable table
-var kinds = map[Kind]func() Contribution{
-	KindPolicy:             func() Contribution { return &Policy{} },
-	KindPromptContext:      func() Contribution { return &PromptContext{} },
-	KindPromptSection:      func() Contribution { return &PromptSection{} },
-	KindToolBundle:         func() Contribution { return &ToolBundle{} },
-	KindDecision:           func() Contribution { return &Decision{} },
-	KindRewrite:            func() Contribution { return &Rewrite{} },
-	KindReminder:           func() Contribution { return &Reminder{} },
-	KindManifestDiagnostic: func() Contribution { return &ManifestDiagnostic{} },
-	KindAudit:              func() Contribution { return &Audit{} },
-	KindBackgroundJob:      func() Contribution { return &BackgroundJob{} },
-	KindNoop:               func() Contribution { return &Noop{} },
-}
-
 // Contributions is a list that encodes to and from JSON with a "kind" member in each entry.
 type Contributions []Contribution
 

@@ -9,24 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-func (*SessionStartInput) phase() Phase      { return SessionStart }
-func (*SessionResumeInput) phase() Phase     { return SessionResume }
-func (*PrePolicyInput) phase() Phase         { return PrePolicy }
-func (*PrePromptContextInput) phase() Phase  { return PrePromptContext }
-func (*PostPreflightInput) phase() Phase     { return PostPreflight }
-func (*PreToolsInput) phase() Phase          { return PreTools }
-func (*PrePromptCompileInput) phase() Phase  { return PrePromptCompile }
-func (*PostPromptCompileInput) phase() Phase { return PostPromptCompile }
-func (*RuntimePreContextInput) phase() Phase { return RuntimePreContext }
-func (*ToolPreCallInput) phase() Phase       { return ToolPreCall }
-func (*ToolPostCallInput) phase() Phase      { return ToolPostCall }
-func (*PreEndInput) phase() Phase            { return PreEnd }
-func (*PostTurnInput) phase() Phase          { return PostTurn }
-func (*PreCompactionInput) phase() Phase     { return PreCompaction }
-func (*PostCompactionInput) phase() Phase    { return PostCompaction }
-func (*SessionEndInput) phase() Phase        { return SessionEnd }
-func (in *CustomInput) phase() Phase         { return in.Name }
-
 // alwaysSent is the field that needs no grant: the tool's name.
 const alwaysSent = "tool"
 
