@@ -7,11 +7,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/answers"
 	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-type sharedKeys struct{ policies, contexts string }
 
 // recall settles a call from the cache if it can; otherwise it notes where to keep the answer. The calls of a
 // dispatch are recalled one after the other.
@@ -60,17 +57,4 @@ func (d *dispatch) keepAnswer(c *call) {
 		a.Until = time.Now().Add(ttl)
 	}
 	c.hook.answers.Put(c.key, c.epoch, a)
-}
-
-// invalidate forgets cached answers of one plugin: of the named subscriptions, of those under the named tags, or all.
-func (e *Engine) invalidate(in *pool.Instance, what phases.Invalidation) {
-	all := len(what.Subscriptions)+len(what.Tags) == 0
-	for _, g := range e.generationsInUse() {
-		for id, h := range g.planned.Load().hooks {
-			if h.in == in && (all || slices.Contains(what.Subscriptions, id) ||
-				slices.ContainsFunc(what.Tags, func(tag string) bool { return slices.Contains(h.tags, tag) })) {
-				h.answers.Invalidate()
-			}
-		}
-	}
 }

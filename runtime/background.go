@@ -17,12 +17,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-const (
-	// jobAttempts is how often a background_job is tried.
-	jobAttempts = 5
-	// slotTime is how long a queued hook waits for a slot before its job is requeued.
-	slotTime = 10 * time.Second
-)
+// slotTime is how long a queued hook waits for a slot before its job is requeued.
+const slotTime = 10 * time.Second
 
 // QueueStatus is the state of an engine's background work.
 type QueueStatus = background.Status
@@ -82,7 +78,7 @@ func (r engineRunner) Run(ctx context.Context, a *background.Attempt) error {
 		return background.Unwantedf("the plugin %s is not declared any more", j.Plugin)
 	}
 	c := &toolCall{
-		engine: e, gen: g, state: g.outside(), run: newToolRun(g, j.Plugin, j.Kind),
+		engine: &e.invoker, gen: g, state: g.outside(), run: newToolRun(g, j.Plugin, j.Kind),
 		call: phases.ToolCall{
 			Tool: j.Kind, Arguments: j.Payload, Context: j.Context, Policies: j.Policies, IdempotencyKey: j.IdempotencyKey, Trace: j.Trace,
 		},

@@ -7,53 +7,10 @@ import (
 	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/cond"
 	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-type call struct {
-	reply
-	cacheSlot
-
-	dispatch *dispatch
-	sub      *plan.Subscription
-	hook     *hook
-	run      *phases.Run
-	// settled says that the state is final.
-	settled bool
-	failure *phases.Error
-	// judged are the rewrites in the input that the hook was asked about.
-	judged []phases.MergedRewrite
-	mark   failMark
-	// span is the call's place in the host's trace.
-	span span
-	// once, if set, runs right before the plugin is called; see background.Attempt.
-	once func(ctx context.Context) *phases.Error
-	// asked and answer are the last message and its answer.
-	asked   phases.Dispatch
-	pending pool.Pending
-	answer  phases.Result
-	// sent is the invocation of a call that was sent and waits for its answer.
-	sent *invocation
-}
-
-// reply is what is left of an answer once it has been admitted, or recalled.
-type reply struct {
-	entries []merge.Entry
-	space   [1]merge.Entry // for entries
-	dropped []merge.Drop
-	notes   []phases.Diagnostic
-	// declined says that the hook was called and does not apply to its input.
-	declined bool
-}
-
-// cacheSlot says where an answer is to be cached; the key is empty for none.
-type cacheSlot struct {
-	key   string
-	epoch uint64
-}
 
 // call runs one hook: attempts within its budgets, then the check of its answer. It returns at until at the latest.
 func (d *dispatch) call(ctx context.Context, c *call, until time.Time) {

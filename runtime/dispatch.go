@@ -4,25 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/bounded"
-	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/suggest"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-type request struct {
-	context phases.Context
-	input   phases.Input
-	// state is what the turn has gathered so far; never nil.
-	state *turnstate.State
-	// key is the base of the idempotency keys of its calls; empty for none.
-	key string
-}
 
 // PhaseError says that a phase failed closed, was denied its budget or was cancelled. Outcome holds everything that
 // is known.
@@ -38,65 +26,8 @@ func (e *PhaseError) Error() string { return e.Coded.Error() }
 // Unwrap returns the coded error.
 func (e *PhaseError) Unwrap() error { return e.Coded }
 
-// dispatch is the one path that every phase takes. It is reused: nothing that outlives Engine.dispatch may point into
-// it. Hooks of one layer write to their own call only.
-type dispatch struct {
-	course
-
-	// The rest is memory for the next one.
-
-	calls []call
-	sent  []*call
-	// others are the calls of a layer that have goroutines.
-	others sync.WaitGroup
-	// replies are the calls for merging.
-	replies []merge.Reply
-	scratch merge.Scratch
-}
-
-// course is what belongs to one dispatch alone.
-type course struct {
-	engine *Engine
-	gen    *generation
-	phase  *plannedPhase
-	rq     request
-
-	phaseBudget
-	view
-
-	// runs are the rows of the ledger; each call writes its own.
-	runs []phases.Run
-	// failed is why the phase failed closed.
-	failed *phases.Error
-	// sets are the turn's policies and contexts.
-	sets merge.State
-	// merged is the result of the last of so many merges.
-	merged merge.Result
-	merges int
-}
-
-type phaseBudget struct {
-	start    time.Time
-	deadline time.Time
-	granted  time.Duration
-	// chars is the text budget that the turn has left; negative for none.
-	chars int
-}
-
-// view is what the hooks of the next stage see.
-type view struct {
-	// policies and contexts are the turn's, for validators with those of this phase.
-	policies []phases.PolicyEntry
-	contexts []phases.ContextEntry
-	// input is the request's with the applied rewrites.
-	input   phases.Input
-	applied []phases.MergedRewrite
-	// keys are shared by the calls that look for cached answers.
-	keys sharedKeys
-}
-
 // dispatch runs a phase: the hooks of each stage, layer by layer, and the merge of their answers.
-func (e *Engine) dispatch(ctx context.Context, g *generation, rq *request) (*phases.Outcome, error) {
+func (e *dispatcher) dispatch(ctx context.Context, g *generation, rq *request) (*phases.Outcome, error) {
 	if err := e.checkInput(rq.input); err != nil {
 		return nil, err
 	}
@@ -178,7 +109,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	return out, nil
 }
 
-func (e *Engine) checkInput(in phases.Input) error {
+func (e *dispatcher) checkInput(in phases.Input) error {
 	if _, ok := e.table.Lookup(phases.PhaseOf(in)); !ok {
 		return fmt.Errorf("unknown phase %q%s", phases.PhaseOf(in), suggest.DidYouMean(string(phases.PhaseOf(in)), e.table.Names()))
 	}
@@ -189,7 +120,7 @@ func (e *Engine) checkInput(in phases.Input) error {
 }
 
 // prepare begins a dispatch: its budget, its view, and a call for each expected hook.
-func (e *Engine) prepare(ctx context.Context, g *generation, rq *request) *dispatch {
+func (e *dispatcher) prepare(ctx context.Context, g *generation, rq *request) *dispatch {
 	d, ok := e.spare.Get().(*dispatch)
 	if !ok {
 		d = &dispatch{}

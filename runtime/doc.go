@@ -21,6 +21,13 @@
 // or, for the prompt alone, calls [Engine.CompileTurn]. Plugins are written with package sdk; package phases owns the
 // types that both sides share.
 //
+// # The layers
+//
+// The files stand in three layers, and each uses what is below it. The engine (start.go, load.go, turn.go, compile.go,
+// …, [Engine]) knows configurations, turns and sessions. A dispatcher (dispatch.go, finish.go, settle.go, policy.go,
+// call.go, course.go) runs a phase. An invoker (tool.go, invoke.go) makes one call of a plugin; exchange.go, runs.go and
+// events.go report what came of it.
+//
 // # How a phase runs
 //
 // Every phase takes one path, in dispatch.go: conditions, then stages (transform, contribute, validate, observe), in

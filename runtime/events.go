@@ -3,14 +3,24 @@ package runtime
 import (
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/background"
+	"github.com/grapnelhq/grapnel/internal/stats"
 	"github.com/grapnelhq/grapnel/internal/supervise"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
+
+// core is what the layers of an engine share: what the host has wired in, and what is reported to it.
+type core struct {
+	opts  Options
+	stats *stats.Counters
+	// exchangeFailed is set by the first failure of Options.OnExchange, the only one that is reported.
+	exchangeFailed atomic.Bool
+}
 
 // EventKind says what an Event is about.
 type EventKind string
@@ -142,7 +152,7 @@ func (ev Event) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-func (e *Engine) emit(ev Event) {
+func (e *core) emit(ev Event) {
 	e.count(&ev)
 	if e.opts.OnEvent == nil {
 		return
@@ -151,7 +161,7 @@ func (e *Engine) emit(ev Event) {
 	e.opts.OnEvent(ev)
 }
 
-func (e *Engine) count(ev *Event) {
+func (e *core) count(ev *Event) {
 	c := e.stats
 	switch ev.Kind {
 	case EventRun:
@@ -182,4 +192,9 @@ func (e *Engine) count(ev *Event) {
 	}
 }
 
-const reloadInForce = "in_force"
+// States of an EventReload and of an EventManifest.
+const (
+	reloadInForce = "in_force"
+	stateNotKept  = "not_kept"
+	stateKeptLate = "kept_late"
+)

@@ -91,7 +91,7 @@ func WithExchanges(ctx context.Context, got func(x *Exchange)) context.Context {
 }
 
 type exchange struct {
-	engine *Engine
+	engine *core
 	out    Exchange
 	began  time.Time
 	got    func(x *Exchange) // that of WithExchanges; nil for none
@@ -101,7 +101,7 @@ type exchange struct {
 	over bool
 }
 
-func (e *Engine) beginExchange(ctx context.Context, inc *pool.Incarnation, kind ExchangeKind, generation uint64, subscription string) *exchange {
+func (e *core) beginExchange(ctx context.Context, inc *pool.Incarnation, kind ExchangeKind, generation uint64, subscription string) *exchange {
 	got, _ := ctx.Value(exchangesKey{}).(func(x *Exchange))
 	if e.opts.OnExchange == nil && got == nil {
 		return nil
@@ -166,7 +166,7 @@ func (x *exchange) add(c *HostCall) bool {
 }
 
 // reportExchange calls Options.OnExchange. Errors never reach the caller of the plugin.
-func (e *Engine) reportExchange(x *Exchange) {
+func (e *core) reportExchange(x *Exchange) {
 	if e.opts.OnExchange == nil {
 		return
 	}

@@ -51,15 +51,6 @@ func (d *dispatch) requireCompleted() {
 	}
 }
 
-func (d *dispatch) callOf(subscription string) *call {
-	for i := range d.calls {
-		if d.calls[i].sub.ID == subscription {
-			return &d.calls[i]
-		}
-	}
-	return nil
-}
-
 func (d *dispatch) observe(ctx context.Context) {
 	d.advance()
 	for i := range d.calls {
@@ -194,6 +185,9 @@ func (d *dispatch) enqueue(ctx context.Context, c *call) error {
 	}
 	return d.engine.background.Add(ctx, j)
 }
+
+// jobAttempts is how often a background_job is tried.
+const jobAttempts = 5
 
 // addJobs queues the background_job contributions of a phase, and returns a diagnostic for each that was refused.
 func (d *dispatch) addJobs(ctx context.Context, merged *merge.Result) []phases.Diagnostic {

@@ -15,6 +15,53 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// keep seals the manifest and hands it to the sink with the texts that the operator wants kept. A failure is always
+// reported, and an error if the operator wants the turn refused.
+func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
+	e := r.turn.engine
+	if e.keeper == nil {
+		r.turn.state.Kept()
+		return manifest.Seal(m, nil, nil)
+	}
+	own := m.Clone() // a sink that hangs may use it for ever
+	err := e.append(ctx, &own, slices.Concat(r.output.Texts, r.turn.state.Texts(&own)))
+	if err == nil {
+		r.turn.state.Kept()
+		m.Seq, m.Integrity = own.Seq, own.Integrity
+		return nil
+	}
+	code := e.sinkFailed(stateNotKept, "the manifest was not kept", r.id, err)
+	r.output.Diagnostics = append(r.output.Diagnostics, phases.Diagnostic{
+		Code: codeNotKept, Severity: phases.SeverityError, Message: "the manifest of this turn was not kept (" + string(code) + ")",
+	})
+	if r.turn.gen.cfg.Manifest.OnFailure == "refuse" {
+		return phases.Errorf(code, "the manifest could not be kept: %w", err)
+	}
+	return manifest.Seal(m, nil, nil)
+}
+
+// previous returns the previous prompt of the turn's thread: from the cache or, for a thread that is new to this
+// engine or that others may have continued, from the sink.
+func (r *recording) previous(ctx context.Context) *manifest.Outline {
+	t, e := r.turn, r.turn.engine
+	known := e.sessions.Previous(t.context)
+	if e.keeper != nil && (known == nil || e.keeper.Shared()) && t.context.ThreadID != "" {
+		m, err := e.keeper.Last(ctx, t.context.WorkspaceID, t.context.ThreadID)
+		switch {
+		case err != nil:
+			code := e.sinkFailed(codePreviousUnavailable, "the thread's previous manifest cannot be read", r.id, err)
+			r.notes = append(r.notes, phases.Diagnostic{
+				Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
+				Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
+			})
+			return nil
+		case m != nil:
+			return new(m.Outline())
+		}
+	}
+	return known
+}
+
 type recording struct {
 	turn   *Turn
 	id     string

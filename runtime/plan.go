@@ -1,62 +1,43 @@
 package runtime
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/answers"
+	"github.com/grapnelhq/grapnel/internal/hostservice"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/stats"
 	"github.com/grapnelhq/grapnel/internal/supervise"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-type planned struct {
-	plan        *plan.Plan
-	diagnostics []phases.Diagnostic
-	phases      map[phases.Phase]*plannedPhase
-	// hooks holds the hooks of all phases, by subscription.
-	hooks map[string]*hook
-	// descriptions are those that the plan was made of, by instance; nil where there was none. refused are those that
-	// could not be planned.
-	descriptions, refused []*phases.Description
-}
+// codeStateInMemory: a plugin may keep state, and a restart loses it.
+const codeStateInMemory = "state_in_memory"
 
-// plannedPhase is the plan of one phase, with what its dispatches begin with. Its lists are in the order of Expected.
-type plannedPhase struct {
-	*plan.Phase
-	hooks []*hook
-	// runs are the rows of the ledger before anything has happened.
-	runs []phases.Run
-	// notes are the planner's diagnostics about the phase's subscriptions, with a fail_open mark for each guard that
-	// is off for want of a grant; unguarded are the events of these marks.
-	notes     []phases.Diagnostic
-	unguarded []Event
-	// turnNeeded is why the phase cannot be dispatched without a turn; nil if it can.
-	turnNeeded *phases.Error
-	// unknown are the plugins that have not described themselves and may judge in the phase.
-	unknown []*pool.Instance
-}
-
-type hook struct {
-	in      *pool.Instance
-	breaker *supervise.Breaker
-	answers *answers.Cache
-	tags    []string
-	merge   merge.Hook
-	sight   phases.Sight
-	// vary is what its answers depend on; nil if they are not cached.
-	vary *answers.Vary
-}
-
-// generationsInUse returns the one in force and those that are being retired.
-func (g *generations) generationsInUse() []*generation {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.inUse)
+// notEnforced warns of settings that are accepted here and have no effect.
+func (e *Engine) notEnforced(cfg *config.Config) []phases.Diagnostic {
+	notes := e.pool.NotEnforced(cfg)
+	warn := func(code, plugin, slot, message string) {
+		notes = append(notes, phases.Diagnostic{Code: code, Severity: phases.SeverityWarning, Plugin: plugin, Slot: slot, Message: message})
+	}
+	_, forgetful := e.opts.State.(*hostservice.MemoryState)
+	for i := range cfg.Plugins {
+		if p := &cfg.Plugins[i]; forgetful && phases.Allows(p.Grants.Host, hostservice.ServiceState) {
+			warn(codeStateInMemory, p.Name, "grants.host",
+				"what the plugin "+p.Name+" keeps by the service \"state\" is gone when this process ends: this host has no store for it")
+		}
+	}
+	switch {
+	case cfg.Store.Value == "" || e.opts.Sink != nil:
+	case e.opts.Queue == nil:
+		warn(pool.CodeNotEnforced, "", "store", "this host has no store: manifests are not kept, and background work is lost when this process ends")
+	default:
+		warn(pool.CodeNotEnforced, "", "store", "manifests are not kept: this host has no store for them")
+	}
+	return notes
 }
 
 // described plans all generations again when an instance has its first description. An error of the one in force
@@ -215,30 +196,29 @@ func (e *Engine) newHook(g *generation, row phases.Row, sub *plan.Subscription, 
 	return h
 }
 
-// phaseOf returns the plan of a phase. It waits, until the given time, for the first start of plugins that have not described
-// themselves and may judge in the phase.
-func (g *generation) phaseOf(ctx context.Context, name phases.Phase, until time.Time) *plannedPhase {
-	phase := g.planned.Load().phases[name]
-	if len(phase.unknown) == 0 {
-		return phase
-	}
-	for _, in := range phase.unknown {
-		if in.Status().Failures > 0 {
-			continue
-		}
-		if inc, _ := in.Await(ctx, until, false); inc != nil {
-			inc.Leave()
+func (e *Engine) expect(g *generation, p *planned) {
+	var hooks []stats.Hook
+	for _, phase := range p.phases {
+		for _, sub := range phase.Expected {
+			hooks = append(hooks, stats.Hook{ID: sub.ID, Plugin: sub.Plugin, Phase: sub.Phase})
 		}
 	}
-	return g.planned.Load().phases[name]
+	plugins := make([]string, len(g.instances))
+	for i, in := range g.instances {
+		plugins[i] = in.Declared.Name
+	}
+	e.stats.Expect(plugins, hooks)
 }
 
-// judgeless is why a phase that decides cannot be dispatched yet: a guard of it depends on turn.pre_policy, which has
-// hooks and has not been dispatched.
-func (t *Turn) judgeless(phase phases.Phase) error {
-	p := t.gen.planned.Load().phases[phase]
-	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || t.state.Dispatched(phases.PrePolicy) || len(t.gen.planned.Load().phases[phases.PrePolicy].Running()) == 0 {
-		return nil
-	}
-	return p.turnNeeded
+// forgetStats drops the stats of what no generation has any more. The hooks of a plugin that is starting again, and
+// has not described itself yet, are kept.
+func (e *Engine) forgetStats(generations []*generation) {
+	e.stats.Forget(func(plugin string) bool {
+		return slices.ContainsFunc(generations, func(g *generation) bool { return g.byName[plugin] != nil })
+	}, func(plugin, id string) bool {
+		return slices.ContainsFunc(generations, func(g *generation) bool {
+			in := g.byName[plugin]
+			return in != nil && (in.Description() == nil || g.planned.Load().hooks[id] != nil)
+		})
+	})
 }

@@ -2,52 +2,15 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
-	"time"
 
-	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/supervise"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Closer is an optional interface of plugins inside the host that start something of their own, such as a watch.
-// [Engine.Close] calls it once, when no more calls are made; abandoned ones may still run. A *sdk.Plugin is one.
-type Closer interface {
-	// Close must return when ctx ends.
-	Close(ctx context.Context) error
-}
-
-const closeGrace = 500 * time.Millisecond
-
-// closePlugins closes the plugins inside the host, all at the same time. They have their grace whatever is left of
-// ctx.
-func (e *Engine) closePlugins(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
-	defer cancel()
-	names := slices.Sorted(maps.Keys(e.opts.InProcess))
-	errs := make([]error, len(names))
-	var wait sync.WaitGroup
-	for i, name := range names {
-		if c, ok := e.opts.InProcess[name].(Closer); ok {
-			wait.Go(func() { errs[i] = closePlugin(ctx, name, c) })
-		}
-	}
-	wait.Wait()
-	return errors.Join(errs...)
-}
-
-func closePlugin(ctx context.Context, name string, c Closer) error {
-	_, err := bounded.Abandonable(ctx, func() {}, func() (struct{}, error) { return struct{}{}, c.Close(ctx) })
-	if err != nil {
-		return fmt.Errorf("close the plugin %s: %w", name, err)
-	}
-	return nil
-}
+var _ pool.Observer = observer{}
 
 // Released is the result of [Engine.Release].
 type Released struct {

@@ -60,44 +60,6 @@ func (d *dispatch) useFallback(c *call) {
 	}
 }
 
-// fail settles a call with a failure; the policy is applied later, in plan order.
-func (c *call) fail(err *phases.Error) {
-	c.failure, c.settled = err, true
-	if c.sub != nil && err.Visibility != c.sub.Visibility { // several calls may share one error
-		own := *err
-		own.Visibility, c.failure = c.sub.Visibility, &own
-	}
-	c.run.Code, c.run.PluginCode = string(err.Code), err.PluginCode
-	switch err.Code {
-	case phases.CauseTimeout:
-		c.run.State = phases.StateTimedOut
-	case phases.CauseBudgetExhausted:
-		c.run.State = phases.StateBudgetExhausted
-	case phases.CauseUnavailable, phases.CauseQuarantined, phases.CauseBreakerOpen:
-		c.run.State = phases.StateUnavailable
-	case phases.CauseCancelled:
-		c.run.State, c.failure = phases.StateCancelled, nil
-	default:
-		c.run.State = phases.StateFailed
-	}
-}
-
-type fallbackUse string
-
-const (
-	fallbackNone    fallbackUse = "none"
-	fallbackUsed    fallbackUse = "used"
-	fallbackRefused fallbackUse = "refused"
-)
-
-type failMark struct {
-	// row is its place in the call's notes, from 1; 0 without one.
-	row int
-	use fallbackUse
-	// fallback is how many contributions the fallback has added.
-	fallback int
-}
-
 // failOpen marks a failure that did not stop its phase. markKept words it once all is merged.
 func (d *dispatch) failOpen(c *call, use fallbackUse) {
 	c.mark.row, c.mark.use = len(c.notes)+1, use

@@ -15,7 +15,7 @@ import (
 
 // logFailure logs a plugin's own words about a failure. They reach others only by phases.Error.For, within the
 // visibility of the subscription.
-func (e *Engine) logFailure(run *phases.Run, failure *phases.Error) {
+func (e *core) logFailure(run *phases.Run, failure *phases.Error) {
 	words := phases.DetailOf(failure)
 	if words == "" {
 		return
@@ -28,7 +28,7 @@ func (e *Engine) logFailure(run *phases.Run, failure *phases.Error) {
 		"code", failure.Code, "plugin_code", failure.PluginCode, "words", words)
 }
 
-func (e *Engine) logRemarks(subscription string, list []phases.Diagnostic) {
+func (e *core) logRemarks(subscription string, list []phases.Diagnostic) {
 	if more := len(list) - turnstate.MaxPluginNotes; more > 0 {
 		list = list[:turnstate.MaxPluginNotes]
 		defer e.opts.Logger.Warn("a plugin reports more diagnostics than are kept", "subscription", subscription, "dropped", more)
@@ -60,7 +60,7 @@ type span struct {
 
 // beginRun reports that a run begins, and returns the context to go on with. from is the trace in which it was
 // queued, if it was.
-func (e *Engine) beginRun(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, span) {
+func (e *core) beginRun(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, span) {
 	if e.opts.BeginRun == nil {
 		return ctx, span{trace: from}
 	}
@@ -74,8 +74,25 @@ func (s *span) done() {
 	}
 }
 
+// failRun settles the row of a run with a failure.
+func failRun(run *phases.Run, err *phases.Error) {
+	run.Code, run.PluginCode = string(err.Code), err.PluginCode
+	switch err.Code {
+	case phases.CauseTimeout:
+		run.State = phases.StateTimedOut
+	case phases.CauseBudgetExhausted:
+		run.State = phases.StateBudgetExhausted
+	case phases.CauseUnavailable, phases.CauseQuarantined, phases.CauseBreakerOpen:
+		run.State = phases.StateUnavailable
+	case phases.CauseCancelled:
+		run.State = phases.StateCancelled
+	default:
+		run.State = phases.StateFailed
+	}
+}
+
 // report reports a settled run once: the event, and the end of its span. A row without a call begins and ends here.
-func (e *Engine) report(ctx context.Context, s *span, run *phases.Run, failure *phases.Error) {
+func (e *core) report(ctx context.Context, s *span, run *phases.Run, failure *phases.Error) {
 	if s.end == nil {
 		_, *s = e.beginRun(ctx, s.trace, run)
 	}
@@ -100,7 +117,7 @@ func codedError(err error) *phases.Error {
 	return phases.Errorf(phases.CauseInternal, "%w", err)
 }
 
-func (e *Engine) jobChanged(j jobs.Job, state string, err error) {
+func (e *core) jobChanged(j jobs.Job, state string, err error) {
 	ev := Event{Kind: EventJob, Plugin: j.Plugin, Subscription: j.Subscription, Phase: j.Phase, State: state}
 	if err != nil {
 		ev.Code, ev.Message, ev.Detail = string(phases.CodeOf(err)), phases.Words(err), phases.DetailOf(err)

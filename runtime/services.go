@@ -16,6 +16,19 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// invalidate forgets cached answers of one plugin: of the named subscriptions, of those under the named tags, or all.
+func (e *Engine) invalidate(in *pool.Instance, what phases.Invalidation) {
+	all := len(what.Subscriptions)+len(what.Tags) == 0
+	for _, g := range e.generationsInUse() {
+		for id, h := range g.planned.Load().hooks {
+			if h.in == in && (all || slices.Contains(what.Subscriptions, id) ||
+				slices.ContainsFunc(what.Tags, func(tag string) bool { return slices.Contains(h.tags, tag) })) {
+				h.answers.Invalidate()
+			}
+		}
+	}
+}
+
 // Service is one host service: its methods by name. Plugins call it by the grant "host".
 type Service map[string]Method
 
@@ -105,7 +118,7 @@ func (h *hostFor) Call(ctx context.Context, service, name string, params json.Ra
 	caller := hostservice.Caller{Plugin: h.in.Declared.Name}
 	var run *hostRun
 	if h.engine.recorded(service, name) {
-		run = newHostRun(ctx, h.engine, h.in, service+"."+name, params)
+		run = newHostRun(ctx, &h.engine.core, h.in, service+"."+name, params)
 		caller.Account = run.account()
 	}
 	begin := time.Now()
@@ -163,7 +176,7 @@ func (h *hostFor) Invalidate(_ context.Context, what phases.Invalidation) error 
 }
 
 type hostRun struct {
-	engine *Engine
+	engine *core
 	in     *pool.Instance
 	// at is the call of the plugin in whose course it was made; nil for one on the plugin's own account, which is
 	// only reported.
@@ -173,7 +186,7 @@ type hostRun struct {
 	span span
 }
 
-func newHostRun(ctx context.Context, e *Engine, in *pool.Instance, method string, params json.RawMessage) *hostRun {
+func newHostRun(ctx context.Context, e *core, in *pool.Instance, method string, params json.RawMessage) *hostRun {
 	r := &hostRun{engine: e, in: in, row: phases.Run{
 		Subscription: in.Declared.Name + "/" + method, Hook: method, Plugin: in.Declared.Name, Phase: phases.PhaseHostCall, Stage: phases.StageHost,
 		BytesIn: len(params), Contributions: []string{}, Cut: []phases.Cut{},
@@ -210,8 +223,7 @@ func (r *hostRun) settle(ctx context.Context, result json.RawMessage, err error)
 	var failure *phases.Error
 	if err != nil {
 		failure = wire.ToPlugin(err)
-		c := call{run: &r.row}
-		c.fail(failure)
+		failRun(&r.row, failure)
 	}
 	if r.at != nil && !r.at.state.AddHostCall(&r.row) {
 		return

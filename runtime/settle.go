@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/cond"
@@ -137,16 +136,4 @@ func (d *dispatch) mergeOnce() {
 	}
 	limits := merge.Limits{TotalChars: d.chars, CountTokens: d.engine.opts.CountTokens}
 	d.scratch.Merge(&d.merged, d.phase.Row, d.replies, d.sets, limits)
-}
-
-// advance shows the next stage what earlier ones have brought.
-func (d *dispatch) advance() {
-	if d.merges > 0 {
-		d.policies, d.contexts, d.keys = d.merged.Policies, d.merged.Contexts, sharedKeys{}
-	}
-}
-
-// textBudget is how many characters of a plugin's text will be kept at most; 1 stands for none, since 0 does not bound.
-func (d *dispatch) textBudget(c *call) int {
-	return min(cmp.Or(max(0, c.sub.Budget.Chars), merge.DefaultSectionChars), max(1, d.chars))
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -118,33 +117,6 @@ func overviewRow(in *pool.Instance, generation uint64) PluginHealth {
 		row.StartedAt = inc.Since.UTC()
 	}
 	return row
-}
-
-func (e *Engine) expect(g *generation, p *planned) {
-	var hooks []stats.Hook
-	for _, phase := range p.phases {
-		for _, sub := range phase.Expected {
-			hooks = append(hooks, stats.Hook{ID: sub.ID, Plugin: sub.Plugin, Phase: sub.Phase})
-		}
-	}
-	plugins := make([]string, len(g.instances))
-	for i, in := range g.instances {
-		plugins[i] = in.Declared.Name
-	}
-	e.stats.Expect(plugins, hooks)
-}
-
-// forgetStats drops the stats of what no generation has any more. The hooks of a plugin that is starting again, and
-// has not described itself yet, are kept.
-func (e *Engine) forgetStats(generations []*generation) {
-	e.stats.Forget(func(plugin string) bool {
-		return slices.ContainsFunc(generations, func(g *generation) bool { return g.byName[plugin] != nil })
-	}, func(plugin, id string) bool {
-		return slices.ContainsFunc(generations, func(g *generation) bool {
-			in := g.byName[plugin]
-			return in != nil && (in.Description() == nil || g.planned.Load().hooks[id] != nil)
-		})
-	})
 }
 
 // Memory returns the resident memory of each plugin's processes and their descendants in bytes, by declared name, as

@@ -15,29 +15,27 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// CallTool calls a tool of the named plugin outside any turn: what a turn has brought in or hides does not matter,
-// and the call is only reported as an [EventRun]. The plugin sees no policies. The call takes no longer than the
-// plugin's limits.tool and ctx allow. An error is a *[phases.Error]; a failure that the tool reports to the model
-// (IsError) is not one. The call's context and idempotency key have the bounds of [phases.CheckContext].
-func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCall) (*phases.ToolResult, error) {
-	g, err := e.acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer g.leave()
-	if err := phases.CheckContext(&call.Context); err != nil {
-		return nil, err
-	}
-	if err := phases.CheckID("idempotency_key", call.IdempotencyKey); err != nil {
-		return nil, err
-	}
-	call.OutsideTurn, call.Policies = true, nil
-	res, _, err := e.callTool(ctx, g, g.outside(), plugin, call)
-	return res, err
+type toolCall struct {
+	engine *invoker
+	gen    *generation
+	state  *turnstate.State
+	in     *pool.Instance
+	call   phases.ToolCall
+	run    phases.Run
+	// span is the call's place in the trace of the host, or of the turn that queued it.
+	span span
+	// once, if set, runs right before the plugin is called; see background.Attempt.
+	once func(ctx context.Context) *phases.Error
+	// limit is the operator's; deadline is when the call ends, by limit or caller.
+	limit    time.Duration
+	deadline time.Time
+	inc      *pool.Incarnation
+	lease    *pool.Lease
+	answer   *phases.ToolResult
 }
 
 // callTool makes and reports one call of a plugin's tool. The run is its row of the ledger.
-func (e *Engine) callTool(ctx context.Context, g *generation, s *turnstate.State, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
+func (e *invoker) callTool(ctx context.Context, g *generation, s *turnstate.State, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
 	c := &toolCall{engine: e, gen: g, state: s, call: call, run: newToolRun(g, plugin, call.Tool)}
 	res, err := c.do(ctx, plugin)
 	return res, c.run, err
@@ -58,25 +56,6 @@ func (c *toolCall) do(ctx context.Context, plugin string) (*phases.ToolResult, e
 	return res, nil
 }
 
-type toolCall struct {
-	engine *Engine
-	gen    *generation
-	state  *turnstate.State
-	in     *pool.Instance
-	call   phases.ToolCall
-	run    phases.Run
-	// span is the call's place in the trace of the host, or of the turn that queued it.
-	span span
-	// once, if set, runs right before the plugin is called; see background.Attempt.
-	once func(ctx context.Context) *phases.Error
-	// limit is the operator's; deadline is when the call ends, by limit or caller.
-	limit    time.Duration
-	deadline time.Time
-	inc      *pool.Incarnation
-	lease    *pool.Lease
-	answer   *phases.ToolResult
-}
-
 // newToolRun is the ledger's row of a tool call before anything happened. A model may have made up the name.
 func newToolRun(g *generation, plugin, tool string) phases.Run {
 	name := text.Head(text.Repair(tool), phases.MaxIDBytes)
@@ -91,11 +70,10 @@ func newToolRun(g *generation, plugin, tool string) phases.Run {
 }
 
 // settleTool settles and reports the row of a call. The span is nil for a call that has not begun.
-func (e *Engine) settleTool(ctx context.Context, s *span, run *phases.Run, res *phases.ToolResult, failure *phases.Error) {
+func (e *core) settleTool(ctx context.Context, s *span, run *phases.Run, res *phases.ToolResult, failure *phases.Error) {
 	switch {
 	case failure != nil:
-		c := call{run: run}
-		c.fail(failure)
+		failRun(run, failure)
 	case res.IsError:
 		run.State, run.Code = phases.StateSucceeded, phases.CodeToolError
 	default:

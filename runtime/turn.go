@@ -7,6 +7,7 @@ import (
 	"maps"
 	goruntime "runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,6 +114,55 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 		begun.join()
 	}
 	return &Turn{turn: begun, context: begun.begun}, nil
+}
+
+// judgeless is why a phase that decides cannot be dispatched yet: a guard of it depends on turn.pre_policy, which has
+// hooks and has not been dispatched.
+func (t *Turn) judgeless(phase phases.Phase) error {
+	p := t.gen.planned.Load().phases[phase]
+	if p == nil || p.turnNeeded == nil || !p.Row.Decides() || t.state.Dispatched(phases.PrePolicy) || len(t.gen.planned.Load().phases[phases.PrePolicy].Running()) == 0 {
+		return nil
+	}
+	return p.turnNeeded
+}
+
+// PreEnd is what hooks say about the end of a turn.
+type PreEnd struct {
+	// GoOn says that the turn must not end yet: the host sends Reason to the model, as it sends the user's words, and
+	// compiles the prompt of another round.
+	GoOn bool
+	// Reason holds the reasons of all hooks that deny the end; never empty with GoOn.
+	Reason string
+	// Outcome is the phase's. Its reminders come with the next prompt, also where that is the next turn's.
+	Outcome *phases.Outcome
+}
+
+// PreEnd dispatches turn.pre_end. Call it when the model has finished, before End: hooks that deny the end make the
+// turn go on, for [phases.MaxForced] times. An ask does not, nor does a phase that failed, which is an error as of the
+// other phases. Before the turn's first prompt, or runtime.turn_pre_context, the error is ErrNothingCompiled.
+func (t *Turn) PreEnd(ctx context.Context, in *phases.PreEndInput) (*PreEnd, error) {
+	out, err := t.Dispatch(ctx, in)
+	if out == nil {
+		return nil, err
+	}
+	end := &PreEnd{Outcome: out}
+	if err == nil && out.Decision != nil && out.Decision.Verdict == phases.VerdictDeny {
+		end.GoOn, end.Reason = true, goOnReason(out.Decision)
+	}
+	return end, err
+}
+
+func goOnReason(d *phases.Decided) string {
+	var reasons []string
+	for _, r := range d.Reasons {
+		if r.Verdict == phases.VerdictDeny && r.Reason != "" {
+			reasons = append(reasons, r.Reason)
+		}
+	}
+	if len(reasons) == 0 {
+		return "The turn must not end yet. Go on."
+	}
+	return strings.Join(reasons, "\n\n")
 }
 
 // join takes what the start of the session brought, and the reminders that wait there. A host may begin or resume the
@@ -388,64 +438,6 @@ func (t *Turn) End(ctx context.Context, in *phases.PostTurnInput) (*phases.Outco
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = out
-	return out, err
-}
-
-// Session is one session of a host. It holds nothing but its context: turns of the session carry its id.
-type Session struct {
-	engine  *Engine
-	context phases.Context
-	// Outcome is what session.start or session.resume brought.
-	Outcome *phases.Outcome
-}
-
-// StartSession begins a session and dispatches session.start. The source is "startup" or "clear". The session is nil
-// for any error but a *PhaseError. Its prompt_context is kept for the turns of the session; its reminders come with
-// the session's first prompt.
-func (e *Engine) StartSession(ctx context.Context, s phases.Context, source string) (*Session, error) {
-	return e.session(ctx, s, &phases.SessionStartInput{Source: source})
-}
-
-// ResumeSession resumes a stored session and dispatches session.resume with what the host recorded of it.
-func (e *Engine) ResumeSession(ctx context.Context, s phases.Context, in *phases.SessionResumeInput) (*Session, error) {
-	return e.session(ctx, s, in)
-}
-
-func (e *Engine) session(ctx context.Context, s phases.Context, in phases.Input) (*Session, error) {
-	if s.Now.IsZero() {
-		s.Now = e.opts.Now()
-	}
-	out, err := e.Dispatch(ctx, s, in)
-	if out == nil {
-		return nil, err
-	}
-	if lost := e.sessions.Begin(s, out); len(lost) > 0 {
-		out.Diagnostics = append(out.Diagnostics, undelivered(&s, lost, false))
-	}
-	return &Session{engine: e, context: s.Clone(), Outcome: out}, err
-}
-
-// Context returns the session's context, to begin turns with.
-func (s *Session) Context() phases.Context { return s.context.Clone() }
-
-// End is [Engine.EndSession] of this session.
-func (s *Session) End(ctx context.Context, reason string) (*phases.Outcome, error) {
-	return s.engine.EndSession(ctx, s.context, reason)
-}
-
-// ForgetSession forgets what was kept for the turns of a session, without notifying plugins: it may be resumed.
-func (e *Engine) ForgetSession(s phases.Context) { _ = e.forget(&s, nil) }
-
-// EndSession dispatches session.end, whose hooks run in the background, and forgets what was kept for the session's
-// turns, even if ctx is done. The session may have begun in another process. Reminders that it has left to a next turn are
-// the diagnostic "reminders_undelivered" of the outcome and of a record.
-func (e *Engine) EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
-	defer cancel()
-	out, err := e.Dispatch(ctx, s, &phases.SessionEndInput{Reason: reason})
-	if t := e.forget(&s, out); t != nil {
-		_ = t.keepEvents(ctx, false) // it is reported
-	}
 	return out, err
 }
 

@@ -5,11 +5,31 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/bounded"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/phases"
 )
+
+// recordOpen ends and reports the open turns of a closed engine, and keeps what happened in them after their prompts.
+func (e *Engine) recordOpen(ctx context.Context) {
+	until := time.Now().Add(endTime)
+	for _, t := range e.open.All() {
+		if !t.takeEnd() {
+			continue
+		}
+		unrecorded := e.keeper != nil && t.state.Unrecorded(false)
+		t.note(nil, phases.Diagnostic{Code: codeTurnNotEnded, Severity: phases.SeverityWarning, Message: "the engine was closed before the host ended this turn (Turn.End)"})
+		switch {
+		case !unrecorded:
+		case time.Now().Before(until):
+			_ = t.keepEvents(ctx, false) // it is reported
+		default:
+			e.sinkFailed(stateNotKept, "what happened in an open turn was not kept", t.begun.TurnID, ErrClosed)
+		}
+		t.leave()
+	}
+}
 
 // Codes of what a host has left undone in a turn.
 const (
@@ -55,19 +75,6 @@ func (t *turn) passOnTo(out *phases.Outcome) {
 		return
 	}
 	t.note(out, undelivered(&t.begun, lost, false))
-}
-
-// forget forgets a session. It returns a turn with a note about the reminders that were left to a next one, which is in the
-// outcome, too; nil if there were none.
-func (e *Engine) forget(s *phases.Context, out *phases.Outcome) *turn {
-	lost := e.sessions.End(*s)
-	if len(lost) == 0 {
-		return nil
-	}
-	g := e.current.Load()
-	t := &turn{engine: e, gen: g, begun: s.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), round: make(chan struct{}, 1)}
-	t.note(out, undelivered(s, lost, true))
-	return t
 }
 
 // undelivered is about reminders of a context that no prompt delivers.

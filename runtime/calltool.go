@@ -12,6 +12,27 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// CallTool calls a tool of the named plugin outside any turn: what a turn has brought in or hides does not matter,
+// and the call is only reported as an [EventRun]. The plugin sees no policies. The call takes no longer than the
+// plugin's limits.tool and ctx allow. An error is a *[phases.Error]; a failure that the tool reports to the model
+// (IsError) is not one. The call's context and idempotency key have the bounds of [phases.CheckContext].
+func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCall) (*phases.ToolResult, error) {
+	g, err := e.acquire()
+	if err != nil {
+		return nil, err
+	}
+	defer g.leave()
+	if err := phases.CheckContext(&call.Context); err != nil {
+		return nil, err
+	}
+	if err := phases.CheckID("idempotency_key", call.IdempotencyKey); err != nil {
+		return nil, err
+	}
+	call.OutsideTurn, call.Policies = true, nil
+	res, _, err := e.callTool(ctx, g, g.outside(), plugin, call)
+	return res, err
+}
+
 // CallTool calls a tool of this turn: one that a plugin's tool bundle has brought in and that is not hidden, or the
 // engine's own request_tools, which loads hidden ones. Other tools are refused with CauseForbidden and a message that
 // says what to do.
