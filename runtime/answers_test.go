@@ -6,111 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
-
-// TestConflicts: two plugins that write one slot get a diagnostic that names
-// both; the first in plan order keeps it, and the loser's policy applies (row
-// 23).
-func TestConflicts(t *testing.T) {
-	t.Parallel()
-
-	spare := []phases.Contribution{&phases.PromptSection{SectionID: "spare", Title: "Spare", Content: "spare"}}
-	taken := []phases.Contribution{&phases.PromptSection{SectionID: "slot", Title: "Slot", Content: "again"}}
-	tests := []struct {
-		name     string
-		policy   phases.FailureWord
-		fallback []phases.Contribution
-		want     []string
-		err      string
-		codes    []string
-	}{
-		{name: "best effort", policy: phases.BestEffort, want: []string{"slot"}, codes: []string{"fail_open b.h", "conflict b.h"}},
-		{name: "fail closed", policy: phases.FailClosed, want: []string{"slot"}, err: "conflict b.h", codes: []string{"conflict b.h"}},
-		{name: "fallback", policy: phases.UseInstead, fallback: spare, want: []string{"slot", "spare"}, codes: []string{"fail_open b.h", "conflict b.h"}},
-		{name: "fallback that loses too", policy: phases.UseInstead, fallback: taken, want: []string{"slot"}, codes: []string{"fail_open b.h", "conflict b.h"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			loser := section("h", "slot", "mine")
-			loser.OnFailure, loser.Fallback = word(tt.policy), tt.fallback
-			out := dispatch(t, newHosted(plugin("a", section("h", "slot", "first")), plugin("b", loser)).start(t), &phases.PrePromptCompileInput{})
-			if diff := cmp.Diff(sectionIDs(out), tt.want); diff != "" {
-				t.Errorf("sections (-got +want):\n%s", diff)
-			}
-			if got := out.Merged.Sections[0]; got.Content != "first" || got.Owner != "a" {
-				t.Errorf("the slot holds %q of %s", got.Content, got.Owner)
-			}
-			if diff := cmp.Diff(states(out), []string{"a.h succeeded", "b.h failed conflict"}); diff != "" {
-				t.Errorf("ledger (-got +want):\n%s", diff)
-			}
-			if got := errorCode(out); got != tt.err {
-				t.Errorf("error = %q, want %q", got, tt.err)
-			}
-			if diff := cmp.Diff(codes(out), tt.codes); diff != "" {
-				t.Errorf("diagnostics (-got +want):\n%s", diff)
-			}
-			last := out.Diagnostics[len(out.Diagnostics)-1]
-			if last.OtherSubscription != "a.h" || last.Slot != "slot" {
-				t.Errorf("the conflict names %q and %q", last.OtherSubscription, last.Slot)
-			}
-			if len(out.Omitted) == 0 || out.Omitted[0].Reason != "conflict" {
-				t.Errorf("omitted: %+v", out.Omitted)
-			}
-		})
-	}
-}
-
-// TestGrants: what was not granted is dropped by name, and its siblings stay.
-func TestGrants(t *testing.T) {
-	t.Parallel()
-
-	h := on("h", phases.PrePromptCompile, reply(
-		&phases.PromptSection{SectionID: "mine", Title: "Mine", Content: "text"},
-		&phases.PromptSection{SectionID: "other", Title: "Other", Content: "text"},
-		&phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw("1")},
-	), phases.KindPromptSection)
-	off := on("off", phases.PrePromptCompile, reply(), phases.KindReminder)
-	eng := newHosted(plugin("p", h, off))
-	eng.plugin("p").Grants = phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"mine"}}
-	out := dispatch(t, eng.start(t), &phases.PrePromptCompileInput{})
-	if diff := cmp.Diff(states(out), []string{"p.h failed forbidden", "p.off disabled not_granted"}); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
-	if diff := cmp.Diff(sectionIDs(out), []string{"mine"}); diff != "" {
-		t.Errorf("sections (-got +want):\n%s", diff)
-	}
-	want := []string{"not_granted p.off", "forbidden p.h", "contribution_not_allowed p.h", "fail_open p.h"}
-	if diff := cmp.Diff(codes(out), want); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-}
-
-// TestFallbackIsAdmitted: what stands in for an answer passes the same checks.
-func TestFallbackIsAdmitted(t *testing.T) {
-	t.Parallel()
-
-	h := on("h", phases.PrePromptCompile, failing(sdk.Fail("x", "x")), phases.KindPromptSection)
-	h.OnFailure = word(phases.UseInstead)
-	h.Fallback = []phases.Contribution{
-		&phases.PromptSection{SectionID: "mine", Title: "Mine", Content: "text"},
-		&phases.PromptSection{SectionID: "other", Title: "Other", Content: "text"},
-	}
-	eng := newHosted(plugin("p", h))
-	eng.plugin("p").Grants = phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"mine"}}
-	out := dispatch(t, eng.start(t), &phases.PrePromptCompileInput{})
-	if diff := cmp.Diff(sectionIDs(out), []string{"mine"}); diff != "" {
-		t.Errorf("sections (-got +want):\n%s", diff)
-	}
-	if got := strings.Join(codes(out), ", "); got != "forbidden p.h, fail_open p.h" {
-		t.Errorf("diagnostics: %s", got)
-	}
-}
 
 // TestSee: a plugin sees what it was granted, and the lengths of the rest.
 func TestSee(t *testing.T) {
@@ -160,9 +58,7 @@ func TestSee(t *testing.T) {
 			if in.UserText != tt.text || (len(d.Context.Metadata) > 0) != tt.metadata || len(d.Policies)+len(d.Contexts) != tt.sets {
 				t.Errorf("saw %+v, metadata %v, %d policies and %d contexts", in.UserText, d.Context.Metadata, len(d.Policies), len(d.Contexts))
 			}
-			if diff := cmp.Diff(sorted(d.Withheld), tt.withheld); diff != "" {
-				t.Errorf("withheld (-got +want):\n%s", diff)
-			}
+			checkSame(t, "withheld", sorted(d.Withheld), tt.withheld)
 		})
 	}
 }
@@ -189,13 +85,9 @@ func TestTransformChain(t *testing.T) {
 	)).start(t)
 	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{"path":"/etc"}`)})
 
-	if diff := cmp.Diff(j.all(), []string{`{"path":"/etc"}`, `{"path":"/safe"}`, `{"path":"/safe"}`}); diff != "" {
-		t.Errorf("seen (-got +want):\n%s", diff)
-	}
+	checkSame(t, "seen", j.all(), []string{`{"path":"/etc"}`, `{"path":"/safe"}`, `{"path":"/safe"}`})
 	want := []string{"p.one succeeded", "p.two failed invalid_reply", "p.three succeeded"}
-	if diff := cmp.Diff(states(out), want); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", states(out), want)
 	got, _ := out.Rewritten.(*phases.ToolPreCallInput)
 	if string(got.Arguments) != `{"n":2,"path":"/safe"}` {
 		t.Errorf("arguments = %s", got.Arguments)
@@ -267,9 +159,7 @@ func TestRewriteOfResult(t *testing.T) {
 			}
 			out := dispatch(t, newHosted(plugin("p", h)).start(t), in)
 			got, _ := out.Rewritten.(*phases.ToolPostCallInput)
-			if diff := cmp.Diff(got.Result, phases.Preview{Text: tt.want, OriginalLength: tt.length, Truncated: tt.truncated}); diff != "" {
-				t.Errorf("result (-got +want):\n%s", diff)
-			}
+			checkSame(t, "result", got.Result, phases.Preview{Text: tt.want, OriginalLength: tt.length, Truncated: tt.truncated})
 		})
 	}
 }
@@ -352,7 +242,5 @@ func TestDiagnosticsOfPlugins(t *testing.T) {
 		}, nil
 	}}
 	out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
-	if diff := cmp.Diff(codes(out), []string{"slow p.h", "stale p.h"}); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
+	checkSame(t, "diagnostics", codes(out), []string{"slow p.h", "stale p.h"})
 }

@@ -148,24 +148,3 @@ func TestAuditsOfLostRecords(t *testing.T) {
 		t.Errorf("kept %d audits; %+v", len(m.Audits), m.Diagnostics)
 	}
 }
-
-// TestAuditsLabels: an operator who wants no texts in manifests has no details either.
-func TestAuditsLabels(t *testing.T) {
-	t.Parallel()
-
-	h, sink := auditor(), &memorySink{}
-	h.cfg.Manifest.Labels = "hash"
-	h.opts.Sink = sink
-	eng := h.start(t)
-	if _, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}); err != nil {
-		t.Fatal(err)
-	}
-	dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
-	for _, m := range sink.records {
-		for _, a := range m.Audits {
-			if len(a.Details) > 0 || a.DetailsHash == "" || a.DetailsBytes == 0 {
-				t.Errorf("kept %+v", a)
-			}
-		}
-	}
-}

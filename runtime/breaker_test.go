@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -102,24 +100,6 @@ func TestBreakerOfGuard(t *testing.T) {
 			if state != step.state || verdict != step.verdict || calls.Load() != step.calls {
 				t.Errorf("%s: %q, %s after %d calls", step.name, state, verdict, calls.Load())
 			}
-		}
-	})
-}
-
-// TestBreakerSparesCancelled: callers that leave never open it.
-func TestBreakerSparesCancelled(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		eng := newHosted(plugin("p", on("h", phases.PrePromptCompile, taking(500*ms)))).start(t)
-		for range 10 {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(10*ms, cancel)
-			outcome(t)(eng.Dispatch(ctx, host(), &phases.PrePromptCompileInput{}))
-		}
-		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-		if diff := cmp.Diff(states(out), []string{"p.h succeeded"}); diff != "" {
-			t.Errorf("ledger (-got +want):\n%s", diff)
 		}
 	})
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -62,25 +60,10 @@ func TestCompileTurn(t *testing.T) {
 	want := []string{
 		"p.policy succeeded", "p.recall succeeded", "p.planned succeeded", "p.tools succeeded", "p.rules succeeded", "p.check succeeded",
 	}
-	if diff := cmp.Diff(ledger(done.Manifest), want); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", ledger(done.Manifest), want)
 	m := done.Manifest
 	if m.ManifestID == "" || m.TurnID != "1" || len(m.Plugins) != 1 || len(m.Policies) != 1 || len(m.HookSources) != 6 {
 		t.Errorf("manifest = %+v", m)
-	}
-}
-
-// TestCompileWithoutPlan: without a recall plan that phase is left away.
-func TestCompileWithoutPlan(t *testing.T) {
-	t.Parallel()
-
-	done, err := compile(t, newHosted(whole()).start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(strings.Join(ledger(done.Manifest), " "), "p.planned") {
-		t.Errorf("ledger: %v", ledger(done.Manifest))
 	}
 }
 
@@ -159,29 +142,6 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestOmitted: what did not reach the prompt stands in the manifest, with its
-// owner and the reason.
-func TestOmitted(t *testing.T) {
-	t.Parallel()
-
-	h := newHosted(plugin("a", section("h", "slot", "first")), plugin("b", section("h", "slot", "second"), section("x", "denied", "text")))
-	h.plugin("b").Grants.Sections = []string{"slot"}
-	done, err := compile(t, h.start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []phases.Omitted{{ID: "denied", Owner: "b", Reason: "forbidden", Chars: 4}, {ID: "slot", Owner: "b", Reason: "conflict", Chars: 6}}
-	var got []phases.Omitted
-	for _, row := range done.Manifest.Omitted {
-		if row.Owner == "b" {
-			got = append(got, row)
-		}
-	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("omitted (-got +want):\n%s", diff)
-	}
-}
-
 // TestPostPromptCompile: the judge of the prompt has the manifest, and its text
 // only by grant.
 func TestPostPromptCompile(t *testing.T) {
@@ -230,24 +190,5 @@ func TestPostPromptCompile(t *testing.T) {
 				t.Errorf("sections in the manifest: %v", ids)
 			}
 		})
-	}
-}
-
-// TestCompileTwice: a turn that compiles for each call of its model has the
-// sections of the latest round, once.
-func TestCompileTwice(t *testing.T) {
-	t.Parallel()
-
-	turn := begin(t, newHosted(whole()).start(t))
-	var prompts []string
-	for range 2 {
-		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		prompts = append(prompts, done.Prompt.FullText)
-	}
-	if prompts[0] != prompts[1] || strings.Count(prompts[1], "Be brief.") != 1 {
-		t.Errorf("the second prompt differs:\n%s", cmp.Diff(prompts[0], prompts[1]))
 	}
 }

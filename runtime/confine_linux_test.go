@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -226,26 +225,6 @@ func TestConfinedToMemory(t *testing.T) {
 		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
 	}
 	checkEndedForMemory(t, b, eng)
-}
-
-// TestRefusedMemory: who asks for far more at once than it may have is refused it
-// by the system, and its end is one for memory.
-func TestRefusedMemory(t *testing.T) {
-	if alone(t) {
-		return
-	}
-	needTier(t, sandbox.T1)
-	b := newBench(t)
-	p := limited(bad(t, "bad", "memory", "until="+strconv.Itoa(3<<10)))
-	p.Sandbox = "T1"
-	eng := b.start(t, p)
-	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if run := runOf(t, out, "bad.h"); run.Code != string(phases.CauseOOM) {
-		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
-	}
-	if ended := b.awaitState(t, "bad", phases.PluginBackoff, 1); ended.Code != string(phases.CauseOOM) {
-		t.Errorf("%s: %s", ended.Code, ended.Message+ended.Detail)
-	}
 }
 
 // TestMutualTLS: host and plugin work as without certificates, and one who has

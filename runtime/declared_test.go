@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -99,12 +97,8 @@ func TestDeclaredIsExpected(t *testing.T) {
 					open = append(open, row.Phase)
 				}
 			}
-			if diff := cmp.Diff(closed, tt.closed); diff != "" {
-				t.Errorf("phases that failed (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(open, tt.open); diff != "" {
-				t.Errorf("phases with a mark (-got +want):\n%s", diff)
-			}
+			checkSame(t, "phases that failed", closed, tt.closed)
+			checkSame(t, "phases with a mark", open, tt.open)
 		})
 	}
 }
@@ -144,9 +138,7 @@ func TestColdStart(t *testing.T) {
 				if out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny {
 					t.Errorf("decision = %+v", out.Decision)
 				}
-				if diff := cmp.Diff(sorted(states(out)), tt.want); diff != "" {
-					t.Errorf("ledger (-got +want):\n%s", diff)
-				}
+				checkSame(t, "ledger", sorted(states(out)), tt.want)
 				time.Sleep(tt.starts)
 			})
 		})

@@ -3,15 +3,9 @@ package runtime_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -43,13 +37,9 @@ func TestStages(t *testing.T) {
 	}
 
 	want := []string{"transform", "contribute 1", "contribute 2", `validate {"a":2} true`, "observe"}
-	if diff := cmp.Diff(j.all(), want); diff != "" {
-		t.Errorf("order (-got +want):\n%s", diff)
-	}
+	checkSame(t, "order", j.all(), want)
 	ledger := []string{"p.rewrite succeeded", "p.first succeeded", "p.second succeeded", "p.check succeeded", "p.watch queued"}
-	if diff := cmp.Diff(states(out), ledger); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", states(out), ledger)
 	if second := runOf(t, out, "p.second"); second.Layer != 1 || second.Stage != phases.RoleContribute {
 		t.Errorf("p.second is in %s, layer %d", second.Stage, second.Layer)
 	}
@@ -74,83 +64,11 @@ func TestDependenciesOnlyOrder(t *testing.T) {
 
 	h := newHosted(plugin("p", last, failed, filtered, off)).override("p.off", phases.Override{Enabled: new(false)})
 	out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
-	if diff := cmp.Diff(j.all(), []string{"failed", "last"}); diff != "" {
-		t.Errorf("order (-got +want):\n%s", diff)
-	}
+	checkSame(t, "order", j.all(), []string{"failed", "last"})
 	want := []string{"p.failed failed plugin_error", "p.filtered filtered", "p.off disabled operator", "p.last succeeded"}
-	if diff := cmp.Diff(states(out), want); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", states(out), want)
 	if run := runOf(t, out, "p.failed"); run.PluginCode != "nope" {
 		t.Errorf("plugin code = %q", run.PluginCode)
-	}
-}
-
-// TestSiblingsRunTogether: a layer takes as long as its slowest hook, none is
-// cancelled because another failed, and the order of completion shows nowhere.
-func TestSiblingsRunTogether(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		var hooks []sdk.Hook
-		var want []string
-		for i := range 6 {
-			h := section(fmt.Sprintf("h%d", i), fmt.Sprintf("s%d", i), "text")
-			slow := time.Duration(600-100*i) * time.Millisecond
-			answer := h.PrePromptCompile
-			h.PrePromptCompile = func(ctx context.Context, c *sdk.Call, in *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-				time.Sleep(slow)
-				return answer(ctx, c, in)
-			}
-			hooks = append(hooks, h)
-			want = append(want, fmt.Sprintf("p.h%d succeeded", i))
-		}
-		hooks[5].PrePromptCompile, hooks[5].Phase, hooks[5].Any = nil, phases.PrePromptCompile, failing(sdk.Fail("early", "no"))
-		want[5] = "p.h5 failed plugin_error"
-		eng := newHosted(plugin("p", hooks...)).start(t)
-
-		begin := time.Now()
-		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-		if took := time.Since(begin); took != 600*time.Millisecond {
-			t.Errorf("the layer took %v", took)
-		}
-		if diff := cmp.Diff(states(out), want); diff != "" {
-			t.Errorf("ledger (-got +want):\n%s", diff)
-		}
-		if diff := cmp.Diff(sectionIDs(out), []string{"s0", "s1", "s2", "s3", "s4"}); diff != "" {
-			t.Errorf("sections (-got +want):\n%s", diff)
-		}
-	})
-}
-
-// TestOrderIsTotal: plugins and hooks in any order give the same ledger and the
-// same merged result (row 26 of the failure modes: ties on priority).
-func TestOrderIsTotal(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(26, 26))
-	var first *phases.Outcome
-	for round := range 8 {
-		plugins := make([]*sdk.Plugin, 4)
-		for i := range plugins {
-			hooks := make([]sdk.Hook, 3)
-			for k := range hooks {
-				hooks[k] = section(fmt.Sprintf("h%d", k), fmt.Sprintf("s%d%d", i, k), "text")
-			}
-			random.Shuffle(len(hooks), func(a, b int) { hooks[a], hooks[b] = hooks[b], hooks[a] })
-			plugins[i] = plugin(fmt.Sprintf("p%d", i), hooks...)
-		}
-		random.Shuffle(len(plugins), func(a, b int) { plugins[a], plugins[b] = plugins[b], plugins[a] })
-		out := dispatch(t, newHosted(plugins...).start(t), &phases.PrePromptCompileInput{})
-		if first == nil {
-			first = out
-		}
-		if diff := cmp.Diff(states(out), states(first)); diff != "" {
-			t.Fatalf("round %d: ledger (-got +first):\n%s", round, diff)
-		}
-		if diff := cmp.Diff(out.Merged, first.Merged); diff != "" {
-			t.Fatalf("round %d: merged (-got +first):\n%s", round, diff)
-		}
 	}
 }
 
@@ -183,9 +101,7 @@ func TestConditions(t *testing.T) {
 			h := on("h", phases.PostPreflight, reply())
 			h.When, h.OnFailure = tt.when, tt.policy
 			out := dispatch(t, newHosted(plugin("p", h)).start(t), &phases.PostPreflightInput{RecallPlan: raw(`{"deep": 1}`)})
-			if diff := cmp.Diff(states(out), tt.want); diff != "" {
-				t.Errorf("ledger (-got +want):\n%s", diff)
-			}
+			checkSame(t, "ledger", states(out), tt.want)
 			if got := errorCode(out); got != tt.err {
 				t.Errorf("error = %q, want %q", got, tt.err)
 			}
@@ -206,52 +122,11 @@ func TestConditionOfObserver(t *testing.T) {
 	in := &phases.PostPreflightInput{RecallPlan: raw(`{"deep": 1}`)}
 
 	out := dispatch(t, newHosted(plugin("p", watch)).start(t), in)
-	if diff := cmp.Diff(codes(out), []string{"fail_open p.watch"}); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
+	checkSame(t, "diagnostics", codes(out), []string{"fail_open p.watch"})
 	watch.OnFailure = word(phases.FailClosed)
 	out = dispatch(t, newHosted(plugin("p", watch)).start(t), in)
 	if got := errorCode(out); got != "condition p.watch" {
 		t.Errorf("error = %q", got)
-	}
-}
-
-// TestPolicyInCondition: a policy of an earlier phase may switch a hook.
-func TestPolicyInCondition(t *testing.T) {
-	t.Parallel()
-
-	set := on("set", phases.PrePolicy, reply(&phases.Policy{Common: phases.Common{Domain: "d"}, Key: "k", Value: raw(`"on"`)}), phases.KindPolicy)
-	use := section("use", "s", "text")
-	use.When = `policy["d/k"] == "on"`
-	turn, err := newHosted(plugin("p", set, use)).start(t).BeginTurn(t.Context(), host())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
-	if got := runOf(t, out, "p.use").State; got != phases.StateFiltered {
-		t.Errorf("without the policy: %s", got)
-	}
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-	out = outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
-	if got := runOf(t, out, "p.use").State; got != phases.StateSucceeded {
-		t.Errorf("with the policy: %s", got)
-	}
-}
-
-// TestShadow: a shadow hook runs, is recorded with what it would have given, and
-// changes nothing.
-func TestShadow(t *testing.T) {
-	t.Parallel()
-
-	h := on("h", phases.PrePolicy, reply(deny("no")), phases.KindDecision)
-	h.Shadow = true
-	out := dispatch(t, newHosted(plugin("p", h)).start(t), &phases.PrePolicyInput{})
-	run := runOf(t, out, "p.h")
-	if run.State != phases.StateShadowed || len(run.Contributions) != 1 {
-		t.Errorf("run = %+v", run)
-	}
-	if out.Decision != nil || len(out.Contributions) != 0 {
-		t.Errorf("a shadow hook decided: %+v", out.Decision)
 	}
 }
 
@@ -276,17 +151,6 @@ func TestInvalidInput(t *testing.T) {
 				t.Errorf("Dispatch = %v, %v", out, err)
 			}
 		})
-	}
-}
-
-// TestEmptyPhase: a phase without hooks gives a whole outcome without any.
-func TestEmptyPhase(t *testing.T) {
-	t.Parallel()
-
-	h := &hosted{cfg: config.Config{Version: 1}}
-	out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
-	if out.Runs == nil || out.Contributions == nil || out.Merged.Policies == nil || out.Budget.SpentBy == nil || out.Decision != nil || out.Error != nil {
-		t.Errorf("outcome = %+v", out)
 	}
 }
 

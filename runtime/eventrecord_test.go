@@ -83,16 +83,12 @@ func TestEventRecords(t *testing.T) {
 		{Phase: phases.PhaseToolCall, Tool: "gone", Came: empty, Went: empty, State: phases.StateFailed, Code: string(phases.CauseForbidden)},
 		{Phase: phases.ToolPostCall, Tool: "cat", Owner: phases.OwnerHost, Came: none, Went: none, State: phases.StateSucceeded, Code: "error"},
 	}
-	if diff := cmp.Diff(m.Calls, want); diff != "" {
-		t.Errorf("calls (-got +want):\n%s", diff)
-	}
+	checkSame(t, "calls", m.Calls, want)
 	var rows []string
 	for _, r := range m.Runs {
 		rows = append(rows, string(r.Phase)+" "+r.Hook)
 	}
-	if diff := cmp.Diff(rows, []string{"tool.pre_call safe", "tool.pre_call strict", "tool.call list", "tool.pre_call safe", "tool.pre_call strict", "tool.call gone", "turn.post_turn end"}); diff != "" {
-		t.Errorf("runs since the prompt (-got +want):\n%s", diff)
-	}
+	checkSame(t, "runs since the prompt", rows, []string{"tool.pre_call safe", "tool.pre_call strict", "tool.call list", "tool.pre_call safe", "tool.pre_call strict", "tool.call gone", "turn.post_turn end"})
 	if m.Prev != sink.records[0].Hash || !m.TurnEnded || sink.records[0].TurnEnded || m.FingerprintFull != manifest.Fingerprint("", nil) || len(m.Plugins) != 1 || len(m.Sections) != 0 {
 		t.Errorf("record %+v", m.Head)
 	}
@@ -245,9 +241,7 @@ func TestReportRequest(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("requests (-got +want):\n%s", diff)
-	}
+	checkSame(t, "requests", got, want)
 }
 
 // TestOpenTurnsAtClose: what happened in a turn that nobody has ended is recorded when the engine closes, and once.

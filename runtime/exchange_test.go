@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -193,9 +191,7 @@ func TestExchangeOfStart(t *testing.T) {
 		Instance: "house", Config: json.RawMessage(`{"list":[{"a/b":"***"}],"n":1.50,"token":"***"}`), Services: []string{"state"},
 		Secrets: map[string]string{"/token": "TOKEN", "/list/0/a~1b": "TOKEN"},
 	}
-	if diff := cmp.Diff(got[0].Configuration, want); diff != "" {
-		t.Errorf("configuration (-got +want):\n%s", diff)
-	}
+	checkSame(t, "configuration", got[0].Configuration, want)
 	if strings.Count(seen, "hush-hush") != 2 {
 		t.Errorf("the plugin saw %s", seen)
 	}

@@ -223,26 +223,6 @@ func TestObserverContributesInVain(t *testing.T) {
 	}
 }
 
-// TestPostTurnIsBounded whoever dispatches it.
-func TestPostTurnIsBounded(t *testing.T) {
-	t.Parallel()
-	seen := make(chan *phases.PostTurnInput, 2)
-	eng := newHosted(&sdk.Plugin{Name: "p", Version: "1", Hooks: []sdk.Hook{{
-		Name: "h", PostTurn: func(_ context.Context, _ *sdk.Call, in *phases.PostTurnInput) ([]phases.Contribution, error) {
-			seen <- in
-			return nil, nil
-		},
-	}}}).start(t)
-	in := &phases.PostTurnInput{UserText: phases.Preview{Text: strings.Repeat("x", 10_000)}, ToolEvents: make([]phases.ToolEvent, 100)}
-	if _, err := eng.Dispatch(t.Context(), phases.Context{}, in); err != nil {
-		t.Fatal(err)
-	}
-	got := <-seen
-	if len(got.UserText.Text) != phases.MaxTurnText || !got.UserText.Truncated || len(got.ToolEvents) != 40 {
-		t.Errorf("%d characters, %d events", len(got.UserText.Text), len(got.ToolEvents))
-	}
-}
-
 // TestConductOfToolCalls: a call that nobody judged, that is not the one that was
 // judged, or that was denied, is told.
 func TestConductOfToolCalls(t *testing.T) {

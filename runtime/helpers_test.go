@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	gocmp "cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
@@ -29,6 +32,8 @@ func allGrants() phases.Grants {
 type hosted struct {
 	cfg  config.Config
 	opts runtime.Options
+	// hurried keeps the default times, which a busy machine may exceed, outside of a bubble with a clock of its own.
+	hurried bool
 }
 
 // newHosted declares each plugin under its own name with all grants.
@@ -74,12 +79,35 @@ func (h *hosted) phase(p phases.Phase, b config.PhaseBudget) *hosted {
 // start makes the engine and closes it at the end of the test.
 func (h *hosted) start(t testing.TB) *runtime.Engine {
 	t.Helper()
+	if inBubble := time.Now().Year() == 2000; !inBubble && !h.hurried {
+		h.takeTime()
+	}
 	eng, err := runtime.New(t.Context(), &h.cfg, h.opts)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
 	t.Cleanup(func() { closeEngine(t, eng) })
 	return eng
+}
+
+// takeTime gives phases and hooks more time than a busy machine needs, where the test sets none.
+func (h *hosted) takeTime() {
+	h.cfg.Budgets.Turn.Time = gocmp.Or(h.cfg.Budgets.Turn.Time, phases.Duration(10*generous))
+	if len(h.cfg.Budgets.Phases) > 0 {
+		return
+	}
+	for _, row := range phases.Standard().Rows() {
+		if !row.Queue {
+			h.phase(row.Phase, budget(generous))
+		}
+	}
+	for _, p := range h.opts.InProcess {
+		if p, ok := p.(*sdk.Plugin); ok {
+			for i := range p.Hooks {
+				p.Hooks[i].Timeout = gocmp.Or(p.Hooks[i].Timeout, generous)
+			}
+		}
+	}
 }
 
 // handler is a hook's handler, whatever its phase.
@@ -266,6 +294,14 @@ func (j *journal) events(kind runtime.EventKind) func(runtime.Event) {
 		if e.Kind == kind {
 			j.add(strings.Join(strings.Fields(e.Plugin+" "+e.State+" "+e.Code), " "))
 		}
+	}
+}
+
+// checkSame reports how what a test got differs from what it wants.
+func checkSame(t testing.TB, what string, got, want any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(got, want, opts...); diff != "" {
+		t.Errorf("%s (-got +want):\n%s", what, diff)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,9 +33,7 @@ func TestHiddenTools(t *testing.T) {
 		t.Errorf("before it was offered: %v", err)
 	}
 	first := compiled(t, turn)
-	if diff := cmp.Diff(offered(t, first), []string{"read", "request_tools", "(add_event)", "(list_mail)", "(send_mail)"}); diff != "" {
-		t.Errorf("at first (-got +want):\n%s", diff)
-	}
+	checkSame(t, "at first", offered(t, first), []string{"read", "request_tools", "(add_event)", "(list_mail)", "(send_mail)"})
 	if got := hiddenList(first); got != "- calendar: add_event\n- mail: list_mail, send_mail" {
 		t.Errorf("the section lists %q", got)
 	}
@@ -57,9 +54,7 @@ func TestHiddenTools(t *testing.T) {
 		t.Errorf("a tool of another domain: %v", err)
 	}
 	second := compiled(t, turn)
-	if diff := cmp.Diff(offered(t, second), []string{"list_mail", "read", "request_tools", "send_mail", "(add_event)"}); diff != "" {
-		t.Errorf("then (-got +want):\n%s", diff)
-	}
+	checkSame(t, "then", offered(t, second), []string{"list_mail", "read", "request_tools", "send_mail", "(add_event)"})
 	if got := hiddenList(second); got != "- calendar: add_event" {
 		t.Errorf("the section lists %q", got)
 	}
@@ -82,9 +77,7 @@ func TestHiddenTools(t *testing.T) {
 	}); diff != "" {
 		t.Errorf("ledger (-got +want):\n%s", diff)
 	}
-	if diff := cmp.Diff(seen, []string{"read request_tools", "list_mail read request_tools send_mail", "add_event list_mail read send_mail"}); diff != "" {
-		t.Errorf("hooks see (-got +want):\n%s", diff)
-	}
+	checkSame(t, "hooks see", seen, []string{"read request_tools", "list_mail read request_tools send_mail", "add_event list_mail read send_mail"})
 }
 
 // TestHiddenAgain: what a tool is now counts, not what it was when it was brought
@@ -155,16 +148,12 @@ func TestRequestArguments(t *testing.T) {
 			if diff := cmp.Diff(got.Errors, tt.errors); diff != "" || res.IsError != (len(tt.errors) > 0) {
 				t.Errorf("is an error: %v (-got +want):\n%s", res.IsError, diff)
 			}
-			if diff := cmp.Diff(loaded, tt.loaded); diff != "" {
-				t.Errorf("loaded (-got +want):\n%s", diff)
-			}
+			checkSame(t, "loaded", loaded, tt.loaded)
 			state := "builtin.request_tools succeeded"
 			if res.IsError {
 				state += " tool_error"
 			}
-			if diff := cmp.Diff(rowsOf(toolRuns(compiled(t, turn).Manifest)), []string{state}); diff != "" {
-				t.Errorf("ledger (-got +want):\n%s", diff)
-			}
+			checkSame(t, "ledger", rowsOf(toolRuns(compiled(t, turn).Manifest)), []string{state})
 		})
 	}
 }
@@ -256,9 +245,7 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(offered(t, done), []string{"read", "(add_event)", "(list_mail)", "(send_mail)"}); diff != "" {
-				t.Errorf("tools (-got +want):\n%s", diff)
-			}
+			checkSame(t, "tools", offered(t, done), []string{"read", "(add_event)", "(list_mail)", "(send_mail)"})
 			if want := (phases.Omitted{ID: phases.RequestTools, Owner: phases.OwnerBuiltin, Reason: tt.reason}); !slices.Contains(done.Manifest.Omitted, want) {
 				t.Errorf("omitted: %+v", done.Manifest.Omitted)
 			}
@@ -279,9 +266,7 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(offered(t, asked), []string{"list_mail", "read", "send_mail", "(add_event)"}); diff != "" {
-				t.Errorf("asked for by the host (-got +want):\n%s", diff)
-			}
+			checkSame(t, "asked for by the host", offered(t, asked), []string{"list_mail", "read", "send_mail", "(add_event)"})
 			if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "list_mail"}); err != nil {
 				t.Errorf("asked for by the host: %v", err)
 			}
@@ -319,39 +304,6 @@ func TestRequestToolsIsNobodyElses(t *testing.T) {
 	_, err := eng.CallTool(t.Context(), phases.OwnerBuiltin, phases.ToolCall{Tool: phases.RequestTools})
 	if phases.CodeOf(err) != phases.CauseForbidden || !strings.Contains(err.Error(), "Turn.CallTool") {
 		t.Errorf("outside a turn: %v", err)
-	}
-}
-
-// TestHiddenHammer: calls, requests and compilations of one turn at the same time.
-func TestHiddenHammer(t *testing.T) {
-	t.Parallel()
-
-	turn := opened(t, newHosted(office()).start(t))
-	compiled(t, turn)
-	var work sync.WaitGroup
-	for i := range 8 {
-		work.Go(func() {
-			for range 20 {
-				switch i % 4 {
-				case 0:
-					compiled(t, turn)
-				case 1:
-					if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "read"}); err != nil {
-						t.Error(err)
-					}
-				case 2:
-					request(t, turn, `{"domains": ["mail"]}`)
-				default:
-					if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); err != nil && phases.CodeOf(err) != phases.CauseForbidden {
-						t.Error(err)
-					}
-				}
-			}
-		})
-	}
-	work.Wait()
-	if n := len(toolRuns(compiled(t, turn).Manifest)); n != 6*20 {
-		t.Errorf("%d rows of %d calls", n, 6*20)
 	}
 }
 

@@ -113,9 +113,7 @@ func TestReloadThatFails(t *testing.T) {
 			if got := contents(out); got != "p: config " || out.Runs[0].Generation != 1 {
 				t.Errorf("in force: %q", got)
 			}
-			if diff := cmp.Diff(j.all(), []string{"in_force", "refused"}); diff != "" {
-				t.Errorf("events (-got +want):\n%s", diff)
-			}
+			checkSame(t, "events", j.all(), []string{"in_force", "refused"})
 		})
 	}
 }
@@ -189,41 +187,10 @@ func TestWaitFor(t *testing.T) {
 				}
 				time.Sleep(5 * time.Second)
 				want := []string{"slow.h succeeded", "fast.h succeeded"}
-				if diff := cmp.Diff(states(dispatch(t, eng, &phases.PrePolicyInput{})), want); diff != "" {
-					t.Errorf("later (-got +want):\n%s", diff)
-				}
+				checkSame(t, "later", states(dispatch(t, eng, &phases.PrePolicyInput{})), want)
 			})
 		})
 	}
-}
-
-// TestStartTimeout: a plugin inside the host that does not come up is given up at
-// its start deadline, and does not hold New or Close.
-func TestStartTimeout(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		defer close(release)
-		p := plugin("p", on("h", phases.PrePolicy, reply()))
-		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-			<-release
-			return sdk.Setup{}, nil
-		}
-		h := newHosted(p)
-		h.plugin("p").Limits.Start = phases.Duration(2 * time.Second)
-		begin := time.Now()
-		eng := h.start(t)
-		if took := time.Since(begin); took != 2*time.Second {
-			t.Errorf("New took %v", took)
-		}
-		if got := stateOf(eng, "p"); got != "backoff start_timeout" {
-			t.Errorf("state = %q", got)
-		}
-		if err := eng.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // TestNewIsCancelled: New gives up with its context and leaves nothing running.
@@ -280,23 +247,6 @@ func TestClose(t *testing.T) {
 	if err := eng.WaitBackground(t.Context()); err != nil {
 		t.Errorf("WaitBackground: %v", err)
 	}
-}
-
-// TestCloseDuringDispatch: a dispatch that runs while the engine is closed comes
-// to an end by itself.
-func TestCloseDuringDispatch(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		eng := newHosted(plugin("p", on("h", phases.PrePolicy, taking(300*ms)))).start(t)
-		var running sync.WaitGroup
-		running.Go(func() { outcome(t)(eng.Dispatch(t.Context(), host(), &phases.PrePolicyInput{})) })
-		time.Sleep(100 * ms)
-		if err := eng.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		running.Wait()
-	})
 }
 
 // TestCloseDuringReload: nothing of a configuration that is just being loaded

@@ -87,9 +87,7 @@ func TestWaysOutOfQuarantine(t *testing.T) {
 					t.Errorf("state = %q", got)
 				}
 				out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-				if diff := cmp.Diff(sectionIDs(out), []string{"s"}); diff != "" {
-					t.Errorf("sections (-got +want):\n%s", diff)
-				}
+				checkSame(t, "sections", sectionIDs(out), []string{"s"})
 			})
 		})
 	}
@@ -266,13 +264,9 @@ func TestExclusiveReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{"p starting", `start {"x":"one"}`, "p ready", "p draining", "p starting", "p starting", `start {"x":"two"}`, "p ready"}
-		if diff := cmp.Diff(log.all(), want); diff != "" {
-			t.Errorf("events (-got +want):\n%s", diff)
-		}
+		checkSame(t, "events", log.all(), want)
 		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-		if diff := cmp.Diff(sectionIDs(out), []string{"s"}); diff != "" {
-			t.Errorf("sections (-got +want):\n%s", diff)
-		}
+		checkSame(t, "sections", sectionIDs(out), []string{"s"})
 		time.Sleep(time.Hour) // the old generation is dropped
 		if got := log.all(); got[len(got)-1] != "p stopped" || slices.Contains(got[len(want):], `start {"x":"one"}`) {
 			t.Errorf("afterwards: %q", got[len(want):])
@@ -301,78 +295,9 @@ func TestExclusiveReloadThatFails(t *testing.T) {
 				starts = append(starts, line)
 			}
 		}
-		if diff := cmp.Diff(starts, []string{`start {"x":"one"}`, `start {"x":"bad"}`, `start {"x":"one"}`}); diff != "" {
-			t.Errorf("starts (-got +want):\n%s", diff)
-		}
+		checkSame(t, "starts", starts, []string{`start {"x":"one"}`, `start {"x":"bad"}`, `start {"x":"one"}`})
 		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-		if diff := cmp.Diff(sectionIDs(out), []string{"s"}); diff != "" {
-			t.Errorf("sections (-got +want):\n%s", diff)
-		}
-	})
-}
-
-// TestExclusiveReloadOfWaiting: one that is between two starts is not waited for
-// until its next one.
-func TestExclusiveReloadOfWaiting(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		p := plugin("p", section("h", "s", "text"))
-		p.ConfigSchema = raw(`{"type":"object"}`)
-		p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
-			if c.Config != nil {
-				return sdk.Setup{}, nil
-			}
-			return sdk.Setup{}, sdk.Fail("down", "it cannot start without")
-		}
-		h := newHosted(p)
-		h.plugin("p").Reload = "exclusive"
-		eng := h.start(t)
-		time.Sleep(time.Second) // some starts later
-		begun := time.Now()
-		cfg := h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{}`) })
-		if err := eng.Reload(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begun); took > 0 {
-			t.Errorf("it took %v", took)
-		}
-		if got := stateOf(eng, "p"); got != "ready" {
-			t.Errorf("state = %q", got)
-		}
-	})
-}
-
-// TestRequiredFirst: of more plugins than may start at once, the required ones
-// are among the first, wherever they stand in the file.
-func TestRequiredFirst(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		var log journal
-		release := make(chan struct{})
-		var plugins []*sdk.Plugin
-		for i := range 20 {
-			name := fmt.Sprintf("p%d", i)
-			p := plugin(name, section("h", name, "text"))
-			p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-				log.add(name)
-				<-release
-				return sdk.Setup{}, nil
-			}
-			plugins = append(plugins, p)
-		}
-		h := newHosted(plugins...).phase(phases.PrePromptCompile, config.PhaseBudget{Require: []string{"p10.h", "p14.h"}})
-		var first []string
-		go func() {
-			synctest.Wait()
-			first = log.all()
-			close(release)
-		}()
-		h.start(t)
-		if len(first) == 0 || len(first) == len(plugins) || !slices.Contains(first, "p10") || !slices.Contains(first, "p14") {
-			t.Errorf("started first: %q", first)
-		}
+		checkSame(t, "sections", sectionIDs(out), []string{"s"})
 	})
 }
 
@@ -405,18 +330,4 @@ func TestAbandonedInProcess(t *testing.T) {
 			t.Errorf("%d restarts", n)
 		}
 	})
-}
-
-// TestPlanView: the plan in force as hosts see it.
-func TestPlanView(t *testing.T) {
-	t.Parallel()
-
-	eng := newHosted(plugin("p", section("h", "s", "text"))).start(t)
-	view := eng.Plan(phases.PrePromptCompile)
-	if len(view.Phases) != 1 || view.Phases[0].Stages[0].Layers[0][0].Subscription != "p.h" {
-		t.Errorf("plan = %+v", view)
-	}
-	if all := eng.Plan(""); len(all.Phases) != len(phases.Standard().Names()) {
-		t.Errorf("%d phases", len(all.Phases))
-	}
 }

@@ -93,32 +93,9 @@ func TestModelGrants(t *testing.T) {
 			if !tt.allowed {
 				want = `forbidden: the plugin p has no grant for the host service "model", nor for "model.complete"`
 			}
-			if diff := cmp.Diff(j.all(), []string{want}); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(told, tt.told); diff != "" {
-				t.Errorf("services (-got +want):\n%s", diff)
-			}
+			checkSame(t, "it", j.all(), []string{want})
+			checkSame(t, "services", told, tt.told)
 		})
-	}
-}
-
-// TestMethodGrants: a grant of one method is none of the others.
-func TestMethodGrants(t *testing.T) {
-	t.Parallel()
-
-	var codes []phases.Cause
-	h := newHosted(plugin("p", on("h", phases.PrePolicy, func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
-		for _, method := range []string{"get", "put"} {
-			_, err := c.Host.Call(ctx, "state", method, raw(`{"session_id":"s","value":1}`))
-			codes = append(codes, phases.CodeOf(err))
-		}
-		return nil, nil
-	})))
-	h.plugin("p").Grants.Host = []string{"state.put"}
-	dispatch(t, h.start(t), &phases.PrePolicyInput{})
-	if diff := cmp.Diff(codes, []phases.Cause{phases.CauseForbidden, ""}); diff != "" {
-		t.Errorf("codes (-got +want):\n%s", diff)
 	}
 }
 
@@ -202,9 +179,7 @@ func TestModelLedger(t *testing.T) {
 		BytesOut:      len(`{"text":"fine","model":"m1","usage":{"input_tokens":12,"output_tokens":3},"stopped":"end"}`),
 		Contributions: []string{}, Cut: []phases.Cut{}, Model: "m1", Usage: phases.Usage{InputTokens: 12, OutputTokens: 3},
 	}
-	if diff := cmp.Diff(rows[0], row, cmpopts.IgnoreFields(phases.Run{}, "DurationMS")); diff != "" {
-		t.Errorf("a row (-got +want):\n%s", diff)
-	}
+	checkSame(t, "a row", rows[0], row, cmpopts.IgnoreFields(phases.Run{}, "DurationMS"))
 	if rows[2].Attempts != 0 || rows[2].Usage != (phases.Usage{}) || rows[4].Generation != 1 || rows[4].Incarnation != 1 {
 		t.Errorf("rows of refused calls: %+v, %+v", rows[2], rows[4])
 	}
@@ -212,9 +187,7 @@ func TestModelLedger(t *testing.T) {
 		t.Errorf("the plugin saw %q", lines)
 	}
 	told := slices.DeleteFunc(events.all(), func(line string) bool { return line == "p succeeded" })
-	if diff := cmp.Diff(told, []string{"p failed overloaded", "p budget_exhausted budget_exhausted", "p failed invalid_reply", "p budget_exhausted budget_exhausted"}); diff != "" {
-		t.Errorf("events (-got +want):\n%s", diff)
-	}
+	checkSame(t, "events", told, []string{"p failed overloaded", "p budget_exhausted budget_exhausted", "p failed invalid_reply", "p budget_exhausted budget_exhausted"})
 }
 
 // TestModelBudgetIsOfTheTurn: a turn begins with a whole budget, and so does what
@@ -251,9 +224,7 @@ func TestModelBudgetIsOfTheTurn(t *testing.T) {
 		}
 	}
 	dispatch(t, eng, &phases.PrePolicyInput{})
-	if diff := cmp.Diff(allowed, []int{1024, 476, 1024, 1024, 476, 1024, 1024}); diff != "" {
-		t.Errorf("tokens that were allowed (-got +want):\n%s", diff)
-	}
+	checkSame(t, "tokens that were allowed", allowed, []int{1024, 476, 1024, 1024, 476, 1024, 1024})
 	exhausted := slices.DeleteFunc(j.all(), func(line string) bool { return !strings.HasPrefix(line, "budget_exhausted: ") })
 	if len(exhausted) != 2 {
 		t.Errorf("%q", j.all())
@@ -287,9 +258,7 @@ func TestModelOutsideHooks(t *testing.T) {
 	if got := said(sdk.Complete(t.Context(), host, hi())); got != "forbidden: the model can only be asked during a hook or a tool call: pass on the handler's context" {
 		t.Errorf("on its own account: %s", got)
 	}
-	if diff := cmp.Diff(rowsOf(events), []string{"p/model.complete failed forbidden"}); diff != "" {
-		t.Errorf("events (-got +want):\n%s", diff)
-	}
+	checkSame(t, "events", rowsOf(events), []string{"p/model.complete failed forbidden"})
 	dispatch(t, eng, &phases.PrePolicyInput{})
 	if got := said(sdk.Complete(<-kept, host, hi())); got != "cancelled: the caller does not wait any longer" {
 		t.Errorf("in the name of a hook that has ended: %s", got)
@@ -311,9 +280,7 @@ func TestModelAbsent(t *testing.T) {
 		h := newHosted(plugin("p", on("h", phases.PrePolicy, j.asking(hi()))))
 		turn := begin(t, h.start(t))
 		outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-		if diff := cmp.Diff(j.all(), []string{`unavailable: this host has no service "model"`}); diff != "" {
-			t.Errorf("(-got +want):\n%s", diff)
-		}
+		checkSame(t, "it", j.all(), []string{`unavailable: this host has no service "model"`})
 		rows := hostRuns(compiled(t, turn).Manifest.Runs)
 		if len(rows) != 1 || rows[0].State != phases.StateUnavailable || rows[0].Code != string(phases.CauseUnavailable) {
 			t.Errorf("ledger: %v", rowsOf(rows))

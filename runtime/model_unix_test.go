@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -62,9 +60,7 @@ func TestModelOfProcess(t *testing.T) {
 		t.Errorf("the tool in the turn: %s, %v", res.Content, err)
 	}
 	rows := hostRuns(compiled(t, turn).Manifest.Runs)
-	if diff := cmp.Diff(rowsOf(rows), []string{"asker.h/model.complete succeeded", "asker.ask/model.complete succeeded"}); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", rowsOf(rows), []string{"asker.h/model.complete succeeded", "asker.ask/model.complete succeeded"})
 	for _, r := range rows {
 		if r.Incarnation != 1 || r.BytesIn == 0 || r.BytesOut == 0 || r.Usage.OutputTokens != 2 || r.PluginVersion != "1.0.0" {
 			t.Errorf("a row: %+v", r)

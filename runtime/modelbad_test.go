@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -189,12 +188,8 @@ func TestModelTime(t *testing.T) {
 					if took := time.Since(start); took != tt.took || ended != tt.took {
 						t.Errorf("the phase took %v, the function's context %v; want %v", took, ended, tt.took)
 					}
-					if diff := cmp.Diff(j.all(), []string{tt.said}); diff != "" {
-						t.Errorf("the plugin saw (-got +want):\n%s", diff)
-					}
-					if diff := cmp.Diff(rowsOf(hostRuns(compiled(t, turn).Manifest.Runs)), []string{"p.h/model.complete " + tt.row}); diff != "" {
-						t.Errorf("ledger (-got +want):\n%s", diff)
-					}
+					checkSame(t, "the plugin saw", j.all(), []string{tt.said})
+					checkSame(t, "ledger", rowsOf(hostRuns(compiled(t, turn).Manifest.Runs)), []string{"p.h/model.complete " + tt.row})
 					if n := eng.Stats().ModelHanging; (n == 1) == heeds {
 						t.Errorf("%d calls hang", n)
 					}
@@ -249,94 +244,4 @@ func TestHangingModel(t *testing.T) {
 			t.Errorf("%d calls hang at the end", n)
 		}
 	})
-}
-
-// TestManyModelCalls: more callers than the model is asked for at a time wait their
-// turn, and those who get none in time say so.
-func TestManyModelCalls(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		var inside, most atomic.Int32
-		h := newHosted(plugin("p", on("h", phases.PrePolicy, j.asking(hi()))))
-		h.plugin("p").Limits.Concurrency = 200
-		h.opts.Complete = func(ctx context.Context, _ phases.CompletionRequest) (phases.CompletionResponse, error) {
-			if n := inside.Add(1); n > most.Load() {
-				most.Store(n)
-			}
-			defer inside.Add(-1)
-			select {
-			case <-time.After(200 * ms):
-			case <-ctx.Done():
-			}
-			return phases.CompletionResponse{Text: "x"}, ctx.Err()
-		}
-		eng := h.start(t)
-		var wait sync.WaitGroup
-		for range 150 { // host calls of one plugin are bounded, too: 64 at once
-			wait.Go(func() { dispatch(t, eng, &phases.PrePolicyInput{}) })
-		}
-		wait.Wait()
-		if most.Load() > 64 {
-			t.Errorf("%d calls at once", most.Load())
-		}
-		for _, line := range j.all() {
-			if line != "x (, end)" && line != "overloaded: more than 64 host calls are in flight" {
-				t.Errorf("the plugin saw %q", line)
-			}
-		}
-	})
-}
-
-// TestModelHammer asks from all sides while turns end.
-func TestModelHammer(t *testing.T) {
-	t.Parallel()
-
-	var j journal
-	p := offering("p", tool("ask", func(ctx context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
-		j.add(said(sdk.Complete(ctx, c.Host, hi())))
-		return sdk.Text("ok"), nil
-	}))
-	p.Hooks = append(p.Hooks, on("h", phases.PrePolicy, j.asking(hi())), on("late", phases.PostTurn, j.asking(hi())))
-	h := newHosted(p)
-	h.opts.Complete = answers(phases.CompletionResponse{Text: "x", Usage: phases.Usage{OutputTokens: 1}})
-	h.opts.OnEvent = func(runtime.Event) {}
-	h.cfg.Budgets.Turn.Time = phases.Duration(time.Hour) // 48 callers on a busy machine are slow
-	for i := range p.Hooks {
-		if hook := &p.Hooks[i]; hook.Phase != phases.PostTurn {
-			h.phase(hook.Phase, budget(time.Hour)).override("p."+hook.Name, phases.Override{Timeout: new(phases.Duration(time.Hour))})
-		}
-	}
-	eng := h.start(t)
-	var wait sync.WaitGroup
-	for range 8 {
-		wait.Go(func() {
-			for range 20 {
-				turn := opened(t, eng)
-				outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-				var calls sync.WaitGroup
-				for range 6 {
-					calls.Go(func() {
-						if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "ask"}); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				calls.Wait()
-				made := 0
-				for _, run := range hostRuns(compiled(t, turn).Manifest.Runs) {
-					made += run.Attempts
-				}
-				if made != 4 {
-					t.Errorf("%d calls were made, the budget has 4", made)
-				}
-				outcome(t)(turn.End(t.Context(), nil))
-			}
-		})
-	}
-	wait.Wait()
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
@@ -58,9 +56,7 @@ func TestBegins(t *testing.T) {
 			if tt.repeatable {
 				want = want[1:]
 			}
-			if diff := cmp.Diff(log.all(), want); diff != "" {
-				t.Errorf("what happened (-got +want):\n%s", diff)
-			}
+			checkSame(t, "what happened", log.all(), want)
 			if v.Action != tt.want || phases.CodeOf(v.Err) != tt.cause {
 				t.Errorf("verdict = %+v, want %s %s", v, tt.want, tt.cause)
 			}

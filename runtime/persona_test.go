@@ -126,12 +126,8 @@ func TestPersona(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(done.Manifest.Files, tt.rows); diff != "" {
-				t.Errorf("files (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(remarks(done.Manifest), tt.remarks); diff != "" {
-				t.Errorf("diagnostics (-got +want):\n%s", diff)
-			}
+			checkSame(t, "files", done.Manifest.Files, tt.rows)
+			checkSame(t, "diagnostics", remarks(done.Manifest), tt.remarks)
 			if len(done.Diagnostics) != len(tt.remarks) {
 				t.Errorf("the turn was told %v", done.Diagnostics)
 			}
@@ -149,100 +145,6 @@ func TestPersona(t *testing.T) {
 				t.Errorf("%d boundaries", n)
 			}
 		})
-	}
-}
-
-// TestPersonaNotThere: a persona directory that is a file, or not there at all, ends no turn.
-func TestPersonaNotThere(t *testing.T) {
-	t.Parallel()
-
-	dir := writePersona(t, t.TempDir(), map[string]string{"file": ""})
-	for place, want := range map[string]string{filepath.Join(dir, "not", "there"): "missing", filepath.Join(dir, "file"): "file_read_error"} {
-		done, err := compile(t, withPersona(place).start(t), runtime.CompileInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows := []manifest.File{file("SOUL.md", want, 0), file("IDENTITY.md", want, 0), file("USER.md", want, 0)}
-		if diff := cmp.Diff(done.Manifest.Files, rows); diff != "" {
-			t.Errorf("files (-got +want):\n%s", diff)
-		}
-		for _, d := range done.Manifest.Diagnostics {
-			if d.Message == "" || strings.Contains(d.Message, dir) {
-				t.Errorf("message %q", d.Message)
-			}
-		}
-	}
-}
-
-// TestNoPersona: without a persona directory nothing is looked for.
-func TestNoPersona(t *testing.T) {
-	t.Chdir(writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "of the project"}))
-	done, err := compile(t, newHosted().start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(done.Manifest.Files) != 0 || len(done.Diagnostics) != 0 || strings.Contains(done.Prompt.FullText, "of the project") {
-		t.Errorf("files = %v, diagnostics = %v", done.Manifest.Files, done.Diagnostics)
-	}
-}
-
-// TestHomeEdited: what is written shows in the next turn, and in the next round
-// of the same one.
-func TestHomeEdited(t *testing.T) {
-	t.Parallel()
-
-	dir := writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "calm", "IDENTITY.md": "i"})
-	eng := withPersona(dir).start(t)
-	turn, err := eng.BeginTurn(t.Context(), host())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var before string
-	for _, soul := range []string{"calm", "bold"} {
-		writePersona(t, dir, map[string]string{"SOUL.md": soul})
-		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(done.Prompt.StableText, soul) || done.Manifest.FingerprintStable == before {
-			t.Errorf("%q is not in the prompt:\n%s", soul, done.Prompt.StableText)
-		}
-		before = done.Manifest.FingerprintStable
-	}
-	if _, err := turn.End(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "SOUL.md")); err != nil {
-		t.Fatal(err)
-	}
-	done, err := compile(t, eng, runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(remarks(done.Manifest), []string{"missing_file"}); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-}
-
-// TestHomeOfABlockedTurn: the files stand in its manifest, too. Nothing of them
-// went into a prompt unless there was one.
-func TestHomeOfABlockedTurn(t *testing.T) {
-	t.Parallel()
-
-	for phase, chars := range map[phases.Phase]int{phases.PrePolicy: 0, phases.PostPromptCompile: 4} {
-		h := newHosted(plugin("p", on("guard", phase, reply(deny("no")), phases.KindDecision)))
-		h.opts.PersonaDir = writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "calm"})
-		done, err := compile(t, h.start(t), runtime.CompileInput{})
-		if err == nil || done.Prompt != nil {
-			t.Fatalf("%s: the turn was not blocked", phase)
-		}
-		rows := []manifest.File{file("SOUL.md", "loaded", chars), file("IDENTITY.md", "missing", 0), file("USER.md", "missing", 0)}
-		if diff := cmp.Diff(done.Manifest.Files, rows); diff != "" {
-			t.Errorf("%s: files (-got +want):\n%s", phase, diff)
-		}
-		if diff := cmp.Diff(remarks(done.Manifest), []string{"missing_file"}); diff != "" {
-			t.Errorf("%s: diagnostics (-got +want):\n%s", phase, diff)
-		}
 	}
 }
 
@@ -291,20 +193,5 @@ func TestRelativePersona(t *testing.T) {
 	}
 	if done.Manifest.Files[0] != file("SOUL.md", "loaded", 4) {
 		t.Errorf("files = %v", done.Manifest.Files)
-	}
-}
-
-// TestHomeWithHashedLabels: paths are text, too.
-func TestHomeWithHashedLabels(t *testing.T) {
-	t.Parallel()
-
-	h := withPersona(writePersona(t, t.TempDir(), map[string]string{"SOUL.md": "calm"}))
-	h.cfg.Manifest.Labels = "hash"
-	done, err := compile(t, h.start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f := done.Manifest.Files[0]; f != file(manifest.Hash("SOUL.md", nil), "loaded", 4) {
-		t.Errorf("file = %+v", f)
 	}
 }

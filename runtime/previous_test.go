@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -85,46 +83,6 @@ func TestPrevious(t *testing.T) {
 	}
 }
 
-// TestUnstableInSession: what was declared stable may change between sessions,
-// and is reported inside one.
-func TestUnstableInSession(t *testing.T) {
-	t.Parallel()
-
-	eng := newHosted().start(t)
-	reported := func(session, identity string) bool {
-		done := compiledAt(t, eng, session, "t", runtime.CompileInput{Host: compiler.HostTexts{Identity: identity}})
-		return slices.Contains(noted(done.Diagnostics), compiler.CodeUnstable)
-	}
-	for _, step := range []struct {
-		session, identity string
-		want              bool
-	}{{"a", "one", false}, {"a", "two", true}, {"b", "three", false}, {"b", "three", false}, {"b", "four", true}, {"", "five", false}, {"", "six", false}} {
-		if got := reported(step.session, step.identity); got != step.want {
-			t.Errorf("%+v: reported %v", step, got)
-		}
-	}
-}
-
-// TestThreadless: a host without threads compares within its sessions.
-func TestThreadless(t *testing.T) {
-	t.Parallel()
-
-	s := &memorySink{}
-	eng := predicting(s).start(t)
-	in := runtime.CompileInput{Model: "m"}
-	for _, step := range []struct {
-		session string
-		want    bool
-	}{{"a", false}, {"b", false}, {"a", true}, {"", false}, {"", false}} {
-		if got := compiledAt(t, eng, step.session, "", in).Manifest.Cache.Predicted != nil; got != step.want {
-			t.Errorf("session %q: predicted %v", step.session, got)
-		}
-	}
-	if s.calls["Last"] != 0 {
-		t.Errorf("the sink was asked for a thread that there is not")
-	}
-}
-
 // TestPreviousUnavailable: a sink that cannot say what was before costs a
 // diagnostic and never a turn, once a thread.
 func TestPreviousUnavailable(t *testing.T) {
@@ -161,9 +119,7 @@ func TestPreviousUnavailable(t *testing.T) {
 				}) {
 					t.Errorf("not in the manifest: %+v", first.Manifest.Diagnostics)
 				}
-				if diff := cmp.Diff(j.all(), []string{want}); diff != "" {
-					t.Errorf("events (-got +want):\n%s", diff)
-				}
+				checkSame(t, "events", j.all(), []string{want})
 				if second.Manifest.Cache.Predicted == nil || len(s.records) != 2 {
 					t.Errorf("second turn %+v, kept %d", second.Manifest.Cache, len(s.records))
 				}
@@ -212,7 +168,5 @@ func TestUnstableStaysMoved(t *testing.T) {
 		got = append(got, compiledAt(t, eng, "s", "t", in).Manifest.Sections[0].Stability)
 	}
 	want := append([]phases.Stability{phases.StabilityStable}, slices.Repeat([]phases.Stability{phases.StabilityDynamic}, 5)...)
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("the identity is (-got +want):\n%s", diff)
-	}
+	checkSame(t, "the identity is", got, want)
 }

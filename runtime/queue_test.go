@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -85,9 +81,7 @@ func interrupt(t *testing.T, idempotent bool, want ...string) {
 		if err := eng.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Close = %v", err)
 		}
-		if diff := cmp.Diff(log.all(), want); diff != "" {
-			t.Errorf("events (-got +want):\n%s", diff)
-		}
+		checkSame(t, "events", log.all(), want)
 	})
 }
 
@@ -130,29 +124,6 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("verdict = %+v, want %s", v, tt.want)
 			}
 		})
-	}
-}
-
-// TestInterruptedVerdict: a context that has ended says nothing about the job,
-// unless the work is done all the same.
-func TestInterruptedVerdict(t *testing.T) {
-	t.Parallel()
-
-	q, h := newByHand(), newHosted(plugin("p", asking(job(""))))
-	h.opts.Queue = q
-	var answer error
-	h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{"k": func(context.Context, jobs.Job) error { return answer }}
-	dispatch(t, h.start(t), &phases.PrePolicyInput{})
-	work, j := <-q.work, <-q.jobs
-	why := errors.New("the lease was lost")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(why)
-	if v := work(ctx, jobs.Attempt{Job: j, Number: 5}); v.Action != jobs.Done {
-		t.Errorf("finished work: %+v", v)
-	}
-	answer = errors.New("broken off")
-	if v := work(ctx, jobs.Attempt{Job: j, Number: 5}); v.Action != jobs.Requeue || !errors.Is(v.Err, why) {
-		t.Errorf("interrupted work: %+v", v)
 	}
 }
 
@@ -221,9 +192,7 @@ func TestQueuedHookWaitsForItsPlugin(t *testing.T) {
 		if len(lines) < 3 || lines[0] != "p requeued unavailable" {
 			t.Fatalf("events = %q", lines)
 		}
-		if diff := cmp.Diff(lines[len(lines)-2:], []string{"called", "p done"}); diff != "" {
-			t.Errorf("the end (-got +want):\n%s", diff)
-		}
+		checkSame(t, "the end", lines[len(lines)-2:], []string{"called", "p done"})
 	})
 }
 
@@ -253,9 +222,7 @@ func TestQueuedHookOfQuarantine(t *testing.T) {
 		if last := lines[len(lines)-1]; last != "p discarded quarantined" {
 			t.Errorf("the last event is %q", last)
 		}
-		if diff := cmp.Diff(open.all(), []string{"p quarantined"}); diff != "" {
-			t.Errorf("fail_open (-got +want):\n%s", diff)
-		}
+		checkSame(t, "fail_open", open.all(), []string{"p quarantined"})
 	})
 }
 
@@ -279,15 +246,9 @@ func TestQueuedAttempts(t *testing.T) {
 		}
 		dispatch(t, h.start(t), &phases.PostTurnInput{Status: phases.TurnSucceeded})
 		time.Sleep(time.Minute)
-		if diff := cmp.Diff(calls.all(), []string{"attempt 1", "attempt 2", "attempt 3"}); diff != "" {
-			t.Errorf("calls (-got +want):\n%s", diff)
-		}
-		if diff := cmp.Diff(jobs.all(), []string{"p retry plugin_error", "p retry plugin_error", "p discarded plugin_error"}); diff != "" {
-			t.Errorf("events (-got +want):\n%s", diff)
-		}
-		if diff := cmp.Diff(open.all(), []string{"p plugin_error"}); diff != "" {
-			t.Errorf("fail_open (-got +want):\n%s", diff)
-		}
+		checkSame(t, "calls", calls.all(), []string{"attempt 1", "attempt 2", "attempt 3"})
+		checkSame(t, "events", jobs.all(), []string{"p retry plugin_error", "p retry plugin_error", "p discarded plugin_error"})
+		checkSame(t, "fail_open", open.all(), []string{"p plugin_error"})
 	})
 }
 
@@ -320,87 +281,7 @@ func TestObserversSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"bound.end: 0 policies, 0 contexts", "free.end: 1 policies, 1 contexts"}
-	if diff := cmp.Diff(sorted(log.all()), want); diff != "" {
-		t.Errorf("seen (-got +want):\n%s", diff)
-	}
-}
-
-// TestJobKeys: a key is a plugin's own, in one workspace; what it holds up is
-// told.
-func TestJobKeys(t *testing.T) {
-	t.Parallel()
-
-	var log, ran journal
-	h := newHosted(plugin("a", asking(job("same"))), plugin("b", asking(job("same"))))
-	h.opts.OnEvent = func(e runtime.Event) {
-		if e.Kind == runtime.EventJob && e.State == "duplicate" {
-			log.events(runtime.EventJob)(e)
-		}
-	}
-	h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{
-		"k": func(_ context.Context, j jobs.Job) error {
-			ran.add(j.Context.WorkspaceID + " " + j.Plugin)
-			return nil
-		},
-	}
-	eng := h.start(t)
-	for _, workspace := range []string{"v", "w", "w"} {
-		c := host()
-		c.WorkspaceID = workspace
-		outcome(t)(eng.Dispatch(t.Context(), c, &phases.PrePolicyInput{}))
-	}
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(sorted(ran.all()), []string{"v a", "v b", "w a", "w b"}); diff != "" {
-		t.Errorf("jobs (-got +want):\n%s", diff)
-	}
-	if diff := cmp.Diff(log.all(), []string{"a duplicate", "b duplicate"}); diff != "" {
-		t.Errorf("duplicates (-got +want):\n%s", diff)
-	}
-}
-
-// TestQueueShare: one plugin cannot fill the queue.
-func TestQueueShare(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		later := make([]phases.Contribution, phases.MaxContributions)
-		for i := range later {
-			j := job("")
-			j.NotBefore = time.Now().Add(time.Hour)
-			later[i] = j
-		}
-		var log journal
-		var mu sync.Mutex
-		ran := map[string]int{}
-		h := newHosted(plugin("greedy", asking(later...)), plugin("modest", asking(job(""))))
-		h.opts.OnEvent = log.events(runtime.EventJob)
-		h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{
-			"k": func(_ context.Context, j jobs.Job) error {
-				mu.Lock()
-				defer mu.Unlock()
-				ran[j.Plugin]++
-				return nil
-			},
-		}
-		eng := h.start(t)
-		dispatch(t, eng, &phases.PrePolicyInput{})
-		told := dispatch(t, eng, &phases.PrePolicyInput{}).Diagnostics
-		if len(told) != len(later) || told[0].Code != phases.CodeJobRefused || told[0].Cause != phases.CauseOverloaded || told[0].Plugin != "greedy" {
-			t.Errorf("%d remarks, the first: %+v", len(told), told[:min(1, len(told))])
-		}
-		refused := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.Contains(line, "refused") })
-		if len(refused) != len(later) || refused[0] != "greedy refused overloaded" {
-			t.Errorf("%d refused: %q", len(refused), refused[:min(1, len(refused))])
-		}
-		time.Sleep(2 * time.Hour)
-		mu.Lock()
-		defer mu.Unlock()
-		if diff := cmp.Diff(ran, map[string]int{"greedy": len(later), "modest": 2}); diff != "" {
-			t.Errorf("jobs (-got +want):\n%s", diff)
-		}
-	})
+	checkSame(t, "seen", sorted(log.all()), want)
 }
 
 // TestJobOfOwnName: a plugin cannot pass its job off as an observing hook.
@@ -419,9 +300,7 @@ func TestJobOfOwnName(t *testing.T) {
 	if err := eng.WaitBackground(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(log.all(), []string{`{"n":1}`}); diff != "" {
-		t.Errorf("calls (-got +want):\n%s", diff)
-	}
+	checkSame(t, "calls", log.all(), []string{`{"n":1}`})
 }
 
 // TestBackgroundRemarks: what background work remarks is told, of hooks and of jobs,
@@ -458,28 +337,8 @@ func TestBackgroundRemarks(t *testing.T) {
 			loud = append(loud, line)
 		}
 	}
-	if diff := cmp.Diff(sorted(own), []string{"p warning of_hook", "p warning of_job"}); diff != "" {
-		t.Errorf("remarks (-got +want):\n%s", diff)
-	}
+	checkSame(t, "remarks", sorted(own), []string{"p warning of_hook", "p warning of_job"})
 	if len(loud) != 65 || loud[64] != "loud warning diagnostics_dropped" {
 		t.Errorf("%d remarks of a flood, the last is %q", len(loud), loud[max(0, len(loud)-1)])
-	}
-}
-
-// TestJobOfPluginThatIsGone: the tool of a plugin that is not declared any more
-// is given up.
-func TestJobOfPluginThatIsGone(t *testing.T) {
-	t.Parallel()
-
-	q, h := newByHand(), newHosted(plugin("p", asking(job(""))))
-	h.opts.Queue = q
-	eng := h.start(t)
-	dispatch(t, eng, &phases.PrePolicyInput{})
-	if err := eng.Reload(t.Context(), &config.Config{Version: 1}); err != nil {
-		t.Fatal(err)
-	}
-	work := <-q.work
-	if v := work(t.Context(), jobs.Attempt{Job: <-q.jobs, Number: 1}); v.Action != jobs.Discard {
-		t.Errorf("verdict = %+v", v)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -94,9 +92,7 @@ func TestRounds(t *testing.T) {
 			if refused, ok := errors.AsType[*phases.Error](last); tt.code != "" && (!ok || refused.Phase != phases.PrePolicy || refused.Subscription != "p.policy") {
 				t.Errorf("it does not say who refused: %+v", last)
 			}
-			if diff := cmp.Diff(log.all(), tt.want); diff != "" {
-				t.Errorf("called (-got +want):\n%s", diff)
-			}
+			checkSame(t, "called", log.all(), tt.want)
 		})
 	}
 }

@@ -97,9 +97,7 @@ func rowWholePhase(t *testing.T, b *processBench) {
 	}
 	eng := b.startWith(t, cfg, runtime.Options{})
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if diff := cmp.Diff(states(out), []string{"bad.h timed_out timeout", "good.h budget_exhausted budget_exhausted"}); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", states(out), []string{"bad.h timed_out timeout", "good.h budget_exhausted budget_exhausted"})
 	if spent := out.Budget.SpentBy; len(spent) == 0 || spent[0].Subscription != "bad.h" || spent[0].MS < 250 || out.Error != nil {
 		t.Errorf("spent by %+v, error %v", spent, out.Error)
 	}
@@ -124,9 +122,7 @@ func rowBreaker(t *testing.T, b *processBench) {
 	for range 6 {
 		last = dispatch(t, eng, &phases.PrePromptCompileInput{})
 	}
-	if diff := cmp.Diff(sorted(states(last)), []string{"bad.h succeeded", "bad.slow unavailable breaker_open"}); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", sorted(states(last)), []string{"bad.h succeeded", "bad.slow unavailable breaker_open"})
 	stillUp(t, b, eng, last)
 }
 
@@ -146,13 +142,10 @@ func rowCopies(t *testing.T, b *processBench) {
 	eng := b.startWith(t, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"inside": vandal()}})
 	c, in := given()
 	out := outcome(t)(eng.Dispatch(t.Context(), c, in))
-	if diff := cmp.Diff(sorted(states(out)), []string{"inside.h succeeded", "vandal.h succeeded", "witness.h succeeded"}); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", sorted(states(out)), []string{"inside.h succeeded", "vandal.h succeeded", "witness.h succeeded"})
 	wantContext, wantInput := given()
-	if diff := cmp.Diff(c, wantContext) + cmp.Diff(in, wantInput); diff != "" {
-		t.Errorf("the host's own (-got +want):\n%s", diff)
-	}
+	checkSame(t, "the host's own context", c, wantContext)
+	checkSame(t, "the host's own input", in, wantInput)
 	const want = `{"flags":{"on":true},"input":{"tool_calling":true,"available_tools":["t1","t2"],"sections":["s"]},"metadata":{"m":"value"},"thread":"t"}`
 	if got := contentOf(out, "witness"); got != want {
 		t.Errorf("the witness saw %s", got)

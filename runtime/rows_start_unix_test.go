@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/proc"
 	"github.com/grapnelhq/grapnel/phases"
@@ -83,9 +81,7 @@ func rowLate(t *testing.T, b *processBench) {
 	b.awaitState(t, "bad", phases.PluginReady, 1)
 	b.awaitState(t, "good", phases.PluginReady, 1)
 	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if diff := cmp.Diff(sorted(sectionIDs(out)), []string{"bad", "good"}); diff != "" {
-		t.Errorf("sections (-got +want):\n%s", diff)
-	}
+	checkSame(t, "sections", sorted(sectionIDs(out)), []string{"bad", "good"})
 }
 
 // rowQuarantine is row 15: a plugin that crashes again and again is started ever

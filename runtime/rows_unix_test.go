@@ -171,9 +171,7 @@ func (c rowCase) generic(t *testing.T, b *processBench) {
 		if got := strings.TrimSpace(string(run.State) + " " + run.Code); got != c.run {
 			t.Errorf("run %q, want %q; %v", got, c.run, out.Diagnostics)
 		}
-		if diff := cmp.Diff(sorted(sectionIDs(out)), c.sections); diff != "" {
-			t.Errorf("sections (-got +want):\n%s", diff)
-		}
+		checkSame(t, "sections", sorted(sectionIDs(out)), c.sections)
 	}
 	if text := contentOf(out, "bad"); strings.Contains(text, "wrong") {
 		t.Errorf("an answer that does not count was applied: %q", text)

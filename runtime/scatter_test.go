@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -37,9 +35,7 @@ func TestAnswersBesideOneThatNeverComes(t *testing.T) {
 		}
 		eng := newHosted(plugin("p", hooks...)).start(t)
 		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-		if diff := cmp.Diff(states(out), want); diff != "" {
-			t.Errorf("ledger (-got +want):\n%s", diff)
-		}
+		checkSame(t, "ledger", states(out), want)
 		close(release)
 		synctest.Wait()
 	})
@@ -89,8 +85,7 @@ func TestTimesBesideASlowHook(t *testing.T) {
 		dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
 		want := map[string]time.Duration{"p.slow": 100 * ms, "p.swift": ms}
 		delete(took, "")
-		if diff := cmp.Diff(ends, want) + cmp.Diff(took, want); diff != "" {
-			t.Errorf("(-got +want):\n%s", diff)
-		}
+		checkSame(t, "ends", ends, want)
+		checkSame(t, "times", took, want)
 	})
 }

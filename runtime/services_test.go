@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -88,29 +86,6 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestServicesAreTold: a plugin learns at its configuration which services it may
-// call.
-func TestServicesAreTold(t *testing.T) {
-	t.Parallel()
-
-	var told []string
-	p := plugin("p", on("h", phases.PrePolicy, reply()))
-	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
-		told = c.Services
-		return sdk.Setup{}, nil
-	}
-	h := newHosted(p)
-	h.plugin("p").Grants.Host = []string{"s*", "gone"}
-	nothing := serve(func(context.Context, runtime.Caller, json.RawMessage) (json.RawMessage, error) {
-		return nil, nil
-	})
-	h.opts.Services = map[string]runtime.Service{"state": nothing, "search": nothing, "documents": nothing}
-	h.start(t)
-	if diff := cmp.Diff(told, []string{"search", "state"}); diff != "" {
-		t.Errorf("services (-got +want):\n%s", diff)
-	}
-}
-
 // TestNestedDispatch: what a host service dispatches for a plugin takes no second
 // slot of it, inherits the time that is left, and is bounded in depth.
 func TestNestedDispatch(t *testing.T) {
@@ -145,9 +120,7 @@ func TestNestedDispatch(t *testing.T) {
 		if got := runOf(t, out, "p.h").State; got != phases.StateSucceeded {
 			t.Errorf("the outermost run: %s", got)
 		}
-		if diff := cmp.Diff(left, []time.Duration{900 * ms, 800 * ms, 700 * ms, 600 * ms, 500 * ms}); diff != "" {
-			t.Errorf("time left (-got +want):\n%s", diff)
-		}
+		checkSame(t, "time left", left, []time.Duration{900 * ms, 800 * ms, 700 * ms, 600 * ms, 500 * ms})
 		if n := depth.Load(); n != 5 {
 			t.Errorf("%d calls", n)
 		}

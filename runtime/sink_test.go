@@ -98,9 +98,7 @@ func TestSink(t *testing.T) {
 					if took := time.Since(begun); took != tt.took {
 						t.Errorf("it took %s, want %s", took, tt.took)
 					}
-					if diff := cmp.Diff(j.all(), tt.events); diff != "" {
-						t.Errorf("events (-got +want):\n%s", diff)
-					}
+					checkSame(t, "events", j.all(), tt.events)
 					checkKept(t, done, err, tt.code, policy)
 					want := runtime.Stats{ManifestsKept: 1}
 					if tt.code != "" {
@@ -109,9 +107,7 @@ func TestSink(t *testing.T) {
 					if tt.code == phases.CauseTimeout {
 						want.SinkHanging = 1
 					}
-					if diff := cmp.Diff(eng.Stats(), want); diff != "" {
-						t.Errorf("stats (-got +want):\n%s", diff)
-					}
+					checkSame(t, "stats", eng.Stats(), want)
 				})
 			})
 		}
@@ -215,52 +211,5 @@ func TestSinkKeepsItsOwn(t *testing.T) {
 	kept := s.records[0]
 	if sum, err := manifest.RecordHash(kept, nil); err != nil || sum != kept.Hash {
 		t.Errorf("the kept manifest was changed: %s, %v", sum, err)
-	}
-}
-
-// TestClockGoesBack: times may go back; seq and chain hold, and so does what is
-// said of the cache.
-func TestClockGoesBack(t *testing.T) {
-	t.Parallel()
-
-	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	s := &memorySink{}
-	h := newHosted(whole())
-	h.opts.Sink, h.opts.Now = s, func() time.Time { return now }
-	h.opts.CountTokens = func(s string) int { return len(s) }
-	h.opts.CacheRules = func(string, string) (compiler.CacheRules, bool) {
-		return compiler.CacheRules{Lifetime: time.Minute}, true
-	}
-	eng := h.start(t)
-	chain := manifest.Chain{WorkspaceID: "w", ThreadID: "t"}
-	for i, jump := range []time.Duration{0, -time.Hour, 30 * time.Second, -24 * time.Hour, 0} {
-		now = now.Add(jump)
-		done, err := compile(t, eng, runtime.CompileInput{Facts: compiler.Facts{Date: "2026-05-04"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := done.Manifest
-		if m.Seq != chain.Next || m.Prev != chain.Last || !m.CreatedAt.Equal(now) {
-			t.Errorf("turn %d: seq %d behind %q at %s", i, m.Seq, m.Prev, m.CreatedAt)
-		}
-		if i > 0 && (m.Cache.Predicted == nil || *m.Cache.Predicted == 0) {
-			t.Errorf("turn %d: predicted %v, %q", i, m.Cache.Predicted, m.Cache.Cause)
-		}
-		chain.Next, chain.Last = m.Seq+1, m.Hash
-	}
-	v := manifest.NewVerifier(manifest.VerifyOptions{Head: chain.Last})
-	if err := chain.Sign(nil); err != nil {
-		t.Fatal(err)
-	}
-	v.Begin("w", "t", &chain, nil)
-	for _, m := range s.records {
-		b, err := manifest.Canonical(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.Add(v.Inspect(manifest.Record{Index: m.Index(), Data: b}))
-	}
-	if verdict, err := v.Verdict(); err != nil || !verdict.OK || !verdict.Anchored || verdict.Checked != 5 {
-		t.Errorf("verdict %+v, %v", verdict, err)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -95,31 +93,11 @@ func TestBeginRunOfHooks(t *testing.T) {
 			eng, tr := traced(t, newHosted(plugin("p", hook)))
 			dispatch(t, eng, &phases.PrePolicyInput{})
 			want := []string{"begin p.h in  from", "told p.h " + string(tt.state), "end p.h " + string(tt.state)}
-			if diff := cmp.Diff(tr.all(), want); diff != "" {
-				t.Errorf("runs (-got +want):\n%s", diff)
-			}
+			checkSame(t, "runs", tr.all(), want)
 			if got := told.Load(); tt.name == "ran" && got != "p.h#1" {
 				t.Errorf("the plugin was told %v, want p.h#1", got)
 			}
 		})
-	}
-}
-
-// TestBeginRunOfAnswerFromMemory has a row that no call was made for.
-func TestBeginRunOfAnswerFromMemory(t *testing.T) {
-	t.Parallel()
-	hook := section("h", "s", "text")
-	hook.Cache = &phases.Cache{TTL: phases.Duration(time.Hour)}
-	eng, tr := traced(t, newHosted(plugin("p", hook)))
-	for range 2 {
-		dispatch(t, eng, &phases.PrePromptCompileInput{})
-	}
-	want := []string{
-		"begin p.h in  from", "told p.h succeeded", "end p.h succeeded",
-		"begin p.h in  from", "told p.h cached", "end p.h cached",
-	}
-	if diff := cmp.Diff(tr.all(), want); diff != "" {
-		t.Errorf("runs (-got +want):\n%s", diff)
 	}
 }
 
@@ -147,9 +125,7 @@ func TestBeginRunInBackground(t *testing.T) {
 		"begin p.watch in  from p.watch", "told p.watch succeeded", "end p.watch succeeded",
 		"begin p.sum in  from p.watch", "told p.sum succeeded", "end p.sum succeeded",
 	})
-	if diff := cmp.Diff(sorted(tr.all()), want); diff != "" {
-		t.Errorf("runs (-got +want):\n%s", diff)
-	}
+	checkSame(t, "runs", sorted(tr.all()), want)
 	if got := <-told; got != "p.sum#3" {
 		t.Errorf("the tool was told %q, want p.sum#3", got)
 	}
@@ -187,9 +163,7 @@ func TestBeginRunOfTools(t *testing.T) {
 		"told p.think succeeded", "end p.think succeeded",
 		"begin q.think in  from", "told q.think unavailable", "end q.think unavailable",
 	}
-	if diff := cmp.Diff(tr.all(), want); diff != "" {
-		t.Errorf("runs (-got +want):\n%s", diff)
-	}
+	checkSame(t, "runs", tr.all(), want)
 	if got := <-inside; got != "p.think/model.complete" {
 		t.Errorf("the model was asked in %v", got)
 	}
@@ -215,7 +189,5 @@ func TestEventDispatch(t *testing.T) {
 	want := []string{
 		"turn.pre_prompt_compile succeeded  true", "tool.pre_call failed plugin_error true", "turn.pre_prompt_compile cancelled cancelled true",
 	}
-	if diff := cmp.Diff(lines.all(), want); diff != "" {
-		t.Errorf("dispatches (-got +want):\n%s", diff)
-	}
+	checkSame(t, "dispatches", lines.all(), want)
 }

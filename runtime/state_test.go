@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -125,29 +123,6 @@ func TestStateOwnAccount(t *testing.T) {
 	}
 }
 
-// TestStateIsBounded: the memory forgets what was put first.
-func TestStateIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("16 MiB, one value after another: it runs without -short")
-	}
-	t.Parallel()
-
-	a := startAsker(t, nil, "p")
-	value := `{"value":"` + strings.Repeat("x", runtime.MaxState-2) + `"}`
-	const more = 16<<20/runtime.MaxState + 1
-	for i := range more {
-		if got := a.in(t, fmt.Sprint("s", i), "p", "put", value); got != `{}` {
-			t.Fatal(got)
-		}
-	}
-	if got := a.in(t, "s0", "p", "get", ""); got != `{"value":null}` {
-		t.Errorf("the first is still there: %.80s", got)
-	}
-	if got := a.in(t, "s1", "p", "get", ""); got != value {
-		t.Errorf("the second is gone: %.80s", got)
-	}
-}
-
 // TestStateOfOthers: a plugin that keeps more than there is room for loses its own
 // values, first those of the workspace that has most, and nobody else's.
 func TestStateOfOthers(t *testing.T) {
@@ -252,9 +227,7 @@ func TestStateInMemoryIsTold(t *testing.T) {
 		}
 		return plugins
 	}
-	if diff := cmp.Diff(told([]string{"state"}, nil), []string{"p"}); diff != "" {
-		t.Errorf("granted, in memory (-got +want):\n%s", diff)
-	}
+	checkSame(t, "granted, in memory", told([]string{"state"}, nil), []string{"p"})
 	if got := append(told([]string{"documents"}, nil), told([]string{"state"}, brokenState{})...); got != nil {
 		t.Errorf("told without need: %v", got)
 	}

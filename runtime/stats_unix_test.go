@@ -47,16 +47,3 @@ func TestOverviewOfProcesses(t *testing.T) {
 		t.Errorf("the one beside it: %+v", good)
 	}
 }
-
-// TestOverviewCountsFloods: lines that were dropped are counted where they came from.
-func TestOverviewCountsFloods(t *testing.T) {
-	b := newBench(t)
-	eng := b.start(t, bad(t, "bad", "flood-err"))
-	dispatch(t, eng, &phases.PrePromptCompileInput{})
-	closeEngine(t, eng) // what is left of the flood is told at the end
-	for _, p := range eng.Overview().Plugins {
-		if (p.LogLinesDropped > 0) != (p.Plugin == "bad") {
-			t.Errorf("%s: %d lines were dropped", p.Plugin, p.LogLinesDropped)
-		}
-	}
-}

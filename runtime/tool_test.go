@@ -3,9 +3,6 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -61,17 +58,13 @@ func TestToolLedger(t *testing.T) {
 		"p.good succeeded", "p.tells succeeded tool_error", "p.fails failed plugin_error", "p.panics failed plugin_error", "p.nothing succeeded",
 		"p.deep failed invalid_reply", "p.remarks succeeded", "made\ufffdup failed forbidden",
 	}
-	if diff := cmp.Diff(rowsOf(runs), want); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", rowsOf(runs), want)
 	row := phases.Run{
 		Subscription: "p.fails", Hook: "fails", Plugin: "p", PluginVersion: "1.0.0", Generation: 1, Incarnation: 1, Phase: phases.PhaseToolCall,
 		Stage: phases.StageTool, State: phases.StateFailed, Code: "plugin_error", PluginCode: "upstream_down", Attempts: 1,
 		Contributions: []string{}, Cut: []phases.Cut{},
 	}
-	if diff := cmp.Diff(runs[2], row, cmpopts.IgnoreFields(phases.Run{}, "DurationMS", "QueueMS")); diff != "" {
-		t.Errorf("a row (-got +want):\n%s", diff)
-	}
+	checkSame(t, "a row", runs[2], row, cmpopts.IgnoreFields(phases.Run{}, "DurationMS", "QueueMS"))
 	if diff := cmp.Diff(j.all()[1:], []string{
 		"p succeeded", "p succeeded tool_error", "p failed plugin_error", "p failed plugin_error", "p succeeded", "p failed invalid_reply", "p succeeded", "failed forbidden",
 	}); diff != "" {
@@ -178,9 +171,7 @@ func TestToolSlots(t *testing.T) {
 		calls.Wait()
 		time.Sleep(time.Second) // the one that was left ends
 		runs := toolRuns(compiled(t, turn).Manifest)
-		if diff := cmp.Diff(rowsOf(runs), []string{"p.slow succeeded", "p.slow timed_out timeout"}); diff != "" {
-			t.Errorf("ledger (-got +want):\n%s", diff)
-		}
+		checkSame(t, "ledger", rowsOf(runs), []string{"p.slow succeeded", "p.slow timed_out timeout"})
 		if runs[1].QueueMS != 1000 || runs[1].DurationMS != 500 {
 			t.Errorf("waited %v ms, then ran %v ms", runs[1].QueueMS, runs[1].DurationMS)
 		}
@@ -242,9 +233,7 @@ func TestToolIsToldWhatIsGranted(t *testing.T) {
 					t.Errorf("told %+v", c)
 				}
 			}
-			if diff := cmp.Diff(keys, []string{"w/t/1/tool.call/1/p.look", "w/t/1/tool.call/2/p.look", "w/t/1/call/own"}); diff != "" {
-				t.Errorf("keys (-got +want):\n%s", diff)
-			}
+			checkSame(t, "keys", keys, []string{"w/t/1/tool.call/1/p.look", "w/t/1/tool.call/2/p.look", "w/t/1/call/own"})
 			if len(turn.Context().Metadata) != 1 {
 				t.Error("the turn has lost its metadata")
 			}
@@ -272,42 +261,6 @@ func TestToolsGone(t *testing.T) {
 	_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "one"})
 	if phases.CodeOf(err) != phases.CauseForbidden || !strings.Contains(err.Error(), `no plugin has brought a tool "one" into this turn`) {
 		t.Errorf("a tool that is gone: %v", err)
-	}
-}
-
-// TestToolBytes: the same tools are offered as the same bytes, in whatever order and
-// spelling plugins bring them.
-func TestToolBytes(t *testing.T) {
-	t.Parallel()
-
-	var first string
-	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 5))
-		plugins := make([]*sdk.Plugin, 3)
-		for i := range plugins {
-			var tools []sdk.Tool
-			for n := range 3 {
-				members := []string{`"type":"object"`, `"properties":{ "a":{}}`, `"required":["a"]`}
-				rng.Shuffle(len(members), reflect.Swapper(members))
-				tools = append(tools, sdk.Tool{Tool: phases.Tool{
-					Name: fmt.Sprintf("t%d", 3*n+i), InputSchema: raw("{" + strings.Join(members, ", ") + "}"), HiddenDomain: []string{"", "", "x"}[n],
-				}, Call: says("", "").Call})
-			}
-			rng.Shuffle(len(tools), reflect.Swapper(tools))
-			plugins[i] = offering(fmt.Sprintf("p%d", i), tools...)
-		}
-		rng.Shuffle(len(plugins), reflect.Swapper(plugins))
-		done := compiled(t, opened(t, newHosted(plugins...).start(t)))
-		b, err := json.Marshal([]any{done.Tools, done.Manifest.Tools, done.Manifest.FingerprintTools})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == "" {
-			first = string(b)
-		}
-		if diff := cmp.Diff(string(b), first); diff != "" || !strings.Contains(first, `{"properties":{"a":{}},"required":["a"],"type":"object"}`) {
-			t.Fatalf("seed %d (-got +first):\n%s\n%s", seed, diff, first)
-		}
 	}
 }
 

@@ -54,9 +54,7 @@ func TestToolOfProcess(t *testing.T) {
 	}
 	runs := toolRuns(compiled(t, turn).Manifest)
 	want := []string{"bad.echo succeeded", "bad.whisper failed forbidden", "builtin.request_tools succeeded", "bad.whisper succeeded"}
-	if diff := cmp.Diff(rowsOf(runs), want); diff != "" {
-		t.Errorf("ledger (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger", rowsOf(runs), want)
 	echo := runs[0]
 	if echo.BytesIn == 0 || echo.BytesOut == 0 || echo.DurationMS == 0 || echo.Incarnation != 1 || echo.Generation != 1 || echo.PluginVersion != "1.0.0" {
 		t.Errorf("the row of echo: %+v", echo)

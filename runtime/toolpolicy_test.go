@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -98,28 +97,4 @@ func TestToolPolicies(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestToolPoliciesGrow: each call has the policies of its moment.
-func TestToolPoliciesGrow(t *testing.T) {
-	t.Parallel()
-
-	var seen []*phases.ToolCall
-	var turn *runtime.Turn
-	call := func(want int) {
-		t.Helper()
-		if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "look"}); err != nil {
-			t.Fatal(err)
-		}
-		if got := len(seen[len(seen)-1].Policies); got != want {
-			t.Errorf("%d policies, want %d", got, want)
-		}
-	}
-	p := watched(&seen)
-	p.Hooks[1] = on("rule", phases.PrePolicy, reply(
-		&phases.Policy{Common: phases.Common{Domain: "memory"}, Key: "turn_policy", Value: raw(`1`)}), phases.KindPolicy)
-	turn = opened(t, newHosted(p).start(t))
-	call(0)
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-	call(1)
 }

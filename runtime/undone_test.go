@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -70,9 +68,7 @@ func TestRemindersWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"the session began by p.start", "a tool was called by p.after", "trimmed by host"}
-	if diff := cmp.Diff(texts(done.Reminders), want); diff != "" {
-		t.Errorf("reminders (-got +want):\n%s", diff)
-	}
+	checkSame(t, "reminders", texts(done.Reminders), want)
 	if rows := sink.last("w", "t").Reminders; len(rows) != 3 || rows[2].Owner != phases.OwnerHost {
 		t.Errorf("the record has %+v", rows)
 	}

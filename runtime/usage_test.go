@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -59,9 +57,7 @@ func TestReportUsage(t *testing.T) {
 	if _, err := turn.End(t.Context(), &phases.PostTurnInput{Usage: phases.Usage{InputTokens: 300}}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(s.usage, want); diff != "" {
-		t.Errorf("usage (-got +want):\n%s", diff)
-	}
+	checkSame(t, "usage", s.usage, want)
 	if err := turn.ReportUsage(t.Context(), phases.Usage{}); !errors.Is(err, runtime.ErrTurnEnded) {
 		t.Errorf("after the end: %v", err)
 	}
@@ -99,9 +95,7 @@ func TestUsageOfAgents(t *testing.T) {
 	for _, u := range s.usage {
 		got[u.ManifestID] += u.InputTokens
 	}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("usage by prompt (-got +want):\n%s", diff)
-	}
+	checkSame(t, "usage by prompt", got, want)
 	out := outcome(t)(ann.End(t.Context(), &phases.PostTurnInput{}))
 	if got := codes(out); !slices.Equal(got, []string{"prompt_not_reported"}) || !strings.Contains(out.Diagnostics[0].Message, "a prompt of") {
 		t.Errorf("End says %+v", out.Diagnostics) // ann's first
@@ -149,9 +143,7 @@ func TestUsageAtTheEnd(t *testing.T) {
 			for i := range s.usage {
 				s.usage[i].ReportedAt = time.Time{}
 			}
-			if diff := cmp.Diff(s.usage, want); diff != "" {
-				t.Errorf("usage (-got +want):\n%s", diff)
-			}
+			checkSame(t, "usage", s.usage, want)
 			if _, err := turn.End(t.Context(), &phases.PostTurnInput{Usage: u}); err != nil || len(s.usage) != len(want) {
 				t.Errorf("a second end reports again: %v, %v", err, s.usage)
 			}
@@ -215,9 +207,7 @@ func TestUsageNotKept(t *testing.T) {
 					t.Errorf("End = %+v, %v", out, err)
 				}
 				event := "usage_not_kept " + string(code)
-				if diff := cmp.Diff(j.all(), []string{event, event}); diff != "" {
-					t.Errorf("events (-got +want):\n%s", diff)
-				}
+				checkSame(t, "events", j.all(), []string{event, event})
 				if got := eng.Stats(); got.UsageNotKept != 2 || got.UsageKept != 0 {
 					t.Errorf("stats %+v", got)
 				}
