@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -176,50 +174,6 @@ func TestBelowMinimum(t *testing.T) {
 				t.Errorf("diagnostics %+v, want severity %q", out.Diagnostics, tt.want)
 			case i >= 0 && (!out.Diagnostics[i].SafeForUser || !strings.Contains(out.Diagnostics[i].Message, "m1 caches from")):
 				t.Errorf("diagnostic %+v", out.Diagnostics[i])
-			}
-		})
-	}
-}
-
-// TestSteadyRun: the breakpoint in the dynamic part follows what did not change
-// there, whatever became of the stable part.
-func TestSteadyRun(t *testing.T) {
-	t.Parallel()
-
-	at := func(p manifest.CachePlan) []string {
-		var out []string
-		for _, b := range p.Breakpoints {
-			if b.After == manifest.AfterDynamic {
-				out = append(out, b.SectionID)
-			}
-		}
-		return out
-	}
-	tests := []struct {
-		name string
-		now  func(in *Input)
-		want []string
-	}{
-		{"the same", func(*Input) {}, []string{"memory_recall"}},
-		{"the end changed", func(in *Input) { in.Sections[1].Content = "other" }, []string{"agents_md"}},
-		{"the begin changed", func(in *Input) { in.Sections[0].Content = "other" }, nil},
-		{"the stable part changed", func(in *Input) { in.Host.Identity = "other" }, []string{"memory_recall"}},
-		{"one more", func(in *Input) { in.Facts.Date = "2026-02-03" }, []string{"memory_recall"}},
-		{"one less", func(in *Input) { in.Sections = in.Sections[:1] }, []string{"agents_md"}},
-		{"another one in front", func(in *Input) {
-			in.Custom = []CustomSection{{SectionID: "x", Text: "x", Before: "memory_recall", Pace: PaceSession}}
-		}, nil},
-		{"the model changed", func(in *Input) { in.Model = "m2" }, []string{"memory_recall"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			in := thread()
-			tt.now(&in)
-			out := followed(t, thread(), in, nil)
-			if diff := cmp.Diff(at(out.Cache.Plan), tt.want); diff != "" {
-				t.Errorf("breakpoints (-got +want):\n%s", diff)
 			}
 		})
 	}

@@ -41,31 +41,3 @@ func TestModelCacheRules(t *testing.T) {
 		})
 	}
 }
-
-func TestCacheFactsRules(t *testing.T) {
-	t.Parallel()
-
-	table, err := LoadCacheFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	odd := &CacheFacts{Providers: []CacheProvider{{Name: "odd", CacheFact: CacheFact{MinimumTokens: 1, KeptFor: "long"}}}}
-	for _, tt := range []struct {
-		name, provider string
-		table          *CacheFacts
-		want           bool
-	}{
-		{"known", OpenAI, table, true},
-		{"unknown provider", "house", table, false},
-		{"another table", OpenAI, odd, false},
-		{"no lifetime", "odd", odd, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if got, ok := tt.table.Rules(tt.provider, "m"); ok != tt.want || ok && got.MinimumTokens == 0 {
-				t.Errorf("rules = %+v, %v", got, ok)
-			}
-		})
-	}
-}

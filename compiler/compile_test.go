@@ -116,22 +116,6 @@ func TestUnstable(t *testing.T) {
 	}
 }
 
-// TestBuiltinTextsAreUnstableToo: a host that changes its identity text in the
-// middle of a session is told.
-func TestBuiltinTextsAreUnstableToo(t *testing.T) {
-	t.Parallel()
-
-	previous := inSession(mustCompile(t, Input{}))
-	out := mustCompile(t, Input{Host: HostTexts{Identity: "New."}, Previous: previous})
-	want := []phases.Diagnostic{{
-		Code: CodeUnstable, Severity: phases.SeverityWarning, Slot: "identity", SafeForUser: true,
-		Message: "section identity is declared stable but changed within the session; it stays in the stable part",
-	}}
-	if diff := cmp.Diff(out.Diagnostics, want); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-}
-
 // TestOutputSharesNoMemory changes what went in and wants the output unmoved.
 func TestOutputSharesNoMemory(t *testing.T) {
 	t.Parallel()
@@ -150,53 +134,6 @@ func TestOutputSharesNoMemory(t *testing.T) {
 	refs[0].ID, cut.Kept, schema[0] = "changed", 5, ' '
 	if diff := cmp.Diff(asJSON(t, out)+string(out.Offered[0].Definition.InputSchema), before); diff != "" {
 		t.Errorf("the output changed with the input:\n%s", diff)
-	}
-}
-
-func TestPromptJSON(t *testing.T) {
-	t.Parallel()
-
-	for name, in := range map[string]Input{"zero": {}, "full": seventeen(100)} {
-		b, err := json.Marshal(mustCompile(t, in).Prompt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var keys map[string]json.RawMessage
-		if err := json.Unmarshal(b, &keys); err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for k, v := range keys {
-			got = append(got, k)
-			if string(v) == "null" {
-				t.Errorf("%s: %s is null", name, k)
-			}
-		}
-		slices.Sort(got)
-		want := []string{"boundary", "cache_plan", "dynamic_text", "full_text", "stable_text", "system_messages", "user_messages"}
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("%s: keys (-got +want):\n%s", name, diff)
-		}
-	}
-}
-
-func TestManifestOfOutput(t *testing.T) {
-	t.Parallel()
-
-	in := seventeen(100)
-	in.CountTokens = func(s string) int { return len(s) }
-	in.Tokenizer = "bytes"
-	in.Profile = phases.ProfileMinimal
-	out := mustCompile(t, in)
-	m := out.Manifest()
-	if m.CompilerVersion != Version || m.Profile != phases.ProfileMinimal || m.FingerprintFull != out.Fingerprints.FingerprintFull {
-		t.Errorf("head: %+v", m.Head)
-	}
-	if len(m.SectionIDs) != len(out.Sections) || len(m.Omitted) != len(out.Omitted) || len(m.Omitted) == 0 {
-		t.Errorf("%d ids of %d sections, %d omitted", len(m.SectionIDs), len(out.Sections), len(m.Omitted))
-	}
-	if s := m.Sections[0]; s.Tokens == nil || *s.Tokens != len("## Identity\n\n"+in.Host.Identity) || s.Tokenizer != "bytes" {
-		t.Errorf("tokens of %+v", s)
 	}
 }
 
@@ -269,51 +206,6 @@ func TestPoolNamesOneLimit(t *testing.T) {
 		p := pool{each: 60, left: left}
 		if f, limit := p.fit(strings.Repeat("word ", 20)); !f.Cut || limit != want {
 			t.Errorf("with %d left: cut %v by %s, want %s", left, f.Cut, limit, want)
-		}
-	}
-}
-
-func TestOneLine(t *testing.T) {
-	t.Parallel()
-
-	long := strings.Repeat("é", 300)
-	tests := []struct{ name, in, want string }{
-		{"plain", "AGENTS.md", "AGENTS.md"},
-		{"family", "👩‍💻 Dev", "👩‍💻 Dev"},
-		{"lines", " a\nb\r\tc\u2028d ", "a b  c d"},
-		{"boundary", Boundary, `<\!-- grapnel:dynamic -->`},
-		{"not UTF-8", "a\xffb\x00c", "a\ufffdb\ufffdc"},
-		{"long", long, long[:2*199] + "…"},
-		{"blank", " \n ", ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got := oneLine(tt.in)
-			if got != tt.want {
-				t.Errorf("oneLine = %q, want %q", got, tt.want)
-			}
-			if again := oneLine(got); again != got {
-				t.Errorf("not stable: %q becomes %q", got, again)
-			}
-		})
-	}
-}
-
-func TestTrim(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct{ in, want string }{
-		{"", ""},
-		{" \n\t\n", ""},
-		{"a", "a"},
-		{"\n \n  a\n\nb \n\n", "  a\n\nb"},
-		{"  a", "  a"},
-	}
-	for _, tt := range tests {
-		if got := trim(tt.in); got != tt.want {
-			t.Errorf("trim(%q) = %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }

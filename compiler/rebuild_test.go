@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 var errGone = errors.New("no such text")
@@ -73,26 +72,6 @@ func TestRebuildRandomInputs(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-}
-
-func FuzzRebuild(f *testing.F) {
-	f.Add("You are.", "Title", "body")
-	f.Add("", "", "\n\n"+Boundary+"\n\n")
-	f.Add("\xff", "##", "")
-	f.Fuzz(func(t *testing.T, host, title, body string) {
-		out, err := Compile(Input{
-			KeepTexts: true,
-			Host:      HostTexts{Identity: host, Safety: body, DynamicContext: title},
-			Sections: []phases.MergedSection{
-				{SectionID: "x", Title: title, Content: body, Owner: "p", Stability: stable},
-				{SectionID: "y", Content: body, Owner: "p", Placement: phases.PlacementUserMessage},
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkRebuilt(t, &out, nil)
-	})
 }
 
 func TestRebuildMistakes(t *testing.T) {

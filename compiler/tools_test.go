@@ -238,20 +238,6 @@ func TestToolsInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestToolRows(t *testing.T) {
-	t.Parallel()
-
-	tools := []phases.MergedTool{
-		{Name: "b", BundleID: "x", Owner: "p", Hash: "h2", Definition: phases.Tool{Description: "not in the record"}},
-		{Name: "a", Owner: "host", Hash: "h1"},
-	}
-	out := mustCompile(t, Input{Tools: tools})
-	want := []manifest.Tool{{Name: "a", Owner: "host", Hash: "h1"}, {Name: "b", BundleID: "x", Owner: "p", Hash: "h2"}}
-	if diff := cmp.Diff(out.Tools, want); diff != "" {
-		t.Errorf("tools (-got +want):\n%s", diff)
-	}
-}
-
 // TestHooksOnly: a host with a prompt of its own is given the texts of hooks, and the record says what it is not given. If
 // it gets tools by another way, it has all.
 func TestHooksOnly(t *testing.T) {

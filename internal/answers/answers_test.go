@@ -55,28 +55,6 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersAreFenced: by the incarnation that gave them, and by the epoch in
-// which they were asked for.
-func TestAnswersAreFenced(t *testing.T) {
-	t.Parallel()
-	a, keys := New(), []string{"k", "late"}
-	a.put("k", 0, &Answer{Incarnation: 1})
-	if got := kept(a, keys, 1); !slices.Equal(got, []string{"k"}) {
-		t.Errorf("the same incarnation finds %q", got)
-	}
-	if got := kept(a, keys, 2); got != nil {
-		t.Errorf("another incarnation finds %q", got)
-	}
-	a.Invalidate()
-	a.put("late", 0, &Answer{Incarnation: 1})
-	if got := kept(a, keys, 1); got != nil || a.bytes != 0 {
-		t.Errorf("after an invalidation there are %q, %d bytes", got, a.bytes)
-	}
-	if _, epoch := a.Get([]byte("k"), 1); epoch != 1 {
-		t.Errorf("the epoch is %d", epoch)
-	}
-}
-
 // TestAnswersAreWeighed: also where no wire has counted their bytes.
 func TestAnswersAreWeighed(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
@@ -100,9 +98,7 @@ func TestAdmitGrants(t *testing.T) {
 				ContributionID: "p.h#0", Slot: tt.slot, Kind: phases.KindOf(tt.give), Cause: phases.CauseForbidden,
 				Message: got.Dropped[0].Message, Chars: got.Dropped[0].Chars,
 			}
-			if diff := cmp.Diff(got.Dropped[0], want); diff != "" {
-				t.Errorf("drop (-got +want):\n%s", diff)
-			}
+			checkSame(t, "drop", got.Dropped[0], want)
 			d := got.Diagnostics[0]
 			if d.Code != "forbidden" || d.Slot != tt.slot || d.Subscription != "p.h" || !strings.Contains(d.Message, "plugin p may not") {
 				t.Errorf("diagnostic %+v does not say who may not do what", d)
@@ -138,16 +134,12 @@ func TestAdmitKinds(t *testing.T) {
 			Message: "hook h: does not declare prompt_section, which it sent in phase turn.pre_prompt_compile",
 		},
 	}
-	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
+	checkSame(t, "diagnostics", got.Diagnostics, want)
 	if d := got.Dropped[1]; d.Chars != 5 || d.ContributionID != "p.h#1" {
 		t.Errorf("drop = %+v, want its length and id", d)
 	}
 	omitted := got.Dropped[1].Omitted(h)
-	if diff := cmp.Diff(omitted, phases.Omitted{ID: "p.h#1", Owner: "p", Reason: "contribution_not_allowed", Chars: 5}); diff != "" {
-		t.Errorf("omitted (-got +want):\n%s", diff)
-	}
+	checkSame(t, "omitted", omitted, phases.Omitted{ID: "p.h#1", Owner: "p", Reason: "contribution_not_allowed", Chars: 5})
 }
 
 func TestAdmitInvalid(t *testing.T) {
@@ -201,9 +193,7 @@ func TestAdmitNamesAndHashes(t *testing.T) {
 	for _, e := range got.Entries {
 		ids = append(ids, e.Value.Head().ContributionID)
 	}
-	if diff := cmp.Diff(ids, []string{"p.h#0", "mine", "p.h#2"}); diff != "" {
-		t.Errorf("ids (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ids", ids, []string{"p.h#0", "mine", "p.h#2"})
 	if given[0].Head().ContributionID != "" {
 		t.Error("Admit changed what it was given")
 	}
@@ -211,9 +201,7 @@ func TestAdmitNamesAndHashes(t *testing.T) {
 	if want := digest.SHA256([]byte(canonical)); got.Entries[0].Hash != want {
 		t.Errorf("hash = %s, want %s of %s", got.Entries[0].Hash, want, canonical)
 	}
-	if diff := cmp.Diff(got.Hashes(), []string{got.Entries[0].Hash, got.Entries[1].Hash, got.Entries[2].Hash}); diff != "" {
-		t.Errorf("hashes (-got +want):\n%s", diff)
-	}
+	checkSame(t, "hashes", got.Hashes(), []string{got.Entries[0].Hash, got.Entries[1].Hash, got.Entries[2].Hash})
 }
 
 // TestAdmitHashesEveryKind compares with the slow way: the JSON of phases with
@@ -255,27 +243,6 @@ func TestAdmitHashesEveryKind(t *testing.T) {
 		if got.Entries[i].Hash != digest.SHA256(want) {
 			t.Errorf("%s: hash is not that of %s", phases.KindOf(c), want)
 		}
-	}
-}
-
-func TestAdmitPassesPluginDiagnostics(t *testing.T) {
-	t.Parallel()
-
-	h := hook("p.h", phases.Kinds()...)
-	h.Visibility = phases.VisibilityUserVisible
-	c := &phases.Noop{Common: phases.Common{Diagnostics: []phases.Diagnostic{
-		{Code: "slow", Severity: "loud", Message: "m", Plugin: "other", Subscription: "other.x", OtherSubscription: "y", SafeForUser: true},
-	}}}
-	got, err := merge.Admit(anyRow(), h, []phases.Contribution{c})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []phases.Diagnostic{{
-		Code: "slow", Severity: phases.SeverityInfo, Message: phases.HiddenRemark, Detail: "m", Plugin: "p", Subscription: "p.h", SafeForUser: true,
-		Visibility: phases.VisibilityUserVisible,
-	}}
-	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -62,47 +60,7 @@ func TestSectionLimits(t *testing.T) {
 			t.Parallel()
 
 			got := merge.Merge(anyRow(), []merge.Reply{from(t, tt.hook, tt.give...)}, merge.State{}, tt.limits)
-			if diff := cmp.Diff(truncations(got), tt.want); diff != "" {
-				t.Errorf("sections (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestTruncationWords(t *testing.T) {
-	t.Parallel()
-
-	self := func(c *phases.PromptSection, original, kept int) *phases.PromptSection {
-		c.Cut = &phases.SelfCut{Original: original, Kept: kept}
-		return c
-	}
-	tests := []struct {
-		name   string
-		give   *phases.PromptSection
-		limits merge.Limits
-		word   string
-		want   string
-	}{
-		{"none", section("s", chars(1000)), merge.Limits{}, "none", "s whole"},
-		{"plugin alone", self(section("s", chars(1000)), 5000, 1000), merge.Limits{}, "hook", "s plugin 1000/5000"},
-		{"plugin left nothing away", self(section("s", chars(1000)), 1000, 1000), merge.Limits{}, "none", "s whole"},
-		{"plugin and contribution", self(capped("s", chars(1000), 500), 5000, 1000), merge.Limits{}, "hook", "s contribution 456/5000"},
-		{"plugin and section", self(section("s", chars(1000)), 5000, 1000), merge.Limits{SectionChars: 500}, "hook_and_prompt", "s section 456/5000"},
-		{"section alone", section("s", chars(1000)), merge.Limits{SectionChars: 500}, "prompt", "s section 456/1000"},
-		{"total alone", section("s", chars(1000)), merge.Limits{TotalChars: 500}, "prompt", "s total 456/1000"},
-		{"absurd claim", self(section("s", "x"), 1<<62, 1<<61), merge.Limits{}, "hook", "s plugin 1/1099511627776"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got := merge.Merge(anyRow(), []merge.Reply{from(t, hook("a.h"), tt.give)}, merge.State{}, tt.limits)
-			if diff := cmp.Diff(truncations(got), []string{tt.want}); diff != "" {
-				t.Errorf("truncation (-got +want):\n%s", diff)
-			}
-			if got.Sources[0].Truncation != tt.word {
-				t.Errorf("hook source says %s, want %s", got.Sources[0].Truncation, tt.word)
-			}
+			checkSame(t, "sections", truncations(got), tt.want)
 		})
 	}
 }
@@ -127,9 +85,7 @@ func TestLimitOfSeveralFragments(t *testing.T) {
 
 			first := with(ranked("a.one", 1), func(h *merge.Hook) { h.Budget.Chars = 500 })
 			got := merged(from(t, first, section("s", chars(1000))), from(t, hook("a.two"), capped("s", chars(1000), tt.maxChars)))
-			if diff := cmp.Diff(truncations(got), []string{tt.want}); diff != "" {
-				t.Errorf("section (-got +want):\n%s", diff)
-			}
+			checkSame(t, "section", truncations(got), []string{tt.want})
 		})
 	}
 }

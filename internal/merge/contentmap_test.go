@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -121,36 +119,6 @@ func checkMap(t *testing.T, s *manifest.Section, whole string, brought map[strin
 		t.Errorf("%s: the spans cover %d of %d characters, and chars is %d", s.SectionID, at, len(runes), s.Chars)
 	}
 	return len(s.ContentMap)
-}
-
-func TestContentMapOfJoinedSection(t *testing.T) {
-	t.Parallel()
-
-	framed := capped("a", strings.Repeat("Line of eighteen.\n", 100), 100)
-	framed.Frame = &phases.Frame{Open: "<N>", Close: "</N>"}
-	second := capped("a", "Zweitens: grün.", 0)
-	joining := with(hook("q.h"), func(h *merge.Hook) { h.Grants.Join = []string{"a"} })
-	got := merged(from(t, ranked("p.h", 7), framed), from(t, joining, second))
-	out, err := compiler.Compile(compiler.Input{Profile: phases.ProfileMinimal, Sections: got.Merged.Sections})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []manifest.Span{
-		{Offset: 0, Length: 39, Owner: "p", ContributionID: "p.h#0"},
-		{Offset: 39, Length: 42, Owner: phases.OwnerBuiltin},
-		{Offset: 81, Length: 4, Owner: "p", ContributionID: "p.h#0"},
-		{Offset: 85, Length: 2, Owner: phases.OwnerBuiltin},
-		{Offset: 87, Length: 15, Owner: "q", ContributionID: "q.h#0"},
-	}
-	for _, s := range out.Sections {
-		if s.SectionID == "a" {
-			if diff := cmp.Diff(s.ContentMap, want); diff != "" {
-				t.Errorf("content map (-got +want):\n%s", diff)
-			}
-			return
-		}
-	}
-	t.Error("there is no section a")
 }
 
 // TestOriginalOfReportedCuts: what a plugin cut itself counts for the length before cuts, whatever cut it again.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
@@ -104,37 +102,13 @@ func TestContexts(t *testing.T) {
 			t.Parallel()
 
 			got := merge.Merge(anyRow(), tt.replies(t), merge.State{Contexts: tt.turn}, tt.limits)
-			if diff := cmp.Diff(entries(got.Merged.Contexts), tt.want); diff != "" {
-				t.Errorf("contexts (-got +want):\n%s", diff)
-			}
+			checkSame(t, "contexts", entries(got.Merged.Contexts), tt.want)
 			if tt.turns == nil {
 				tt.turns = tt.want
 			}
-			if diff := cmp.Diff(entries(got.Contexts), tt.turns); diff != "" {
-				t.Errorf("the turn's set (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(omitted(got), tt.omitted); diff != "" {
-				t.Errorf("omitted (-got +want):\n%s", diff)
-			}
+			checkSame(t, "the turn's set", entries(got.Contexts), tt.turns)
+			checkSame(t, "omitted", omitted(got), tt.omitted)
 		})
-	}
-}
-
-func TestContextEntry(t *testing.T) {
-	t.Parallel()
-
-	no := false
-	c := contextOf("x", "a\r\n"+text.Boundary, 0)
-	c.Domain, c.Render, c.SourceRefs = "memory", &no, []phases.SourceRef{{Kind: "memory", ID: "1"}}
-	got := merged(from(t, ranked("a.h", 4), c))
-	want := []phases.ContextEntry{{
-		ContributionID: "x", Domain: "memory", Content: `a` + "\n" + `<\!-- grapnel:dynamic -->`, Priority: 4, Owner: "a.h", SourceRefs: c.SourceRefs,
-	}}
-	if diff := cmp.Diff(got.Merged.Contexts, want); diff != "" {
-		t.Errorf("contexts (-got +want):\n%s", diff)
-	}
-	if s := got.Sources[0]; s.SourceCount != 1 || s.Truncation != "none" || s.SectionID != "" {
-		t.Errorf("source = %+v", s)
 	}
 }
 
@@ -145,9 +119,7 @@ func TestContextsAndSectionsShareABudget(t *testing.T) {
 
 	h := with(hook("a.h"), func(h *merge.Hook) { h.Budget.Chars = 1000 })
 	got := merged(from(t, h, section("s", chars(700)), contextOf("x", chars(600), 0)))
-	if diff := cmp.Diff(truncations(got), []string{"s subscription 360/700"}); diff != "" {
-		t.Errorf("sections (-got +want):\n%s", diff)
-	}
+	checkSame(t, "sections", truncations(got), []string{"s subscription 360/700"})
 	if n := text.Chars(got.Merged.Sections[0].Content) + 600; n > 1000 || strings.Count(got.Merged.Sections[0].Content, "x") != 360 {
 		t.Errorf("%d characters kept of a budget of 1000", n)
 	}

@@ -4,9 +4,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
+
+// checkSame reports how what a test got differs from what it wants.
+func checkSame(t testing.TB, what string, got, want any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(got, want, opts...); diff != "" {
+		t.Errorf("%s (-got +want):\n%s", what, diff)
+	}
+}
 
 // everything grants all that wildcards can grant.
 func everything() *phases.Grants {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/merge"
 	"github.com/grapnelhq/grapnel/phases"
@@ -73,9 +71,7 @@ func TestApplyRewrites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(string(got), tt.want); diff != "" {
-				t.Errorf("document (-got +want):\n%s", diff)
-			}
+			checkSame(t, "document", string(got), tt.want)
 		})
 	}
 }

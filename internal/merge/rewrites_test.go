@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -102,12 +100,8 @@ func TestRewrites(t *testing.T) {
 			for _, r := range got.Merged.Rewrites {
 				list = append(list, r.Path+"="+string(r.Value)+" of "+r.Owner)
 			}
-			if diff := cmp.Diff(list, tt.want); diff != "" {
-				t.Errorf("rewrites (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(lost(got), tt.conflicts); diff != "" {
-				t.Errorf("conflicts (-got +want):\n%s", diff)
-			}
+			checkSame(t, "rewrites", list, tt.want)
+			checkSame(t, "conflicts", lost(got), tt.conflicts)
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/grapnelhq/grapnel/internal/merge"
@@ -106,12 +105,8 @@ func TestSectionOwners(t *testing.T) {
 			for _, s := range got.Merged.Sections {
 				list = append(list, s.SectionID+" of "+s.Owner+": "+s.Content)
 			}
-			if diff := cmp.Diff(list, tt.want); diff != "" {
-				t.Errorf("sections (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(lost(got), tt.conflicts); diff != "" {
-				t.Errorf("conflicts (-got +want):\n%s", diff)
-			}
+			checkSame(t, "sections", list, tt.want)
+			checkSame(t, "conflicts", lost(got), tt.conflicts)
 		})
 	}
 }
@@ -127,13 +122,9 @@ func TestSectionIsCutOnceAndSaysSo(t *testing.T) {
 	s := got.Merged.Sections[0]
 	want := "Preamble.\n\n<NOTES>\n" + strings.TrimSuffix(strings.Repeat("Line of eighteen.\n", 7), "\n") +
 		"\n[truncated: kept 153 of 1,828 characters]\n</NOTES>"
-	if diff := cmp.Diff(s.Content, want); diff != "" {
-		t.Errorf("content (-got +want):\n%s", diff)
-	}
+	checkSame(t, "content", s.Content, want)
 	tr := phases.Truncation{Limit: phases.LimitContribution, Original: 1828, Kept: 153}
-	if diff := cmp.Diff(got.Parts[0].Cuts, []phases.Cut{{ContributionID: "p.h#0", SectionID: "s", Truncation: tr}}); diff != "" {
-		t.Errorf("ledger's cuts (-got +want):\n%s", diff)
-	}
+	checkSame(t, "ledger's cuts", got.Parts[0].Cuts, []phases.Cut{{ContributionID: "p.h#0", SectionID: "s", Truncation: tr}})
 	source := phases.HookSource{
 		HookID: "h", SubscriptionID: "p.h", ContributionID: "p.h#0", ContributionHash: got.Contributions[0].Hash, ContributionKind: phases.KindPromptSection,
 		SectionID: "s", Phase: "x.test.any", Priority: 7, SourceCount: 2, Truncation: "hook", Plugin: "p", PluginVersion: "1.0.0",
@@ -148,12 +139,8 @@ func TestSectionIsCutOnceAndSaysSo(t *testing.T) {
 			{Bytes: len("</NOTES>"), Owner: "p", ContributionID: "p.h#0"},
 		},
 	}
-	if diff := cmp.Diff(s, wantSection); diff != "" {
-		t.Errorf("section (-got +want):\n%s", diff)
-	}
-	if diff := cmp.Diff(got.Sources, []phases.HookSource{source}); diff != "" {
-		t.Errorf("sources (-got +want):\n%s", diff)
-	}
+	checkSame(t, "section", s, wantSection)
+	checkSame(t, "sources", got.Sources, []phases.HookSource{source})
 	applied, ok := got.Contributions[0].Value.(*phases.PromptSection)
 	if !ok || applied.Content != body {
 		t.Error("the contribution is not shown as it was sent")
@@ -174,16 +161,10 @@ func TestFragmentsKeepTheirFrames(t *testing.T) {
 	)
 	want := "<TWO>\n" + chars(143) + "\n[truncated: kept 156 of 1,013 characters]\n</TWO>\n\n" +
 		"<ONE>\n" + chars(47) + "\n[truncated: kept 60 of 413 characters]\n</ONE>"
-	if diff := cmp.Diff(got.Merged.Sections[0].Content, want); diff != "" {
-		t.Errorf("content (-got +want):\n%s", diff)
-	}
+	checkSame(t, "content", got.Merged.Sections[0].Content, want)
 	// THREE's frame and marker leave no room for anything; its siblings stay.
-	if diff := cmp.Diff(omitted(got), []string{"a.two#1 of a: budget"}); diff != "" {
-		t.Errorf("omitted (-got +want):\n%s", diff)
-	}
-	if diff := cmp.Diff(truncations(got), []string{"s contribution 218/1537"}); diff != "" {
-		t.Errorf("section (-got +want):\n%s", diff)
-	}
+	checkSame(t, "omitted", omitted(got), []string{"a.two#1 of a: budget"})
+	checkSame(t, "section", truncations(got), []string{"s contribution 218/1537"})
 	if n := got.Merged.Sections[0].OriginalChars; n != 1490+2*13+17+4 {
 		t.Errorf("original_chars = %d, want bodies, frames and joints", n)
 	}
@@ -199,18 +180,14 @@ func TestSectionsOmitted(t *testing.T) {
 		section("a", "1"), section("b", chars(2000)), section("blank", " \n"), prio(section("best", "2"), 1), capped("tiny", chars(100), 3), section("c", "3"),
 		section("late", "4"), section("a", "\n"),
 	)}, merge.State{}, merge.Limits{Sections: 5, TotalChars: 1002})
-	if diff := cmp.Diff(truncations(got), []string{"best whole", "a whole", "b total 955/2000", "c whole"}); diff != "" {
-		t.Errorf("sections (-got +want):\n%s", diff)
-	}
+	checkSame(t, "sections", truncations(got), []string{"best whole", "a whole", "b total 955/2000", "c whole"})
 	want := []phases.Omitted{
 		{ID: "a.h#7", Owner: "a", Reason: "blank", Chars: 1},
 		{ID: "blank", Owner: "a", Reason: "blank"},
 		{ID: "late", Owner: "a", Reason: "budget", Chars: 1},
 		{ID: "tiny", Owner: "a", Reason: "budget", Chars: 100},
 	}
-	if diff := cmp.Diff(got.Omitted, want, cmpopts.SortSlices(func(a, b phases.Omitted) bool { return a.ID < b.ID })); diff != "" {
-		t.Errorf("omitted (-got +want):\n%s", diff)
-	}
+	checkSame(t, "omitted", got.Omitted, want, cmpopts.SortSlices(func(a, b phases.Omitted) bool { return a.ID < b.ID }))
 	var messages []string
 	for _, d := range got.Diagnostics {
 		messages = append(messages, d.Code+" "+d.Slot+" "+d.Message)
@@ -219,9 +196,7 @@ func TestSectionsOmitted(t *testing.T) {
 		"omitted late \"late\" of 1 characters was omitted: a phase keeps 5 sections",
 		"omitted tiny \"tiny\" of 100 characters was omitted: the contribution limit leaves no room for anything of it",
 	}
-	if diff := cmp.Diff(messages, wantMessages); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
+	checkSame(t, "diagnostics", messages, wantMessages)
 	if n := len(got.Contributions); n != 4 {
 		t.Errorf("%d contributions kept, want 4", n)
 	}
@@ -255,9 +230,7 @@ func TestSectionHeadings(t *testing.T) {
 
 			s := merged(from(t, h, tt.give...)).Merged.Sections[0]
 			got := []string{s.Title, string(s.Stability), string(s.Placement)}
-			if diff := cmp.Diff(got, []string{tt.title, tt.stability, tt.placement}); diff != "" {
-				t.Errorf("title, stability, placement (-got +want):\n%s", diff)
-			}
+			checkSame(t, "title, stability, placement", got, []string{tt.title, tt.stability, tt.placement})
 		})
 	}
 }
@@ -272,9 +245,7 @@ func TestHouseTextCannotBeForged(t *testing.T) {
 	c.Frame = &phases.Frame{Open: text.Boundary + "\n<CTX>", Close: "</CTX>\n" + marker}
 	got := merged(from(t, hook("a.h"), c)).Merged.Sections[0].Content
 	want := "<\\!-- grapnel:dynamic -->\n<CTX>\na <\\!-- grapnel:dynamic -->\n<\\/ctx >\n[\\truncated: kept 1 of 2 characters]\n</CTX>\n[\\truncated: kept 1 of 2 characters]"
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("content (-got +want):\n%s", diff)
-	}
+	checkSame(t, "content", got, want)
 }
 
 func ExampleMerge() {

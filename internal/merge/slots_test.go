@@ -128,15 +128,9 @@ func TestPolicies(t *testing.T) {
 			t.Parallel()
 
 			got := merge.Merge(anyRow(), tt.replies(t), merge.State{Policies: tt.turn}, merge.Limits{})
-			if diff := cmp.Diff(got.Merged.Policies, tt.want); diff != "" {
-				t.Errorf("policies (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(lost(got), tt.conflicts); diff != "" {
-				t.Errorf("conflicts (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(omitted(got), tt.omitted); diff != "" {
-				t.Errorf("omitted (-got +want):\n%s", diff)
-			}
+			checkSame(t, "policies", got.Merged.Policies, tt.want)
+			checkSame(t, "conflicts", lost(got), tt.conflicts)
+			checkSame(t, "omitted", omitted(got), tt.omitted)
 			for _, d := range got.Diagnostics {
 				if strings.Contains(d.Message, "secret") {
 					t.Errorf("diagnostic shows a value: %s", d.Message)
@@ -160,9 +154,7 @@ func TestPoliciesOfTheTurn(t *testing.T) {
 		{Domain: "m", Key: "k", Value: json.RawMessage("3"), Priority: 1, Owner: "a.h"},
 		{Domain: "z", Key: "k", Owner: "old.h"},
 	}
-	if diff := cmp.Diff(got.Policies, want); diff != "" {
-		t.Errorf("the turn's set (-got +want):\n%s", diff)
-	}
+	checkSame(t, "the turn's set", got.Policies, want)
 	if diff := cmp.Diff(turn, given); diff != "" {
 		t.Errorf("Merge changed the state (-now +before):\n%s", diff)
 	}
@@ -181,17 +173,13 @@ func TestTools(t *testing.T) {
 	want := []phases.MergedTool{
 		{Name: "read", BundleID: "two", Owner: "a"}, {Name: "write", BundleID: "four", Owner: "b"}, {Name: "zeta", BundleID: "one", Owner: "a"},
 	}
-	if diff := cmp.Diff(got.Merged.Tools, want, cmpopts.IgnoreFields(phases.MergedTool{}, "Definition", "Hash")); diff != "" {
-		t.Errorf("tools (-got +want):\n%s", diff)
-	}
+	checkSame(t, "tools", got.Merged.Tools, want, cmpopts.IgnoreFields(phases.MergedTool{}, "Definition", "Hash"))
 	zeta := got.Merged.Tools[2]
 	if string(zeta.Definition.InputSchema) != `{"properties":{"a":{},"b":{}},"type":"object"}` || !strings.HasPrefix(zeta.Hash, "sha256:") {
 		t.Errorf("zeta = %s, hash %s: want a canonical schema and a hash", zeta.Definition.InputSchema, zeta.Hash)
 	}
 	// b.h loses "read" twice, which is one conflict.
-	if diff := cmp.Diff(lost(got), []string{"a.h -> host: shell", "b.h -> a.h: read"}); diff != "" {
-		t.Errorf("conflicts (-got +want):\n%s", diff)
-	}
+	checkSame(t, "conflicts", lost(got), []string{"a.h -> host: shell", "b.h -> a.h: read"})
 	var kept []string
 	for _, c := range got.Contributions {
 		bundle, ok := c.Value.(*phases.ToolBundle)
@@ -200,9 +188,7 @@ func TestTools(t *testing.T) {
 		}
 		kept = append(kept, bundle.BundleID)
 	}
-	if diff := cmp.Diff(kept, []string{"one", "two", "four", "five"}); diff != "" {
-		t.Errorf("kept bundles (-got +want):\n%s", diff)
-	}
+	checkSame(t, "kept bundles", kept, []string{"one", "two", "four", "five"})
 }
 
 func decision(v phases.Verdict, reason string) *phases.Decision {
@@ -244,33 +230,8 @@ func TestDecisions(t *testing.T) {
 			if got.Verdict != tt.want {
 				t.Errorf("verdict = %s, want %s", got.Verdict, tt.want)
 			}
-			if diff := cmp.Diff(got.Reasons, want); diff != "" {
-				t.Errorf("reasons (-got +want):\n%s", diff)
-			}
+			checkSame(t, "reasons", got.Reasons, want)
 		})
-	}
-}
-
-func TestReminders(t *testing.T) {
-	t.Parallel()
-
-	reminder := func(text, key string) *phases.Reminder {
-		return &phases.Reminder{Type: "t", Text: text, DedupeKey: key}
-	}
-	got := merged(
-		from(t, ranked("a.one", 1), reminder("1", "k"), reminder("2", ""), reminder("3", "k")),
-		from(t, ranked("a.two", 5), reminder("4", "k"), reminder("5", "")),
-		from(t, ranked("b.one", 9), reminder("6", "k")),
-	)
-	var texts []string
-	for _, r := range got.Merged.Reminders {
-		texts = append(texts, r.Text+" of "+r.Owner)
-	}
-	if diff := cmp.Diff(texts, []string{"1 of a.one", "2 of a.one", "5 of a.two", "6 of b.one"}); diff != "" {
-		t.Errorf("reminders (-got +want):\n%s", diff)
-	}
-	if diff := cmp.Diff(omitted(got), []string{"a.one#2 of a: duplicate", "a.two#0 of a: duplicate"}); diff != "" {
-		t.Errorf("omitted (-got +want):\n%s", diff)
 	}
 }
 
@@ -295,31 +256,13 @@ func TestHandedOn(t *testing.T) {
 		{Code: "other", Severity: phases.SeverityInfo, Plugin: "b", Subscription: "b.h", SafeForUser: true, Visibility: phases.VisibilityUserAudit},
 	}
 	want[1].Message = `policy "d/k" belongs to a.h: what b.h contributed to it was dropped`
-	if diff := cmp.Diff(got.Diagnostics, want); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-	if diff := cmp.Diff(got.Losses, []merge.Loss{{Reply: 1, Subscription: "b.h", Cause: phases.CauseConflict, Slot: "d/k"}}); diff != "" {
-		t.Errorf("losses (-got +want):\n%s", diff)
-	}
+	checkSame(t, "diagnostics", got.Diagnostics, want)
+	checkSame(t, "losses", got.Losses, []merge.Loss{{Reply: 1, Subscription: "b.h", Cause: phases.CauseConflict, Slot: "d/k"}})
 	if n := len(got.Parts[0].Kept); n != 4 {
 		t.Errorf("a.h kept %d hashes, want 4 (noop included)", n)
 	}
 	if n := len(got.Parts[1].Kept); n != 2 {
 		t.Errorf("b.h kept %d hashes, want 2 (without the lost policy)", n)
-	}
-}
-
-func TestShadowIsRecordedOnly(t *testing.T) {
-	t.Parallel()
-
-	shadow := with(hook("a.h"), func(h *merge.Hook) { h.Shadow = true })
-	reply := from(t, shadow, policy("d", "k", "1"), decision(phases.VerdictDeny, ""))
-	got := merged(reply, from(t, hook("b.h"), policy("d", "k", "2")))
-	if got.Decision != nil || len(got.Contributions) != 1 || len(got.Omitted)+len(got.Diagnostics)+len(got.Losses) != 0 {
-		t.Errorf("a shadow hook had an effect: %+v", got)
-	}
-	if diff := cmp.Diff(got.Parts[0].Kept, merge.Admitted{Entries: reply.Entries}.Hashes()); diff != "" {
-		t.Errorf("recorded hashes (-got +want):\n%s", diff)
 	}
 }
 
@@ -330,7 +273,5 @@ func TestDroppedBecomesOmitted(t *testing.T) {
 	h.Grants.Sections = []string{"mine"}
 	got := merged(from(t, h, section("yours", "abc"), section("mine", "x")))
 	want := []phases.Omitted{{ID: "yours", Owner: "a", Reason: "forbidden", Chars: 3}}
-	if diff := cmp.Diff(got.Omitted, want); diff != "" {
-		t.Errorf("omitted (-got +want):\n%s", diff)
-	}
+	checkSame(t, "omitted", got.Omitted, want)
 }

@@ -24,12 +24,8 @@ func TestRequestTools(t *testing.T) {
 	if len(got.Merged.Tools) != 1 || got.Merged.Tools[0].Name != "read" {
 		t.Errorf("tools = %+v, want only read", got.Merged.Tools)
 	}
-	if diff := cmp.Diff(lost(got), []string{"a.h -> builtin: request_tools"}); diff != "" {
-		t.Errorf("conflicts (-got +want):\n%s", diff)
-	}
-	if diff := cmp.Diff(got.Omitted, []phases.Omitted{{ID: phases.RequestTools, Owner: "a", Reason: "conflict"}}); diff != "" {
-		t.Errorf("omitted (-got +want):\n%s", diff)
-	}
+	checkSame(t, "conflicts", lost(got), []string{"a.h -> builtin: request_tools"})
+	checkSame(t, "omitted", got.Omitted, []phases.Omitted{{ID: phases.RequestTools, Owner: "a", Reason: "conflict"}})
 	alone := merge.Merge(anyRow(), nil, merge.State{HostTools: []string{"read", phases.RequestTools}}, merge.Limits{})
 	if len(alone.Diagnostics) != 1 || alone.Diagnostics[0].Code != "conflict" || alone.Diagnostics[0].Slot != phases.RequestTools ||
 		!strings.Contains(alone.Diagnostics[0].Message, `tool "request_tools" belongs to builtin: the host has one`) {

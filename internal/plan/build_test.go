@@ -529,27 +529,6 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-func TestPlanOfNothing(t *testing.T) {
-	t.Parallel()
-
-	table, err := phases.NewTable(phases.Custom("x.host.review", "a test", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, notes := mustBuild(t, Options{Table: table})
-	if len(p.Phases()) != len(table.Rows()) || notes != nil {
-		t.Errorf("%d phases, notes %v", len(p.Phases()), notes)
-	}
-	for i, row := range table.Rows() {
-		if ph := p.Phase(row.Phase); ph == nil || ph != p.Phases()[i] || ph.Budget != row.Budget || ph.Row.Phase != row.Phase {
-			t.Errorf("phase %s is %+v", row.Phase, ph)
-		}
-	}
-	if p.Phase("turn.nothing") != nil || p.Subscription("a.b") != nil {
-		t.Error("something that is not there was found")
-	}
-}
-
 // Whatever a description holds, Build ends with a plan or with problems.
 func TestBuildOfNonsense(t *testing.T) {
 	t.Parallel()

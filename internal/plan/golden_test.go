@@ -109,21 +109,3 @@ func indented(t *testing.T, v any) []byte {
 	}
 	return append(data, '\n')
 }
-
-func TestViewOfOnePhase(t *testing.T) {
-	t.Parallel()
-
-	p, _ := mustBuild(t, budget(phases.PreTools, 1500, "a.h"), plugin("a", phases.Hook{Name: "h", Phase: phases.PreTools}))
-	data, err := json.Marshal(View(p, phases.PreTools))
-	want := `{"phases":[{"phase":"turn.pre_tool_materialization","budget_ms":0.0015,"require":["a.h"],"stages":[{"role":"contribute","layers":[[` +
-		`{"subscription":"a.h","plugin":"a","priority":0,"timeout_ms":0.0015,"proposed_timeout_ms":0.0015,"on_failure":"best_effort","when":"","needs":[],"withheld":[]}]]}],"off":[]}]}`
-	if diff := cmp.Diff(string(data), want); diff != "" || err != nil {
-		t.Errorf("JSON (-got +want), %v:\n%s", err, diff)
-	}
-	if got := len(View(p, "").Phases); got != len(phases.Standard().Rows()) {
-		t.Errorf("%d phases, want all", got)
-	}
-	if data, err := json.Marshal(View(p, "no.phase")); err != nil || string(data) != `{"phases":[]}` {
-		t.Errorf("a phase that is not there: %s, %v", data, err)
-	}
-}

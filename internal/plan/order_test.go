@@ -82,22 +82,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestStageFailClosed(t *testing.T) {
-	t.Parallel()
-
-	p, _ := mustBuild(t, Options{}, plugin("a",
-		phases.Hook{Name: "c", Phase: phases.ToolPreCall}, phases.Hook{Name: "v", Phase: phases.ToolPreCall, Role: phases.RoleValidate},
-		phases.Hook{Name: "t", Phase: phases.ToolPreCall, Role: phases.RoleTransform, OnFailure: phases.OnFailure{ByCause: map[phases.Cause]phases.FailureWord{phases.CauseTimeout: phases.FailClosed}}}))
-	got := map[phases.Role]bool{}
-	for _, s := range p.Phase(phases.ToolPreCall).Stages {
-		got[s.Role] = s.FailClosed
-	}
-	want := map[phases.Role]bool{phases.RoleTransform: true, phases.RoleContribute: false, phases.RoleValidate: true}
-	if diff := gocmp.Diff(got, want); diff != "" {
-		t.Errorf("fail closed (-got +want):\n%s", diff)
-	}
-}
-
 // world is a random set of plugins whose dependencies go from later to earlier
 // hooks of a hidden order, so that there is no cycle.
 type world struct {

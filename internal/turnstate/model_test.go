@@ -93,21 +93,3 @@ func TestModelAccountIsNeverExceeded(t *testing.T) {
 		}
 	}
 }
-
-// TestModelAccountsArePerPlugin: no plugin uses up what is another's.
-func TestModelAccountsArePerPlugin(t *testing.T) {
-	t.Parallel()
-
-	s := New(config.TurnBudget{}, nil)
-	one := config.ModelBudget{Calls: 1}
-	for _, plugin := range []string{"p", "q"} {
-		n, err := s.ReserveModel(plugin, one, 10)
-		if err != nil || n != 10 {
-			t.Fatalf("%s: %d, %v", plugin, n, err)
-		}
-		s.SettleModel(plugin, n, 3)
-		if _, err := s.ReserveModel(plugin, one, 10); err == nil {
-			t.Errorf("%s has a second call", plugin)
-		}
-	}
-}

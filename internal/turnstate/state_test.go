@@ -107,24 +107,3 @@ func flat(list []brought) (out []string) {
 	delete(chars, phases.ToolPostCall)
 	return append(out, fmt.Sprint(chars))
 }
-
-// TestAddHostCall: calls that were refused alike leave one row.
-func TestAddHostCall(t *testing.T) {
-	t.Parallel()
-
-	s := New(config.TurnBudget{}, nil)
-	var rows []bool
-	for _, run := range []phases.Run{
-		{Subscription: "p.h", Code: "forbidden"},
-		{Subscription: "p.h", Code: "forbidden"},
-		{Subscription: "p.h", Code: "overloaded"},
-		{Subscription: "q.h", Code: "forbidden"},
-		{Subscription: "p.h", Code: "forbidden", Attempts: 1},
-		{Subscription: "p.h", Code: "forbidden", Attempts: 1},
-	} {
-		rows = append(rows, s.AddHostCall(&run))
-	}
-	if diff := cmp.Diff([]bool{true, false, true, true, true, true}, rows); diff != "" || len(s.ledger.runs) != 5 {
-		t.Errorf("%d rows (-want +got):\n%s", len(s.ledger.runs), diff)
-	}
-}
