@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,42 +30,17 @@ func (e *Engine) invalidate(in *pool.Instance, what phases.Invalidation) {
 	}
 }
 
-// Service is one host service: its methods by name. Plugins call it by the grant "host".
-type Service map[string]Method
-
-// Method is one method of a host service.
-type Method struct {
-	// Doc is a sentence for authors of plugins.
-	Doc string
-	// Params and Result are JSON Schemas; nil takes anything. Invalid parameters never reach Call; results are not
-	// checked.
-	Params, Result json.RawMessage
-	// Call answers, concurrently, at most 64 times at once for one plugin, with a context that carries the calling
-	// hook's deadline. Params is valid JSON of bounded depth, or nil if the schema allows that. A *phases.Error
-	// reaches the plugin with its code, other errors and panics as "internal" without their text.
-	Call func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error)
-
-	_ struct{}
-}
-
-// Caller says for whom a host service is called.
-type Caller struct {
-	// Plugin is the operator's name of the calling plugin.
-	Plugin string
-	// Context is the context of the plugin's dispatch or tool call; zero if it calls on its own account.
-	Context phases.Context
-
-	_ struct{}
-}
-
-// State keeps the values of the host service "state": one for each workspace, session and plugin. It is called
-// concurrently.
-type State interface {
-	// GetState returns the value that was put last, nil if there is none.
-	GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error)
-	// PutState replaces the value; nil removes it. It returns how many older values of the plugin were evicted.
-	PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error)
-}
+// The services of a host.
+type (
+	// Service is one host service: its methods by name. Plugins call it by the grant "host".
+	Service = hostservice.Service
+	// Method is one method of a host service.
+	Method = hostservice.Method
+	// Caller says for whom a host service is called.
+	Caller = hostservice.Caller
+	// State keeps the values of the host service "state".
+	State = hostservice.State
+)
 
 // MaxState is the longest value that the service "state" keeps, in bytes.
 const MaxState = hostservice.MaxState
@@ -83,18 +59,7 @@ func (e *Engine) newServices() (hostservice.Services, error) {
 		}
 		all[hostservice.ServiceModel] = e.model.Service()
 	}
-	for name, s := range e.opts.Services {
-		all[name] = hostservice.Service{}
-		for m, own := range s {
-			method := hostservice.Method{Params: own.Params, Result: own.Result}
-			if own.Call != nil {
-				method.Call = func(ctx context.Context, c *hostservice.Caller, params json.RawMessage) (json.RawMessage, error) {
-					return own.Call(ctx, Caller{Plugin: c.Plugin, Context: c.Context}, params)
-				}
-			}
-			all[name][m] = method
-		}
-	}
+	maps.Copy(all, e.opts.Services)
 	return hostservice.New(all)
 }
 
@@ -115,14 +80,14 @@ type hostFor struct {
 var _ phases.Host = (*hostFor)(nil)
 
 func (h *hostFor) Call(ctx context.Context, service, name string, params json.RawMessage) (json.RawMessage, error) {
-	caller := hostservice.Caller{Plugin: h.in.Declared.Name}
+	caller := hostservice.CallerOf(h.in.Declared.Name, nil)
 	var run *hostRun
 	if h.engine.recorded(service, name) {
 		run = newHostRun(ctx, &h.engine.core, h.in, service+"."+name, params)
-		caller.Account = run.account()
+		caller = hostservice.CallerOf(caller.Plugin, run.account())
 	}
 	begin := time.Now()
-	result, err := h.call(ctx, service, name, &caller, params)
+	result, err := h.call(ctx, service, name, caller, params)
 	if run != nil {
 		run.settle(ctx, result, err)
 	}
@@ -136,7 +101,7 @@ func (e *Engine) recorded(service, method string) bool {
 	return service == hostservice.ServiceModel && method == hostservice.MethodComplete && !theirs
 }
 
-func (h *hostFor) call(ctx context.Context, service, name string, caller *hostservice.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (h *hostFor) call(ctx context.Context, service, name string, caller hostservice.Caller, params json.RawMessage) (json.RawMessage, error) {
 	m, err := h.engine.services.Find(h.in.Declared.Grants.Host, caller.Plugin, service, name)
 	if err != nil {
 		return nil, err

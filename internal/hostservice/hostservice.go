@@ -21,27 +21,36 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Service is the methods of one service by name.
+// Service is one host service: its methods by name. Plugins call it by the grant "host".
 type Service map[string]Method
 
-// Method is one method. Params and Result are JSON Schemas; nil takes anything.
+// Method is one method of a host service.
 type Method struct {
+	// Doc is a sentence for authors of plugins.
+	Doc string
+	// Params and Result are JSON Schemas; nil takes anything. Invalid parameters never reach Call; results are not
+	// checked.
 	Params, Result json.RawMessage
-	// Call answers, concurrently, with parameters that Params allows.
-	Call func(ctx context.Context, caller *Caller, params json.RawMessage) (json.RawMessage, error)
+	// Call answers, concurrently, at most 64 times at once for one plugin, with a context that carries the calling
+	// hook's deadline. Params is valid JSON of bounded depth, or nil if the schema allows that. A *phases.Error
+	// reaches the plugin with its code, other errors and panics as "internal" without their text.
+	Call func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error)
 
 	params *jsonschema.Resolved
 }
 
-// Caller says for whom a service is called.
+// Caller says for whom a host service is called.
 type Caller struct {
-	// Plugin is the operator's name of the plugin.
+	// Plugin is the operator's name of the calling plugin.
 	Plugin string
-	// Context is that of the plugin's dispatch or tool call; zero outside of them.
+	// Context is the context of the plugin's dispatch or tool call; zero if it calls on its own account.
 	Context phases.Context
-	// Account is what calls of the model are charged to; nil outside of hooks and tools.
-	Account *Account
+
+	account *Account
 }
+
+// CallerOf is a plugin as a caller, with what its calls of the model are charged to; nil outside of hooks and tools.
+func CallerOf(plugin string, a *Account) Caller { return Caller{Plugin: plugin, account: a} }
 
 // Services are the services of an engine by name, with their methods.
 type Services map[string]Service
@@ -155,6 +164,6 @@ func (m *Method) Check(params json.RawMessage) error {
 }
 
 // Do calls the method; a panic is an error.
-func (m *Method) Do(ctx context.Context, caller *Caller, params json.RawMessage) (json.RawMessage, error) {
+func (m *Method) Do(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error) {
 	return bounded.Recovered(func() (json.RawMessage, error) { return m.Call(ctx, caller, params) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-func echo(_ context.Context, _ *Caller, params json.RawMessage) (json.RawMessage, error) {
+func echo(_ context.Context, _ Caller, params json.RawMessage) (json.RawMessage, error) {
 	return params, nil
 }
 

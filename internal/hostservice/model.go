@@ -66,12 +66,12 @@ func (m *Model) Service() Service {
 }
 
 // answer makes one call of the method, within the budget and the caller's time.
-func (m *Model) answer(ctx context.Context, caller *Caller, params json.RawMessage) (json.RawMessage, error) {
+func (m *Model) answer(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error) {
 	rq, err := readCompletion(params)
 	if err != nil {
 		return nil, err
 	}
-	a := caller.Account
+	a := caller.account
 	switch {
 	case a == nil:
 		return nil, phases.Errorf(phases.CauseForbidden, "the model can only be asked during a hook or a tool call: pass on the handler's context")

@@ -18,9 +18,12 @@ const MaxState = 64 << 10
 // maxSessions bounds the sessions with a state of one plugin in memory.
 const maxSessions = 4096
 
-// State is what [runtime.State] is.
+// State keeps the values of the host service "state": one for each workspace, session and plugin. It is called
+// concurrently.
 type State interface {
+	// GetState returns the value that was put last, nil if there is none.
 	GetState(ctx context.Context, k phases.StateKey) (json.RawMessage, error)
+	// PutState replaces the value; nil removes it. It returns how many older values of the plugin were evicted.
 	PutState(ctx context.Context, k phases.StateKey, value json.RawMessage) (evicted int, err error)
 }
 
@@ -42,7 +45,7 @@ const (
 // {value}, any JSON of at most MaxState bytes, null removes it. Evicted is called after older values of a plugin were
 // evicted.
 func StateService(s State, evicted func(plugin string, n int)) Service {
-	get := func(ctx context.Context, caller *Caller, params json.RawMessage) (json.RawMessage, error) {
+	get := func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error) {
 		key, _, err := stateKey(caller, params)
 		if err != nil {
 			return nil, err
@@ -53,7 +56,7 @@ func StateService(s State, evicted func(plugin string, n int)) Service {
 		}
 		return json.Marshal(map[string]json.RawMessage{"value": value})
 	}
-	put := func(ctx context.Context, caller *Caller, params json.RawMessage) (json.RawMessage, error) {
+	put := func(ctx context.Context, caller Caller, params json.RawMessage) (json.RawMessage, error) {
 		key, value, err := stateKey(caller, params)
 		if err != nil {
 			return nil, err
@@ -71,7 +74,7 @@ func StateService(s State, evicted func(plugin string, n int)) Service {
 }
 
 // stateKey reads the parameters: the key, and the value to put.
-func stateKey(caller *Caller, params json.RawMessage) (phases.StateKey, json.RawMessage, error) {
+func stateKey(caller Caller, params json.RawMessage) (phases.StateKey, json.RawMessage, error) {
 	var p stateParams
 	if len(params) > 0 {
 		if err := json.Unmarshal(params, &p); err != nil {

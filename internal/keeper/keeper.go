@@ -20,10 +20,20 @@ const (
 	sinkGrace = 50 * time.Millisecond
 )
 
-// Sink is what [runtime.Sink] is.
+// Sink keeps manifests, their usage, and on demand the texts of prompts. Its methods are called concurrently, on
+// goroutines of the engine. Each call has half a second, beside the turn's own time; then the turn goes on without
+// it. A panic is an error.
 type Sink interface {
+	// Append keeps m, for which it fills seq, prev and the hashes, and the rendered sections of its prompt in texts,
+	// if any, in one transaction. It is called for each prompt, at the end of a turn, and for each dispatch outside of
+	// a turn that decided or audited something; for prompts in the order of the turns of a thread. The manifest is the
+	// sink's; the texts are shared and must not be changed.
 	Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error
+	// Last returns the newest manifest of a thread whose prompt was sent ([manifest.Manifest.Sent]), nil without an error
+	// if there is none. It is asked once for a thread, and for each prompt if the sink has a method Shared() bool that
+	// returns true: others then continue the same threads.
 	Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error)
+	// Report keeps what the provider reported. A manifest that does not exist is an error.
 	Report(ctx context.Context, u manifest.Usage) error
 }
 
