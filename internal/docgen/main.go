@@ -24,7 +24,6 @@ type table func(root string) (string, error)
 
 func tables() map[string]table {
 	all := map[string]table{
-		"packages":     packageTable,
 		"phases":       phaseTable,
 		"kinds":        kindTable,
 		"causes":       causeTable,

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -9,7 +8,6 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -102,20 +100,12 @@ func cell(name, doc string) string {
 	return docLink.ReplaceAllString(strings.TrimSuffix(text, "."), "`$1`")
 }
 
-type goPackage struct {
-	// dir is slash-separated, below the root.
-	dir, doc string
-	imports  []string
-	// level is 0 for a package that imports none of ours, else one more than the highest of its imports.
-	level int
-}
-
-// packages reads all packages of the repository, nested modules included, without
-// examples, and without commands but cmd/grapnel. Platform files are those of Linux.
-func packages(root string) (map[string]*goPackage, error) {
+// packages returns the imports of each package of the repository, as slash-separated directories below the root: nested
+// modules included, without examples, and without commands but cmd/grapnel. Platform files are those of Linux.
+func packages(root string) (map[string][]string, error) {
 	context := build.Default
 	context.GOOS, context.GOARCH = "linux", "amd64"
-	all := map[string]*goPackage{}
+	all := map[string][]string{}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
@@ -132,31 +122,15 @@ func packages(root string) (map[string]*goPackage, error) {
 		if err != nil || len(pkg.GoFiles) == 0 || pkg.Name == "main" && dir != "cmd/grapnel" {
 			return nil //nolint:nilerr // not a package
 		}
-		p := &goPackage{dir: dir, doc: cell("Package "+pkg.Name, pkg.Doc)}
+		all[dir] = []string{}
 		for _, imp := range pkg.Imports {
 			if own, ok := strings.CutPrefix(imp, module+"/"); ok {
-				p.imports = append(p.imports, own)
+				all[dir] = append(all[dir], own)
 			}
 		}
-		all[dir] = p
 		return nil
 	})
-	for _, p := range all {
-		p.setLevel(all)
-	}
 	return all, err
-}
-
-func (p *goPackage) setLevel(all map[string]*goPackage) {
-	if p.level > 0 {
-		return
-	}
-	for _, imp := range p.imports {
-		if q := all[imp]; q != nil {
-			q.setLevel(all)
-			p.level = max(p.level, q.level+1)
-		}
-	}
 }
 
 // engine lists the packages that make up the engine: runtime and all that it imports.
@@ -172,36 +146,10 @@ func engine(root string) ([]string, error) {
 			return
 		}
 		found[dir] = true
-		for _, imp := range all[dir].imports {
+		for _, imp := range all[dir] {
 			visit(imp)
 		}
 	}
 	visit("runtime")
 	return slices.Sorted(maps.Keys(found)), nil
-}
-
-func packageTable(root string) (string, error) {
-	all, err := packages(root)
-	if err != nil {
-		return "", err
-	}
-	var rows [][]string
-	for _, p := range slices.SortedFunc(maps.Values(all), func(a, b *goPackage) int {
-		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.dir, b.dir))
-	}) {
-		names := "–"
-		switch {
-		case p.dir == "cmd/grapnel":
-			names = "whatever it needs"
-		case len(p.imports) > 0:
-			own := make([]string, len(p.imports))
-			for i, imp := range p.imports {
-				own[i] = path.Base(imp)
-			}
-			slices.Sort(own)
-			names = strings.Join(own, ", ")
-		}
-		rows = append(rows, []string{code(p.dir), p.doc, names})
-	}
-	return grid([]string{"package", "duty", "imports of ours"}, rows), nil
 }
