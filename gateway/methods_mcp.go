@@ -120,10 +120,10 @@ func (g *Gateway) ownTurn(ctx context.Context, c *rpc.Caller, at mcpserver.Place
 	}
 	t := loop.Wrap(begun, loop.Options{Ask: answered})
 	err = func() error {
-		if err := judged(t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})); err != nil {
+		if err := judged(t.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})); err != nil {
 			return err
 		}
-		out, err := t.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true})
+		out, err := t.Dispatch(ctx, &phases.PreToolsInput{ToolCalling: true})
 		if err != nil {
 			return engineError(err)
 		}

@@ -84,7 +84,7 @@ func Begin(ctx context.Context, eng *runtime.Engine, where phases.Context, o Opt
 		return nil, err
 	}
 	t := newTurn(begun, o, &sum{})
-	out, err := t.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(o.Input.UserText), Model: o.Input.Model, Provider: o.Input.Provider})
+	out, err := t.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(o.Input.UserText), Model: o.Input.Model, Provider: o.Input.Provider})
 	if err := t.decide(ctx, out, err, &Refused{Phase: phases.PrePolicy}); err != nil {
 		return nil, t.Done(ctx, "", err)
 	}

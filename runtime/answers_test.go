@@ -48,9 +48,9 @@ func TestSee(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 			for range 2 { // the second one has the contexts of the first
-				outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{UserText: phases.T("hello"), Model: "m"}))
+				outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{UserText: phases.T("hello"), Model: "m"}))
 			}
 			<-seen
 			d := <-seen

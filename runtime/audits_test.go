@@ -83,8 +83,8 @@ func TestAudits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
 	outcome(t)(turn.End(t.Context(), nil))
 	if err := eng.WaitBackground(t.Context()); err != nil {
 		t.Fatal(err)

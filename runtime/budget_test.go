@@ -125,11 +125,11 @@ func TestTurnTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}))
+		got := outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
 		time.Sleep(time.Hour) // the host works
-		tool := outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
+		tool := outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
 		text := outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
-		after := outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+		after := outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 
 		granted := []float64{got.Budget.GrantedMS, tool.Budget.GrantedMS, text.Budget.GrantedMS, after.Budget.GrantedMS}
 		checkSame(t, "granted ms", granted, []float64{1000, 1000, 400, 0})

@@ -93,7 +93,7 @@ func TestCachedByRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		if long > 0 {
-			if _, err := turn.RuntimePreContext(t.Context(), &phases.RuntimePreContextInput{}); err != nil {
+			if _, err := turn.Dispatch(t.Context(), &phases.RuntimePreContextInput{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -153,8 +153,8 @@ func TestCachedBySets(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-				outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}))
+				outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+				outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
 				run := runOf(t, outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{})), "p.h")
 				if got := run.State == phases.StateSucceeded; got != test.fresh[i] {
 					t.Errorf("turn %d: %s", i, run.State)

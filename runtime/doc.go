@@ -10,10 +10,10 @@
 //	defer eng.Close(ctx)
 //
 //	turn, err := eng.BeginTurn(ctx, phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Dir: dir})
-//	out, err := turn.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})
+//	out, err := turn.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})
 //	…
 //	done, err := turn.Compile(ctx, runtime.CompileInput{…})
-//	in, err := turn.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: name, Arguments: args})
+//	in, err := turn.Dispatch(ctx, &phases.ToolPreCallInput{Tool: name, Arguments: args})
 //	res, err := turn.CallTool(ctx, phases.ToolCall{Tool: name, Arguments: args})
 //	…
 //	_, err = turn.End(ctx, &phases.PostTurnInput{Status: phases.TurnSucceeded})

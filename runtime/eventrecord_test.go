@@ -59,12 +59,12 @@ func TestEventRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	arguments := raw(`{"depth": 9, "path": "."}`)
-	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: arguments}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: arguments}))
 	_, _ = turn.CallTool(t.Context(), phases.ToolCall{Tool: "list", Arguments: raw(`{"path":".","depth":1}`), IdempotencyKey: "call-1"})
-	outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
 	_, _ = turn.CallTool(t.Context(), phases.ToolCall{Tool: "gone"})
 	for _, tool := range []string{"list", "cat"} { // of a plugin's tool the call before says it
-		outcome(t)(turn.ToolPostCall(t.Context(), &phases.ToolPostCallInput{Tool: tool, Outcome: "error"}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPostCallInput{Tool: tool, Outcome: "error"}))
 	}
 	outcome(t)(turn.End(t.Context(), nil))
 	if len(sink.records) != 2 || sink.last("w", "t").Kind != manifest.KindEvents {
@@ -149,9 +149,9 @@ func TestRunsAreCountedOnce(t *testing.T) {
 				t.Fatalf("turn %s has the epoch %d, want %d", last.TurnID, last.Epoch, epochs[id])
 			}
 		case 2:
-			_, _ = turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list"})
+			_, _ = turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "list"})
 		case 3:
-			if _, err := turn.PostCompaction(t.Context(), &phases.PostCompactionInput{Lost: []string{"a", "\xff"}[:1+r.IntN(2)]}); err == nil { // the second is refused
+			if _, err := turn.Dispatch(t.Context(), &phases.PostCompactionInput{Lost: []string{"a", "\xff"}[:1+r.IntN(2)]}); err == nil { // the second is refused
 				epochs[id]++
 			}
 		case 4:
@@ -263,7 +263,7 @@ func TestOpenTurnsAtClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		if called {
-			outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
 		}
 		return turn
 	}
@@ -307,7 +307,7 @@ func TestManyOpenTurnsAtClose(t *testing.T) {
 		var open [turns]*runtime.Turn // a turn that nobody holds is forgotten
 		for i := range open {
 			open[i] = begin(t, eng)
-			outcome(t)(open[i].ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
+			outcome(t)(open[i].Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
 		}
 		defer goruntime.KeepAlive(&open)
 		slow = true

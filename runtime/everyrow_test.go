@@ -69,7 +69,7 @@ func randomTurn(t *testing.T, rng *rand.Rand, eng *runtime.Engine) (early bool) 
 	}
 	end := &phases.PostTurnInput{}
 	if rng.IntN(3) == 0 {
-		out, err := turn.PrePolicy(ctx, &phases.PrePolicyInput{})
+		out, err := turn.Dispatch(ctx, &phases.PrePolicyInput{})
 		early = err != nil || out.Decision != nil && out.Decision.Verdict != phases.VerdictAllow
 	}
 	if !early {

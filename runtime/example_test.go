@@ -62,7 +62,7 @@ func ExampleEngine_CompileTurn() {
 }
 
 // A host with a loop of its own asks before it runs a tool.
-func ExampleTurn_ToolPreCall() {
+func ExampleTurn_Dispatch() {
 	ctx := context.Background()
 	eng, err := engine(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func ExampleTurn_ToolPreCall() {
 		return
 	}
 	for _, tool := range []string{"search", "shell"} {
-		out, err := turn.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: tool})
+		out, err := turn.Dispatch(ctx, &phases.ToolPreCallInput{Tool: tool})
 		switch {
 		case err != nil: // the phase failed closed
 			fmt.Println(tool, err)

@@ -49,7 +49,7 @@ func ExampleTurn_CallTool() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := turn.PreTools(ctx, &phases.PreToolsInput{ToolCalling: true}); err != nil {
+	if _, err := turn.Dispatch(ctx, &phases.PreToolsInput{ToolCalling: true}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -169,11 +169,11 @@ func TestPolicyGuardsWaitForPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.ToolPreCall(t.Context(), command("ls")); phases.CodeOf(err) != phases.CauseTurnNeeded {
+	if _, err := turn.Dispatch(t.Context(), command("ls")); phases.CodeOf(err) != phases.CauseTurnNeeded {
 		t.Errorf("before turn.pre_policy: %v", err)
 	}
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-	if out, err := turn.ToolPreCall(t.Context(), command("ls")); err != nil || verdictOf(out) != phases.VerdictDeny {
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+	if out, err := turn.Dispatch(t.Context(), command("ls")); err != nil || verdictOf(out) != phases.VerdictDeny {
 		t.Errorf("after it: %v, %v", out, err)
 	}
 }
@@ -217,10 +217,10 @@ func TestJudgedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-		outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 		for _, arguments := range tt.judged {
-			outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "shell", Arguments: json.RawMessage(arguments)}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "shell", Arguments: json.RawMessage(arguments)}))
 		}
 		res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "shell", Arguments: json.RawMessage(tt.made)})
 		if err != nil {
@@ -236,7 +236,7 @@ func TestJudgedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"evil", "hi"} {
-		outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{UserText: phases.T(text)}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{UserText: phases.T(text)}))
 	}
 	if done, err := turn.Compile(t.Context(), runtime.CompileInput{UserText: "evil"}); phases.CodeOf(err) != phases.CauseDenied || done.Prompt != nil {
 		t.Errorf("a laundered text: %v", err)

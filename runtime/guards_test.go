@@ -238,7 +238,7 @@ func TestConductOfToolCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}); err != nil {
+	if _, err := turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -254,7 +254,7 @@ func TestConductOfToolCalls(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if tt.judged != "" {
-			if _, err := turn.ToolPreCall(t.Context(), command(tt.judged)); err != nil {
+			if _, err := turn.Dispatch(t.Context(), command(tt.judged)); err != nil {
 				t.Fatal(err)
 			}
 		}

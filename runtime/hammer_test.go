@@ -121,13 +121,13 @@ func hammerTurn(ctx context.Context, eng *runtime.Engine, id string) error {
 	if err != nil {
 		return unexpected(err)
 	}
-	_, err = turn.PrePolicy(ctx, &phases.PrePolicyInput{})
+	_, err = turn.Dispatch(ctx, &phases.PrePolicyInput{})
 	errs := []error{unexpected(err)}
 	var tools sync.WaitGroup
 	found := make([]error, 3)
 	for i := range found {
 		tools.Go(func() {
-			_, err := turn.ToolPreCall(ctx, &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{}`)})
+			_, err := turn.Dispatch(ctx, &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{}`)})
 			found[i] = unexpected(err)
 		})
 	}

@@ -96,7 +96,7 @@ func TestHiddenAgain(t *testing.T) {
 		there  bool
 	}{{"", true}, {"deep", false}, {"", true}} {
 		domains <- tt.domain
-		outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 		_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "x"})
 		if (err == nil) != tt.there || slices.Contains(offered(t, compiled(t, turn)), "x") != tt.there {
 			t.Errorf("in the domain %q: %v", tt.domain, err)
@@ -174,7 +174,7 @@ func TestAskedForHowLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 		return turn
 	}
 	old := open(in("s", 0))
@@ -205,7 +205,7 @@ func TestAskedForHowLong(t *testing.T) {
 	}
 
 	// A compaction in the middle of a turn leaves it what it has.
-	outcome(t)(first.PostCompaction(t.Context(), &phases.PostCompactionInput{}))
+	outcome(t)(first.Dispatch(t.Context(), &phases.PostCompactionInput{}))
 	if _, err := first.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); err != nil {
 		t.Errorf("after a compaction: %v", err)
 	}
@@ -288,7 +288,7 @@ func TestRequestToolsIsNobodyElses(t *testing.T) {
 
 	eng := newHosted(offering("p", says(phases.RequestTools, "mine"), hiding("x", says("deep", "")))).start(t)
 	turn := begin(t, eng)
-	out := outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
+	out := outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 	if !slices.Contains(codes(out), "conflict p.tools") {
 		t.Errorf("diagnostics: %v", codes(out))
 	}

@@ -23,7 +23,7 @@ func TestDispatchFloodOfOneTurn(t *testing.T) {
 	turn := begin(t, eng)
 	done := 0
 	for done < 100_000 {
-		_, err := turn.PostCompaction(t.Context(), &phases.PostCompactionInput{})
+		_, err := turn.Dispatch(t.Context(), &phases.PostCompactionInput{})
 		if errors.As(err, &full) {
 			break
 		}

@@ -237,7 +237,7 @@ func TestClose(t *testing.T) {
 	_, calls["CompileTurn"] = eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
 	_, calls["CallTool"] = eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "x"})
 	_, calls["StartSession"] = eng.StartSession(t.Context(), phases.Context{}, "startup")
-	_, calls["a turn's phase"] = turn.PrePolicy(t.Context(), &phases.PrePolicyInput{})
+	_, calls["a turn's phase"] = turn.Dispatch(t.Context(), &phases.PrePolicyInput{})
 	calls["Reload"] = eng.Reload(t.Context(), &h.cfg)
 	for name, err := range calls {
 		if !errors.Is(err, runtime.ErrClosed) {

@@ -160,7 +160,7 @@ func TestModelLedger(t *testing.T) {
 	h.opts.OnEvent = events.events(runtime.EventRun)
 	eng := h.start(t)
 	turn := opened(t, eng)
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 	if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "ask"}); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestModelBudgetIsOfTheTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 		}
 		outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{Status: phases.TurnSucceeded}))
 		if err := eng.WaitBackground(t.Context()); err != nil {
@@ -279,7 +279,7 @@ func TestModelAbsent(t *testing.T) {
 		var j journal
 		h := newHosted(plugin("p", on("h", phases.PrePolicy, j.asking(hi()))))
 		turn := begin(t, h.start(t))
-		outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 		checkSame(t, "it", j.all(), []string{`unavailable: this host has no service "model"`})
 		rows := hostRuns(compiled(t, turn).Manifest.Runs)
 		if len(rows) != 1 || rows[0].State != phases.StateUnavailable || rows[0].Code != string(phases.CauseUnavailable) {
@@ -294,7 +294,7 @@ func TestModelAbsent(t *testing.T) {
 		h.opts.Services = own
 		turn := begin(t, h.start(t))
 		for range 9 {
-			outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 		}
 		if lines := j.all(); len(lines) != 9 || lines[8] != "mine (, )" || len(hostRuns(compiled(t, turn).Manifest.Runs)) != 0 {
 			t.Errorf("%q", lines)

@@ -53,8 +53,8 @@ func TestModelOfProcess(t *testing.T) {
 		return phases.CompletionResponse{Text: "re " + rq.Input, Model: "m", Usage: phases.Usage{OutputTokens: 2}}, nil
 	}})
 	turn := begin(t, eng)
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-	outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 	res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "ask"})
 	if err != nil || string(res.Content) != `"re tool (m, end); policy \"re hook (m, end)\", outside false"` {
 		t.Errorf("the tool in the turn: %s, %v", res.Content, err)

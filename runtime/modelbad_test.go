@@ -69,7 +69,7 @@ func TestBadModels(t *testing.T) {
 			h := newHosted(plugin("p", on("h", phases.PrePolicy, j.asking(tt.rq))))
 			h.opts.Complete = tt.model
 			turn := begin(t, h.start(t))
-			outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 			if diff := cmp.Diff(j.all(), []string{tt.said}); diff != "" {
 				t.Errorf("the plugin saw (-got +want):\n%.1000s", diff)
 			}
@@ -180,7 +180,7 @@ func TestModelTime(t *testing.T) {
 					if tt.cancel > 0 {
 						time.AfterFunc(tt.cancel, cancel)
 					}
-					_, err := turn.PostPreflight(ctx, &phases.PostPreflightInput{})
+					_, err := turn.Dispatch(ctx, &phases.PostPreflightInput{})
 					if (err != nil) != (tt.cancel > 0) {
 						t.Errorf("the phase: %v", err)
 					}

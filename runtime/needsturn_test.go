@@ -77,8 +77,8 @@ func TestDispatchNeedsTurn(t *testing.T) {
 				t.Errorf("it is a failure of a plugin, or hooks ran: %v", ran.all())
 			}
 			turn := begin(t, eng)
-			outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-			out = outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+			out = outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
 			if denied := out.Decision != nil && out.Decision.Verdict == phases.VerdictDeny; denied != (tt.see[len(tt.see)-1] != "context") {
 				t.Errorf("in a turn: %+v", out.Decision)
 			}

@@ -124,7 +124,7 @@ func TestPreEndInput(t *testing.T) {
 	h.plugin("p").Grants.See = []string{"forced", "open_tasks"}
 	eng := h.start(t)
 	turn := begin(t, eng)
-	outcome(t)(turn.RuntimePreContext(t.Context(), &phases.RuntimePreContextInput{})) // counts as a prompt
+	outcome(t)(turn.Dispatch(t.Context(), &phases.RuntimePreContextInput{})) // counts as a prompt
 	in := &phases.PreEndInput{Text: phases.T("hello"), OpenTasks: []string{"tests"}, Forced: 7}
 	for range 2 {
 		outcome(t)(turn.Dispatch(t.Context(), in))

@@ -274,8 +274,8 @@ func TestObserversSee(t *testing.T) {
 	h.override("bound.end", phases.Override{When: new(`policy["d/k"] == "on"`)})
 	eng := h.start(t)
 	turn := begin(t, eng)
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-	outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
 	outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{Status: phases.TurnSucceeded}))
 	if err := eng.WaitBackground(t.Context()); err != nil {
 		t.Fatal(err)

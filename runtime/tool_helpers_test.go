@@ -42,7 +42,7 @@ func says(name, text string) sdk.Tool {
 func opened(t testing.TB, eng *runtime.Engine) *runtime.Turn {
 	t.Helper()
 	turn := begin(t, eng)
-	outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 	return turn
 }
 

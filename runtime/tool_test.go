@@ -220,7 +220,7 @@ func TestToolIsToldWhatIsGranted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 			for _, key := range []string{"", "", "own"} {
 				if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "look", IdempotencyKey: key}); err != nil {
 					t.Fatal(err)
@@ -253,7 +253,7 @@ func TestToolsGone(t *testing.T) {
 	turn := begin(t, newHosted(p).start(t))
 	for _, name := range []string{"one", "two"} {
 		names <- name
-		outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 		if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: name}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -65,11 +65,11 @@ func TestToolPolicies(t *testing.T) {
 			h.plugin("p").Grants.See = tt.see
 			eng := h.start(t)
 			turn := begin(t, eng)
-			outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 			if err := eng.WaitBackground(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 			inTurn, outside := claimed, claimed
 			inTurn.OutsideTurn = true
 			for range 2 { // the second call meets nothing of what the first one did

@@ -30,11 +30,10 @@ const endTime = 2 * time.Second
 // Turn is one turn of a host.
 //
 //  1. Engine.BeginTurn makes it; it keeps the configuration of that moment.
-//  2. Call its phases as the host's loop reaches them: PrePolicy, PrePromptContext,
-//     PostPreflight, PreTools, Compile, ToolPreCall, ToolPostCall, PreCompaction,
-//     PostCompaction. The turn carries on what they bring (policies, contexts, tools, time
-//     used). Compile runs those ahead of the prompt that the host has not run. CallTool
-//     makes the model's calls, between ToolPreCall and ToolPostCall.
+//  2. Dispatch its phases as the host's loop reaches them. The turn carries on what they
+//     bring (policies, contexts, tools, time used). Compile runs those ahead of the prompt
+//     that the host has not run. CallTool makes the model's calls, between tool.pre_call
+//     and tool.post_call.
 //  3. Send what Compile returns, all of it: the prompt, its tools, and its reminders behind the
 //     conversation. Report what the provider reported (ReportUsage) and how the request differed
 //     (ReportRequest). Keep records at once what has happened since.
@@ -291,8 +290,8 @@ func (t *turn) takeEnd() bool {
 	return !again
 }
 
-// Dispatch runs any phase in this turn; the typed methods do the same. A turn whose ledger is full runs none
-// ([Turn.LedgerBytes]).
+// Dispatch runs a phase in this turn. The outcome's Rewritten holds the arguments or the result of a tool to go on with.
+// A turn whose ledger is full runs none ([Turn.LedgerBytes]).
 func (t *Turn) Dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
@@ -358,51 +357,6 @@ func (t *turn) scope() string {
 		return ""
 	}
 	return c.WorkspaceID + "/" + c.ThreadID + "/" + c.TurnID + "/"
-}
-
-// PrePolicy dispatches turn.pre_policy.
-func (t *Turn) PrePolicy(ctx context.Context, in *phases.PrePolicyInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// PrePromptContext dispatches turn.pre_prompt_context.
-func (t *Turn) PrePromptContext(ctx context.Context, in *phases.PrePromptContextInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// PostPreflight dispatches turn.post_preflight_prompt_context.
-func (t *Turn) PostPreflight(ctx context.Context, in *phases.PostPreflightInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// PreTools dispatches turn.pre_tool_materialization.
-func (t *Turn) PreTools(ctx context.Context, in *phases.PreToolsInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// RuntimePreContext dispatches runtime.turn_pre_context.
-func (t *Turn) RuntimePreContext(ctx context.Context, in *phases.RuntimePreContextInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// ToolPreCall dispatches tool.pre_call. The outcome's Rewritten holds the arguments to go on with.
-func (t *Turn) ToolPreCall(ctx context.Context, in *phases.ToolPreCallInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// ToolPostCall dispatches tool.post_call. The outcome's Rewritten holds the result to go on with.
-func (t *Turn) ToolPostCall(ctx context.Context, in *phases.ToolPostCallInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// PreCompaction dispatches turn.pre_compaction.
-func (t *Turn) PreCompaction(ctx context.Context, in *phases.PreCompactionInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
-}
-
-// PostCompaction dispatches turn.post_compaction.
-func (t *Turn) PostCompaction(ctx context.Context, in *phases.PostCompactionInput) (*phases.Outcome, error) {
-	return t.Dispatch(ctx, in)
 }
 
 // End dispatches turn.post_turn, whose hooks run in the background, and releases the configuration. The input is cut

@@ -57,12 +57,12 @@ func TestTurnAccumulates(t *testing.T) {
 		look,
 	)).start(t)
 	turn := begin(t, eng)
-	outcome(t)(turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}))
-	outcome(t)(turn.PrePromptContext(t.Context(), &phases.PrePromptContextInput{}))
-	outcome(t)(turn.PostPreflight(t.Context(), &phases.PostPreflightInput{}))
-	outcome(t)(turn.RuntimePreContext(t.Context(), &phases.RuntimePreContextInput{}))
-	outcome(t)(turn.PostCompaction(t.Context(), &phases.PostCompactionInput{}))
-	outcome(t)(turn.PreCompaction(t.Context(), &phases.PreCompactionInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PostPreflightInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.RuntimePreContextInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PostCompactionInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PreCompactionInput{}))
 	d := <-seen
 	var got []string
 	for _, p := range d.Policies {
@@ -107,7 +107,7 @@ func TestToolPhasesRunTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				out, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "a"})
+				out, err := turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "a"})
 				if err != nil || out.Runs[0].State != phases.StateSucceeded {
 					t.Errorf("the tool phases did not meet: %v, %v", states(out), err)
 				}
@@ -115,7 +115,7 @@ func TestToolPhasesRunTogether(t *testing.T) {
 		}
 		for range 16 {
 			all.Go(func() {
-				if _, err := turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}); err != nil {
+				if _, err := turn.Dispatch(t.Context(), &phases.PrePolicyInput{}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -139,9 +139,9 @@ func TestToolPhaseKeepsOthersWork(t *testing.T) {
 		)).start(t)
 		turn := begin(t, eng)
 		var tool sync.WaitGroup
-		tool.Go(func() { outcome(t)(turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "a"})) })
+		tool.Go(func() { outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "a"})) })
 		time.Sleep(100 * ms)
-		outcome(t)(turn.PreCompaction(t.Context(), &phases.PreCompactionInput{}))
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PreCompactionInput{}))
 		tool.Wait()
 		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
 		if err != nil {
@@ -219,7 +219,7 @@ func TestCallTool(t *testing.T) {
 	if _, code := call("weather", "{}"); code != phases.CauseForbidden {
 		t.Errorf("before its bundle: %q", code)
 	}
-	outcome(t)(turn.PreTools(t.Context(), &phases.PreToolsInput{}))
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 	if got, code := call("weather", "{}"); got != `"weather in 1"` || code != "" {
 		t.Errorf("weather = %s, %q", got, code)
 	}

@@ -49,7 +49,7 @@ func TestRemindersWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome(t)(first.ToolPostCall(t.Context(), &phases.ToolPostCallInput{Tool: "list"}))
+	outcome(t)(first.Dispatch(t.Context(), &phases.ToolPostCallInput{Tool: "list"}))
 	if out := outcome(t)(first.End(t.Context(), nil)); len(out.Diagnostics) > 0 {
 		t.Errorf("a turn that leaves its reminders to the next one says %+v", out.Diagnostics)
 	}
@@ -75,7 +75,7 @@ func TestRemindersWait(t *testing.T) {
 	if done, err := second.Compile(t.Context(), runtime.CompileInput{}); err != nil || len(done.Reminders) > 0 {
 		t.Errorf("the next round has %v, %v", texts(done.Reminders), err)
 	}
-	outcome(t)(second.ToolPostCall(t.Context(), &phases.ToolPostCallInput{Tool: "list"}))
+	outcome(t)(second.Dispatch(t.Context(), &phases.ToolPostCallInput{Tool: "list"}))
 	var grown [2]int // a reminder that waits is charged once
 	for i := range grown {
 		before := second.LedgerBytes()
@@ -136,7 +136,7 @@ func TestUndone(t *testing.T) {
 			_, _ = turn.ReportUsage(ctx, usage), turn.ReportUsage(ctx, usage)
 		}, phases.PostTurnInput{}, []string{"prompt_not_reported"}},
 		{"a reminder behind the last prompt", func(ctx context.Context, turn *runtime.Turn) {
-			_, _ = turn.ToolPostCall(ctx, &phases.ToolPostCallInput{Tool: "list"})
+			_, _ = turn.Dispatch(ctx, &phases.ToolPostCallInput{Tool: "list"})
 		}, phases.PostTurnInput{}, []string{"reminders_undelivered"}},
 	}
 	for _, tt := range tests {

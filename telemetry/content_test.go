@@ -120,7 +120,7 @@ func TestNoContentOfTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = tn.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(secret)})
+	_, err = tn.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(secret)})
 	if err == nil {
 		t.Error("the guard has not failed closed")
 	}

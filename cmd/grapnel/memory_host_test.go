@@ -149,7 +149,7 @@ func storeByTurn(ctx context.Context, eng *runtime.Engine, name string, n int, s
 		return err
 	}
 	for decided := false; !decided; { // where the plugin was killed it is asked again
-		out, err := turn.PrePolicy(ctx, &phases.PrePolicyInput{UserText: phases.T(said)})
+		out, err := turn.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(said)})
 		if err != nil && phases.CodeOf(err) != phases.CauseRequiredMissing {
 			return err
 		}

@@ -111,7 +111,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}); err != nil {
+	if _, err := turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true})
@@ -121,7 +121,7 @@ func TestProcess(t *testing.T) {
 	if !strings.Contains(done.Prompt.FullText, "## Change freeze\n\n"+text) {
 		t.Errorf("the section is not in the prompt:\n%s", done.Prompt.FullText)
 	}
-	out, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "deploy"})
+	out, err := turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "deploy"})
 	if err != nil {
 		t.Fatal(err)
 	}

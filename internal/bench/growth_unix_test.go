@@ -52,11 +52,11 @@ func growths() []growth {
 		{"sections of hooks, compiled", sections, compileHooks},
 		{"tools, compiled", sections, compileTools},
 		{"dispatches in a turn, another one", inTurn, inLongTurn(&phases.PreToolsInput{}, func(turn *runtime.Turn) error {
-			_, err := turn.PreTools(context.Background(), &phases.PreToolsInput{})
+			_, err := turn.Dispatch(context.Background(), &phases.PreToolsInput{})
 			return err
 		})},
 		{"tool calls in a turn, another one", inTurn, inLongTurn(&phases.ToolPreCallInput{Tool: "x"}, func(turn *runtime.Turn) error {
-			_, err := turn.ToolPreCall(context.Background(), &phases.ToolPreCallInput{Tool: "x"})
+			_, err := turn.Dispatch(context.Background(), &phases.ToolPreCallInput{Tool: "x"})
 			return err
 		})},
 		{"dispatches in a turn, its prompt", inTurn, inLongTurn(&phases.PreToolsInput{}, func(turn *runtime.Turn) error {

@@ -97,7 +97,7 @@ func TestExamplesConfined(t *testing.T) {
 			if err != nil || !strings.Contains(done.Prompt.FullText, tt.section) {
 				t.Errorf("the prompt lacks %q: %+v, %v", tt.section, done, err)
 			}
-			out, err := turn.ToolPreCall(t.Context(), &tt.denied)
+			out, err := turn.Dispatch(t.Context(), &tt.denied)
 			if err != nil || out.Decision == nil || out.Decision.Verdict != phases.VerdictDeny {
 				t.Errorf("decision %+v, %v; want a deny", out, err)
 			}

@@ -128,7 +128,7 @@ func recordLog(t *testing.T, settings string, chainKey []byte) *logSink {
 			if _, err := turn.Compile(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: json.RawMessage(`{"depth":1e3}`)}); err != nil {
+			if _, err := turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: json.RawMessage(`{"depth":1e3}`)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -191,11 +191,11 @@ func TestDelivered(t *testing.T) {
 func (h *host) touch(paths ...string) []*phases.Outcome {
 	h.Helper()
 	turn := h.turn()
-	before, err := turn.ToolPreCall(h.Context(), &phases.ToolPreCallInput{Tool: "edit", TouchedPaths: paths})
+	before, err := turn.Dispatch(h.Context(), &phases.ToolPreCallInput{Tool: "edit", TouchedPaths: paths})
 	if err != nil {
 		h.Fatal(err)
 	}
-	after, err := turn.ToolPostCall(h.Context(), &phases.ToolPostCallInput{Tool: "edit", TouchedPaths: paths, Outcome: "ok"})
+	after, err := turn.Dispatch(h.Context(), &phases.ToolPostCallInput{Tool: "edit", TouchedPaths: paths, Outcome: "ok"})
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func TestEpochs(t *testing.T) {
 		t.Fatalf("%d reminders", n)
 	}
 	write(t, base+"/AGENTS.md", "top, edited")
-	if _, err := h.turn().PostCompaction(t.Context(), &phases.PostCompactionInput{}); err != nil {
+	if _, err := h.turn().Dispatch(t.Context(), &phases.PostCompactionInput{}); err != nil {
 		t.Fatal(err)
 	}
 	h.where.Epoch++

@@ -83,7 +83,7 @@ func TestSandbox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := turn.ToolPreCall(t.Context(), &phases.ToolPreCallInput{Tool: "Bash", Arguments: json.RawMessage(`{"command":"ls"}`)})
+			out, err := turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "Bash", Arguments: json.RawMessage(`{"command":"ls"}`)})
 			want := fmt.Sprintf("read_it %[1]s write_it %[1]s connect_it %[1]s", test.want)
 			if err != nil || out.Decision == nil || len(out.Decision.Reasons) != 1 || out.Decision.Reasons[0].Reason != want {
 				t.Fatalf("%v: %+v, %+v, want %q", err, out.Decision, out.Runs, want)

@@ -113,7 +113,7 @@ func call(t *testing.T, turn *runtime.Turn, arguments string) (text string, isEr
 // prompt prepares a turn as a host does and compiles its prompt.
 func prompt(t *testing.T, turn *runtime.Turn) *runtime.Compiled {
 	t.Helper()
-	if _, err := turn.PreTools(t.Context(), &phases.PreToolsInput{ToolCalling: true}); err != nil {
+	if _, err := turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true})
@@ -153,7 +153,7 @@ func TestTurns(t *testing.T) {
 	if text, isError := call(t, turn, `{"slug":"relase"}`); !isError || !strings.Contains(text, `did you mean "release"?`) {
 		t.Errorf("a near miss: %q", text)
 	}
-	if _, err := turn.ToolPostCall(t.Context(), &phases.ToolPostCallInput{Tool: "edit", TouchedPaths: []string{"cmd/main.go"}}); err != nil {
+	if _, err := turn.Dispatch(t.Context(), &phases.ToolPostCallInput{Tool: "edit", TouchedPaths: []string{"cmd/main.go"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := turn.End(t.Context(), nil); err != nil {

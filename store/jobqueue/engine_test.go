@@ -110,7 +110,7 @@ func takeTurn(t *testing.T, eng *runtime.Engine, id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := turn.PrePolicy(t.Context(), &phases.PrePolicyInput{}); err != nil {
+	if _, err := turn.Dispatch(t.Context(), &phases.PrePolicyInput{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := turn.End(t.Context(), &phases.PostTurnInput{Status: phases.TurnSucceeded}); err != nil {

@@ -401,10 +401,10 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 // compactPhases dispatches the phases of an event about a compaction. A host that does not say when it has compacted has both at once.
 func compactPhases(ctx context.Context, t *loop.Turn, e *agent.Event) (err error) {
 	if e.Step != agent.StepCompacted {
-		_, err = t.PreCompaction(ctx, &phases.PreCompactionInput{Trigger: e.Source})
+		_, err = t.Dispatch(ctx, &phases.PreCompactionInput{Trigger: e.Source})
 	}
 	if e.Step != agent.StepCompact && err == nil {
-		_, err = t.PostCompaction(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
+		_, err = t.Dispatch(ctx, &phases.PostCompactionInput{Summary: phases.NewPreview(e.Text, phases.MaxTurnText)})
 	}
 	return err
 }
