@@ -44,10 +44,7 @@ func TestSee(t *testing.T) {
 			h.plugin("p").Grants.See = tt.see
 			where := host()
 			where.Metadata = map[string]json.RawMessage{"m": raw("1")}
-			turn, err := h.start(t).BeginTurn(t.Context(), where)
-			if err != nil {
-				t.Fatal(err)
-			}
+			turn := beginAt(t, h.start(t), where)
 			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 			for range 2 { // the second one has the contexts of the first
 				outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{UserText: phases.T("hello"), Model: "m"}))

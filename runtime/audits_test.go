@@ -56,10 +56,7 @@ func TestAudits(t *testing.T) {
 		}
 	}
 	eng := h.start(t)
-	done, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}))
 	const details, size = `{"a":"secret","b":1}`, 20
 	row := func(phase phases.Phase, hook, kind string) manifest.Audit {
 		return manifest.Audit{Phase: phase, Plugin: "p", PluginVersion: "1.0.0", SubscriptionID: "p." + hook, EventKind: kind, DetailsBytes: size}
@@ -79,16 +76,11 @@ func TestAudits(t *testing.T) {
 	if diff := cmp.Diff(done.Manifest.Hash, sink.records[0].Hash); diff != "" {
 		t.Errorf("the one that was kept is another: %s", diff)
 	}
-	turn, err := eng.BeginTurn(t.Context(), phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "2", SessionID: "s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := beginAt(t, eng, phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "2", SessionID: "s"})
 	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 	outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))
 	outcome(t)(turn.End(t.Context(), nil))
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	dispatch(t, eng, &phases.PrePolicyInput{})
 	want := []string{
 		"events t/1 turn.pre_policy policed", "events t/2 tool.pre_call guarded", "events t/2 turn.post_turn observed", "events t/2 turn.pre_policy policed",
@@ -114,18 +106,11 @@ func TestAuditsOfLostRecords(t *testing.T) {
 	var j journal
 	h.opts.Sink, h.opts.OnEvent = sink, j.events(runtime.EventManifest)
 	eng := h.start(t)
-	turn, err := eng.BeginTurn(t.Context(), host())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := turn.Compile(t.Context(), runtime.CompileInput{}); err != nil {
-		t.Fatal(err)
-	}
+	turn := beginAt(t, eng, host())
+	prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
 	sink.before = nil
 	outcome(t)(turn.End(t.Context(), nil))
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	want := []string{"events t/1 turn.post_turn observed", "events t/1 turn.pre_policy policed", "events t/1 turn.pre_prompt_compile compiled"}
 	if diff := cmp.Diff(want, sorted(sink.audits())); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)

@@ -121,10 +121,7 @@ func TestTurnTime(t *testing.T) {
 			on("text", phases.PrePromptCompile, taking(time.Hour)),
 		))
 		h.cfg.Budgets.Turn.Time = phases.Duration(time.Second)
-		turn, err := h.start(t).BeginTurn(t.Context(), host())
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, h.start(t), host())
 		got := outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
 		time.Sleep(time.Hour) // the host works
 		tool := outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "x"}))

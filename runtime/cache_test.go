@@ -88,21 +88,12 @@ func TestCachedByRoom(t *testing.T) {
 	h.cfg.Budgets.Turn.Chars = 1000
 	eng := h.start(t)
 	for _, long = range []int{0, 600, 600, 0, 1000} {
-		turn, err := eng.BeginTurn(t.Context(), host())
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, eng, host())
 		if long > 0 {
-			if _, err := turn.Dispatch(t.Context(), &phases.RuntimePreContextInput{}); err != nil {
-				t.Fatal(err)
-			}
+			outcome(t)(turn.Dispatch(t.Context(), &phases.RuntimePreContextInput{}))
 		}
-		if _, err := turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := turn.End(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
+		outcome(t)(turn.End(t.Context(), nil))
 	}
 	checkSame(t, "rooms that the plugin was asked with", rooms, []int{1000, 400, 1})
 }
@@ -217,10 +208,7 @@ func TestCachedAfterAReload(t *testing.T) {
 		hook.Cache = &phases.Cache{}
 		h := newHosted(plugin("p", hook))
 		eng := h.start(t)
-		turn, err := eng.BeginTurn(t.Context(), host())
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, eng, host())
 		state := func() phases.RunState {
 			return runOf(t, outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{})), "p.h").State
 		}
@@ -235,9 +223,7 @@ func TestCachedAfterAReload(t *testing.T) {
 		if got := state(); got != phases.StateSucceeded {
 			t.Errorf("when it was dropped: %s", got)
 		}
-		if _, err := turn.End(t.Context(), nil); err != nil {
-			t.Error(err)
-		}
+		outcome(t)(turn.End(t.Context(), nil))
 	})
 }
 

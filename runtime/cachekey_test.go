@@ -149,10 +149,7 @@ func TestCachedBySets(t *testing.T) {
 			for i, where := range []phases.Context{
 				{Mode: "a", Profile: "full"}, {Mode: "b", Profile: "full"}, {Mode: "b", Profile: "minimal"}, {Mode: "b", Profile: "minimal"},
 			} {
-				turn, err := eng.BeginTurn(t.Context(), where)
-				if err != nil {
-					t.Fatal(err)
-				}
+				turn := beginAt(t, eng, where)
 				outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 				outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
 				run := runOf(t, outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{})), "p.h")

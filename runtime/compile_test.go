@@ -45,10 +45,7 @@ func TestCompileTurn(t *testing.T) {
 	t.Parallel()
 
 	eng := newHosted(whole()).start(t)
-	done, err := compile(t, eng, runtime.CompileInput{UserText: "hello", ToolCalling: true, RecallPlan: raw("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(compile(t, eng, runtime.CompileInput{UserText: "hello", ToolCalling: true, RecallPlan: raw("{}")}))
 	for _, want := range []string{"a remembered fact", "a planned fact", "Be brief."} {
 		if !strings.Contains(done.Prompt.FullText, want) {
 			t.Errorf("%q is not in the prompt:\n%s", want, done.Prompt.FullText)
@@ -81,10 +78,7 @@ func TestEqualTurns(t *testing.T) {
 		if i == 2 {
 			in.ToolCalling, in.Facts = true, compiler.Facts{Date: "2026-05-05"}
 		}
-		done, err := eng.CompileTurn(t.Context(), where, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := prompted(t)(eng.CompileTurn(t.Context(), where, in))
 		hashes, ids = append(hashes, done.Manifest.ContentHash), append(ids, done.Manifest.ManifestID)
 	}
 	if hashes[0] == "" || hashes[0] != hashes[1] || hashes[0] == hashes[2] {
@@ -168,10 +162,7 @@ func TestPostPromptCompile(t *testing.T) {
 			})
 			h := newHosted(whole(), judge)
 			h.plugin("judge").Grants.See = tt.see
-			done, err := compile(t, h.start(t), runtime.CompileInput{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{}))
 			in := <-seen
 			if got := in.PromptText; got.Withheld == tt.text || tt.text && got.Value != done.Prompt.FullText || !tt.text && got.Chars == 0 {
 				t.Errorf("prompt text = %+v", got)

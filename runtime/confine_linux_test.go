@@ -132,10 +132,7 @@ func TestPartialSandboxIsTold(t *testing.T) {
 		t.Errorf("tier %s; absent paths, lacks (-got +want):\n%s", row.Tier, diff)
 	}
 	turn := begin(t, eng)
-	compiled, err := turn.Compile(t.Context(), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
 	i := slices.IndexFunc(compiled.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == "sandbox_partial" })
 	if i < 0 || compiled.Diagnostics[i].Plugin != "bad" || !strings.Contains(compiled.Diagnostics[i].Message, absent) {
 		t.Errorf("diagnostics: %v", compiled.Diagnostics)

@@ -37,9 +37,7 @@ func TestDirRoot(t *testing.T) {
 		turn, err := eng.BeginTurn(t.Context(), phases.Context{Dir: tt.dir, DirRoot: tt.root})
 		switch {
 		case err == nil:
-			if _, err := turn.End(t.Context(), &phases.PostTurnInput{}); err != nil {
-				t.Error(err)
-			}
+			outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{}))
 			if !tt.ok {
 				t.Errorf("%q in %q is taken", tt.dir, tt.root)
 			}

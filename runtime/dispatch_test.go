@@ -32,9 +32,7 @@ func TestStages(t *testing.T) {
 
 	eng := newHosted(plugin("p", watch, check, second, first, rewrite)).start(t)
 	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x", Arguments: raw(`{"a": 1}`)})
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 
 	want := []string{"transform", "contribute 1", "contribute 2", `validate {"a":2} true`, "observe"}
 	checkSame(t, "order", j.all(), want)

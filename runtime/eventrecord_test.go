@@ -51,13 +51,8 @@ func TestEventRecords(t *testing.T) {
 	eng := h.start(t)
 	where := host()
 	where.Actor, where.AgentID, where.TaskID = phases.Actor{Kind: "user", ID: "42"}, "agent", "task"
-	turn, err := eng.BeginTurn(t.Context(), where)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
-		t.Fatal(err)
-	}
+	turn := beginAt(t, eng, where)
+	prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}))
 	arguments := raw(`{"depth": 9, "path": "."}`)
 	outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "list", Arguments: arguments}))
 	_, _ = turn.CallTool(t.Context(), phases.ToolCall{Tool: "list", Arguments: raw(`{"path":".","depth":1}`), IdempotencyKey: "call-1"})
@@ -183,9 +178,7 @@ func TestEventsOutsideOfTurns(t *testing.T) {
 	h.opts.Sink = sink
 	eng := h.start(t)
 	dispatch(t, eng, &phases.PostTurnInput{})
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	if len(sink.records) != 0 {
 		t.Fatalf("a dispatch that decides nothing left %d records", len(sink.records))
 	}
@@ -193,9 +186,7 @@ func TestEventsOutsideOfTurns(t *testing.T) {
 	if len(sink.records) != 1 || len(sink.records[0].Calls) != 1 || sink.records[0].Calls[0].Verdict != phases.VerdictDeny || sink.records[0].TurnEnded || len(sink.records[0].Runs) != 2 {
 		t.Errorf("records %+v", sink.records)
 	}
-	if _, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}); err != nil {
-		t.Fatal(err)
-	}
+	prompted(t)(eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}))
 	if last := sink.last("w", "t"); last.Kind != manifest.KindPrompt || !last.TurnEnded {
 		t.Errorf("the record of a turn that ends with its prompt: %+v", last.Head)
 	}
@@ -255,13 +246,8 @@ func TestOpenTurnsAtClose(t *testing.T) {
 	open := func(thread string, called bool) *runtime.Turn {
 		where := host()
 		where.ThreadID = thread
-		turn, err := eng.BeginTurn(t.Context(), where)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, eng, where)
+		prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}))
 		if called {
 			outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "rm"}))
 		}

@@ -78,9 +78,7 @@ func randomTurn(t *testing.T, rng *rand.Rand, eng *runtime.Engine) (early bool) 
 	if early || err != nil {
 		end.Status = phases.TurnBlocked
 	}
-	if _, err := turn.End(t.Context(), end); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(turn.End(t.Context(), end))
 	return early
 }
 

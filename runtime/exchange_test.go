@@ -73,9 +73,7 @@ func TestExchangeOfHook(t *testing.T) {
 	h.plugin("house").Grants.See = nil
 	eng, log := recorded(t, h)
 	turn := phases.Context{WorkspaceID: "w", TurnID: "1", Now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
-	if _, err := eng.Dispatch(t.Context(), turn, &phases.PrePolicyInput{UserText: phases.T("my secret"), Model: "m"}); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(eng.Dispatch(t.Context(), turn, &phases.PrePolicyInput{UserText: phases.T("my secret"), Model: "m"}))
 	got := log.of(runtime.ExchangeDispatch)
 	if len(got) != 1 {
 		t.Fatalf("%d exchanges", len(got))
@@ -114,9 +112,7 @@ func TestExchangeOfFailures(t *testing.T) {
 	)).override("house.late", phases.Override{Timeout: new(phases.Duration(20 * time.Millisecond))})
 	eng, log := recorded(t, h)
 	for _, in := range []phases.Input{&phases.PrePolicyInput{}, &phases.PreToolsInput{}} {
-		if _, err := eng.Dispatch(t.Context(), phases.Context{}, in); err != nil {
-			t.Fatal(err)
-		}
+		outcome(t)(eng.Dispatch(t.Context(), phases.Context{}, in))
 	}
 	got := log.of(runtime.ExchangeDispatch)
 	if len(got) != 2 || got[0].Err == nil || got[0].Err.Code != phases.CausePluginError || got[0].Err.PluginCode != "down" ||

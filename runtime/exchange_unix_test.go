@@ -16,9 +16,7 @@ func TestExchangeOfProcess(t *testing.T) {
 	log := &exchangeLog{}
 	cfg := patient(bad(t, "bad", "crash"))
 	eng := b.startWith(t, cfg, runtime.Options{OnExchange: log.note})
-	if _, err := eng.Dispatch(t.Context(), phases.Context{TurnID: "1"}, &phases.PrePromptCompileInput{}); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(eng.Dispatch(t.Context(), phases.Context{TurnID: "1"}, &phases.PrePromptCompileInput{}))
 	calls := log.of(runtime.ExchangeDispatch)
 	if len(calls) != 1 || calls[0].Err == nil || calls[0].Err.Code != phases.CauseCrash || calls[0].Start != 1 || len(calls[0].SHA256) != 64 {
 		t.Fatalf("exchanges %+v", calls)

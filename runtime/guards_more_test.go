@@ -165,10 +165,7 @@ func TestPolicyGuardsWaitForPolicies(t *testing.T) {
 	guard := on("guard", phases.ToolPreCall, reply(deny("locked")), phases.KindDecision)
 	guard.When = `policy["d/k"] == true`
 	eng := newHosted(plugin("p", on("set", phases.PrePolicy, reply(policyOf("k", `true`)), phases.KindPolicy), guard)).start(t)
-	turn, err := eng.BeginTurn(t.Context(), host())
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := beginAt(t, eng, host())
 	if _, err := turn.Dispatch(t.Context(), command("ls")); phases.CodeOf(err) != phases.CauseTurnNeeded {
 		t.Errorf("before turn.pre_policy: %v", err)
 	}
@@ -213,10 +210,7 @@ func TestJudgedAgain(t *testing.T) {
 		{[]string{`null`}, []phases.Verdict{"allow"}, `{}`, ""},
 	} {
 		verdicts = tt.verdicts
-		turn, err := eng.BeginTurn(t.Context(), host())
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, eng, host())
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 		for _, arguments := range tt.judged {
@@ -231,10 +225,7 @@ func TestJudgedAgain(t *testing.T) {
 		}
 	}
 
-	turn, err := eng.BeginTurn(t.Context(), host())
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn := beginAt(t, eng, host())
 	for _, text := range []string{"evil", "hi"} {
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{UserText: phases.T(text)}))
 	}

@@ -215,9 +215,7 @@ func TestObserverContributesInVain(t *testing.T) {
 		}
 	}
 	eng := hosted.start(t)
-	if _, err := eng.Dispatch(t.Context(), phases.Context{}, &phases.PrePromptCompileInput{}); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(eng.Dispatch(t.Context(), phases.Context{}, &phases.PrePromptCompileInput{}))
 	if ev := <-remarks; ev.Code != phases.CodeNotAllowed || !strings.Contains(ev.Message, "prompt_section") {
 		t.Errorf("remark %+v", ev)
 	}
@@ -234,13 +232,8 @@ func TestConductOfToolCalls(t *testing.T) {
 		Tools: []sdk.Tool{{Tool: tool, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text("done"), nil }}},
 	}
 	eng := newHosted(noRemove(nil), offer).start(t)
-	turn, err := eng.BeginTurn(t.Context(), phases.Context{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}); err != nil {
-		t.Fatal(err)
-	}
+	turn := beginAt(t, eng, phases.Context{})
+	outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 	tests := []struct {
 		name         string
 		judged, made string
@@ -254,9 +247,7 @@ func TestConductOfToolCalls(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if tt.judged != "" {
-			if _, err := turn.Dispatch(t.Context(), command(tt.judged)); err != nil {
-				t.Fatal(err)
-			}
+			outcome(t)(turn.Dispatch(t.Context(), command(tt.judged)))
 		}
 		res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "shell", Arguments: command(tt.made).Arguments})
 		if err != nil {

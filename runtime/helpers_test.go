@@ -215,6 +215,26 @@ func outcome(t testing.TB) func(*phases.Outcome, error) *phases.Outcome {
 	}
 }
 
+// prompted is the result of a compilation that must succeed.
+func prompted(t testing.TB) func(*runtime.Compiled, error) *runtime.Compiled {
+	t.Helper()
+	return func(done *runtime.Compiled, err error) *runtime.Compiled {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+}
+
+// waitBackground waits for background work.
+func waitBackground(t testing.TB, eng *runtime.Engine) {
+	t.Helper()
+	if err := eng.WaitBackground(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // runOf returns the ledger's row of a subscription.
 func runOf(t testing.TB, out *phases.Outcome, id string) phases.Run {
 	t.Helper()

@@ -170,10 +170,7 @@ func TestAskedForHowLong(t *testing.T) {
 	}
 	eng := newHosted(office()).start(t)
 	open := func(at phases.Context) *runtime.Turn {
-		turn, err := eng.BeginTurn(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, eng, at)
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 		return turn
 	}
@@ -213,9 +210,7 @@ func TestAskedForHowLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.End(t.Context(), "exit"); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(session.End(t.Context(), "exit"))
 	if _, err := open(in("s", 1)).CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); phases.CodeOf(err) != phases.CauseForbidden {
 		t.Errorf("after the end of the session: %v", err)
 	}
@@ -241,10 +236,7 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 			t.Parallel()
 
 			eng := newHosted(office()).start(t)
-			done, err := eng.CompileTurn(t.Context(), host(), tt.in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := prompted(t)(eng.CompileTurn(t.Context(), host(), tt.in))
 			checkSame(t, "tools", offered(t, done), []string{"read", "(add_event)", "(list_mail)", "(send_mail)"})
 			if want := (phases.Omitted{ID: phases.RequestTools, Owner: phases.OwnerBuiltin, Reason: tt.reason}); !slices.Contains(done.Manifest.Omitted, want) {
 				t.Errorf("omitted: %+v", done.Manifest.Omitted)
@@ -255,17 +247,12 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 			}
 
 			turn := opened(t, eng)
-			if _, err := turn.Compile(t.Context(), tt.in); err != nil {
-				t.Fatal(err)
-			}
+			prompted(t)(turn.Compile(t.Context(), tt.in))
 			if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: phases.RequestTools}); phases.CodeOf(err) != phases.CauseForbidden {
 				t.Errorf("called all the same: %v", err)
 			}
 			tt.in.RequestedDomains = []string{"mail", "none"}
-			asked, err := turn.Compile(t.Context(), tt.in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			asked := prompted(t)(turn.Compile(t.Context(), tt.in))
 			checkSame(t, "asked for by the host", offered(t, asked), []string{"list_mail", "read", "send_mail", "(add_event)"})
 			if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "list_mail"}); err != nil {
 				t.Errorf("asked for by the host: %v", err)
@@ -316,9 +303,7 @@ func FuzzRequestTools(f *testing.F) {
 	eng := newHosted(office()).start(f)
 	f.Fuzz(func(t *testing.T, arguments []byte) {
 		turn := opened(t, eng)
-		if _, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}); err != nil {
-			t.Fatal(err)
-		}
+		prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}))
 		res := request(t, turn, string(arguments))
 		var got struct {
 			Loaded      []domainRow `json:"loaded"`

@@ -66,9 +66,7 @@ func TestReload(t *testing.T) {
 		if a, b := runOf(t, before, "kept.h").Generation, runOf(t, after, "kept.h").Generation; a != 1 || b != 2 {
 			t.Errorf("generations %d and %d", a, b)
 		}
-		if _, err := turn.End(t.Context(), &phases.PostTurnInput{}); err != nil {
-			t.Error(err)
-		}
+		outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{}))
 		synctest.Wait() // the old generation is dropped without a minute's wait
 	})
 }

@@ -211,17 +211,12 @@ func TestModelBudgetIsOfTheTurn(t *testing.T) {
 	for _, id := range []string{"1", "2"} {
 		at := host()
 		at.TurnID = id
-		turn, err := eng.BeginTurn(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, eng, at)
 		for range 3 {
 			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 		}
 		outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{Status: phases.TurnSucceeded}))
-		if err := eng.WaitBackground(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		waitBackground(t, eng)
 	}
 	dispatch(t, eng, &phases.PrePolicyInput{})
 	checkSame(t, "tokens that were allowed", allowed, []int{1024, 476, 1024, 1024, 476, 1024, 1024})

@@ -122,10 +122,7 @@ func TestPersona(t *testing.T) {
 			eng := withPersona(writePersona(t, t.TempDir(), tt.files)).start(t)
 			turn := host()
 			turn.Profile = tt.profile
-			done, err := eng.CompileTurn(t.Context(), turn, tt.prompt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := prompted(t)(eng.CompileTurn(t.Context(), turn, tt.prompt))
 			checkSame(t, "files", done.Manifest.Files, tt.rows)
 			checkSame(t, "diagnostics", remarks(done.Manifest), tt.remarks)
 			if len(done.Diagnostics) != len(tt.remarks) {
@@ -155,10 +152,7 @@ func TestSeedPersona(t *testing.T) {
 
 	h := withPersona(filepath.Join(t.TempDir(), "new", "home"))
 	h.opts.SeedPersona = true
-	done, err := compile(t, h.start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{}))
 	var statuses []string
 	for _, f := range done.Manifest.Files {
 		statuses = append(statuses, f.Status)
@@ -187,10 +181,7 @@ func TestRelativePersona(t *testing.T) {
 	writePersona(t, "home", map[string]string{"SOUL.md": "calm"})
 	eng := withPersona("home").start(t)
 	t.Chdir(t.TempDir())
-	done, err := compile(t, eng, runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(compile(t, eng, runtime.CompileInput{}))
 	if done.Manifest.Files[0] != file("SOUL.md", "loaded", 4) {
 		t.Errorf("files = %v", done.Manifest.Files)
 	}

@@ -75,9 +75,7 @@ func TestFailClosedStopsLaterStages(t *testing.T) {
 	watch.Role = phases.RoleObserve
 	eng := newHosted(plugin("p", guard, check, watch)).start(t)
 	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	want := []string{"p.guard failed plugin_error", "p.check cancelled phase_failed", "p.watch cancelled phase_failed"}
 	checkSame(t, "ledger", states(out), want)
 	if ran := j.all(); len(ran) > 0 {

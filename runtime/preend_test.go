@@ -28,9 +28,7 @@ func atEnd(name string, h handler) sdk.Hook {
 func finished(t *testing.T, h *hosted) *runtime.Turn {
 	t.Helper()
 	turn := begin(t, h.start(t))
-	if _, err := turn.Compile(t.Context(), runtime.CompileInput{}); err != nil {
-		t.Fatal(err)
-	}
+	prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
 	return turn
 }
 
@@ -203,15 +201,11 @@ func TestPreEndOrder(t *testing.T) {
 	if _, err := turn.PreEnd(t.Context(), &phases.PreEndInput{}); !errors.Is(err, runtime.ErrNothingCompiled) || !strings.HasPrefix(err.Error(), "turn.pre_end: ") {
 		t.Errorf("before the prompt: %v", err)
 	}
-	if _, err := turn.Compile(t.Context(), runtime.CompileInput{}); err != nil {
-		t.Fatal(err)
-	}
+	prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
 	if end, err := turn.PreEnd(t.Context(), &phases.PreEndInput{}); err != nil || !end.GoOn {
 		t.Errorf("%+v, %v", end, err)
 	}
-	if _, err := turn.End(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(turn.End(t.Context(), nil))
 	if _, err := turn.PreEnd(t.Context(), &phases.PreEndInput{}); !errors.Is(err, runtime.ErrTurnEnded) {
 		t.Errorf("after the end: %v", err)
 	}

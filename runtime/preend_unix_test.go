@@ -32,9 +32,7 @@ func TestPreEndOfProcess(t *testing.T) {
 	cfg.Budgets.Phases[phases.PreEnd] = config.PhaseBudget{Time: phases.Duration(generous)}
 	turn := begin(t, b.startWith(t, cfg, runtime.Options{Sink: sink}))
 	for i := range phases.MaxForced + 1 {
-		if _, err := turn.Compile(t.Context(), runtime.CompileInput{}); err != nil {
-			t.Fatal(err)
-		}
+		prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
 		end, err := turn.PreEnd(t.Context(), &phases.PreEndInput{Text: phases.T("done"), Forced: 100})
 		if err != nil {
 			t.Fatal(err)
@@ -45,9 +43,7 @@ func TestPreEndOfProcess(t *testing.T) {
 		}
 	}
 	b.await(t, "the event", func(e runtime.Event) bool { return e.Code == phases.CodeForcedEnough && e.Subscription == "judge.end" })
-	if _, err := turn.End(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(turn.End(t.Context(), nil))
 	if !slices.ContainsFunc(sink.records[len(sink.records)-1].Diagnostics, func(d manifest.Diagnostic) bool { return d.Code == phases.CodeForcedEnough }) {
 		t.Error("the record of the turn's end does not say that it was forced enough")
 	}

@@ -32,10 +32,7 @@ func compiledAt(t *testing.T, eng *runtime.Engine, session, thread string, in ru
 	t.Helper()
 	where := host()
 	where.SessionID, where.ThreadID = session, thread
-	done, err := eng.CompileTurn(t.Context(), where, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(eng.CompileTurn(t.Context(), where, in))
 	return done
 }
 

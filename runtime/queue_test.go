@@ -277,9 +277,7 @@ func TestObserversSee(t *testing.T) {
 	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
 	outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{Status: phases.TurnSucceeded}))
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	want := []string{"bound.end: 0 policies, 0 contexts", "free.end: 1 policies, 1 contexts"}
 	checkSame(t, "seen", sorted(log.all()), want)
 }
@@ -297,9 +295,7 @@ func TestJobOfOwnName(t *testing.T) {
 	h := newHosted(p)
 	eng := h.start(t)
 	dispatch(t, eng, &phases.PrePolicyInput{})
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	checkSame(t, "calls", log.all(), []string{`{"n":1}`})
 }
 
@@ -326,9 +322,7 @@ func TestBackgroundRemarks(t *testing.T) {
 	eng := h.start(t)
 	dispatch(t, eng, &phases.PrePolicyInput{})
 	dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	var own, loud []string
 	for _, line := range log.all() {
 		if strings.HasPrefix(line, "p ") {

@@ -46,10 +46,7 @@ func TestHookSources(t *testing.T) {
 			sized("house", 30_000, 0, nil), sized("both", 30_000, 0, &phases.SelfCut{Original: 90_000, Kept: 30_000}),
 		), phases.KindPromptSection),
 	))
-	done, err := compile(t, h.start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{}))
 	want := []string{
 		"prompt_context p.recall#0 dynamic_context none", "prompt_context p.recall#1 dynamic_context none",
 		"prompt_context handed-on - none", "prompt_context long dynamic_context prompt",
@@ -83,10 +80,7 @@ func TestSessionSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		done, err := eng.CompileTurn(t.Context(), where, runtime.CompileInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := prompted(t)(eng.CompileTurn(t.Context(), where, runtime.CompileInput{}))
 		checkSame(t, "hook_sources", sources(done.Manifest), []string{"prompt_context hello dynamic_context none", "prompt_context c dynamic_context none"})
 		if m := done.Manifest; m.HookSources[0].Phase != phases.SessionStart || m.SessionID != "s" || !strings.Contains(done.Prompt.FullText, "Ada") {
 			t.Errorf("session %q, row %+v", m.SessionID, m.HookSources[0])
@@ -100,10 +94,7 @@ func TestBudgetRows(t *testing.T) {
 
 	h := newHosted(whole())
 	h.cfg.Budgets.Turn.Chars, h.hurried = 5000, true
-	done, err := compile(t, h.start(t), runtime.CompileInput{RecallPlan: raw("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{RecallPlan: raw("{}")}))
 	var got []string
 	for _, p := range done.Manifest.Budgets.Phases {
 		got = append(got, fmt.Sprintf("%s %v ms, %d of %d chars", p.Phase, p.GrantedMS, p.UsedChars, p.GrantedChars))
@@ -135,10 +126,7 @@ func TestFlood(t *testing.T) {
 	s := &memorySink{}
 	h := newHosted(plugin("flood", on("h", phases.PrePromptContext, reply(flood...)), on("i", phases.PrePromptCompile, reply(flood...))), quiet, broken)
 	h.opts.Sink = s
-	done, err := compile(t, h.start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{}))
 	counts := map[string]int{}
 	for _, d := range done.Manifest.Diagnostics {
 		counts[d.Code]++

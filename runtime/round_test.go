@@ -104,9 +104,7 @@ func TestRoundPlan(t *testing.T) {
 	var log journal
 	turn := begin(t, verdicts(t, &log))
 	for _, plan := range []string{"", `{}`, `{}`} {
-		if _, err := turn.Compile(t.Context(), runtime.CompileInput{RecallPlan: raw(plan)}); err != nil {
-			t.Fatal(err)
-		}
+		prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{RecallPlan: raw(plan)}))
 	}
 	n := 0
 	for _, line := range log.all() {
@@ -117,9 +115,7 @@ func TestRoundPlan(t *testing.T) {
 	if n != 1 {
 		t.Errorf("recalled %d times: %v", n, log.all())
 	}
-	if _, err := turn.End(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(turn.End(t.Context(), nil))
 	if done, err := turn.Compile(t.Context(), runtime.CompileInput{}); done != nil || !errors.Is(err, runtime.ErrTurnEnded) {
 		t.Errorf("behind the end: %+v, %v", done, err)
 	}
@@ -138,10 +134,7 @@ func TestEndSession(t *testing.T) {
 	where := host()
 	where.SessionID = "s"
 	known := func() bool {
-		turn, err := eng.BeginTurn(t.Context(), where)
-		if err != nil {
-			t.Fatal(err)
-		}
+		turn := beginAt(t, eng, where)
 		defer turn.End(t.Context(), nil) //nolint:errcheck // nothing hears of it
 		return turn.InSession()
 	}

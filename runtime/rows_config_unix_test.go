@@ -89,9 +89,7 @@ func rowReloaded(t *testing.T, b *processBench) {
 	running.Wait()
 	checkTold(t, out, 1, "one")
 	checkTold(t, outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{})), 1, "one")
-	if _, err := turn.End(t.Context(), &phases.PostTurnInput{}); err != nil {
-		t.Error(err)
-	}
+	outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{}))
 	b.awaitState(t, "bad", phases.PluginStopped, 1)
 	if err := eng.Reload(t.Context(), told("refuse")); err == nil || !strings.Contains(err.Error(), "not that one") {
 		t.Errorf("Reload: %v", err)

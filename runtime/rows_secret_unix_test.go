@@ -194,10 +194,7 @@ func rowSecretNowhere(t *testing.T, b *processBench) {
 	t.Helper()
 	var book logBook
 	eng := b.startWith(t, secretive(t, "quiet=yes"), runtime.Options{Logger: book.logger()})
-	out, err := eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := prompted(t)(eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}))
 	files := processFiles(t, 2)
 	for name, text := range files {
 		if strings.HasSuffix(name, "/environ") && strings.Contains(text, "TOKEN=") {

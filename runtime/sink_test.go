@@ -176,10 +176,7 @@ func TestKeepText(t *testing.T) {
 			h := newHosted(whole())
 			h.cfg.Manifest.KeepText = keep
 			h.opts.Sink = s
-			done, err := compile(t, h.start(t), runtime.CompileInput{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{}))
 			if !keep {
 				if len(s.texts) > 0 {
 					t.Errorf("texts nobody wants kept: %v", s.texts)
@@ -202,10 +199,7 @@ func TestSinkKeepsItsOwn(t *testing.T) {
 	s := &memorySink{}
 	h := newHosted(whole())
 	h.opts.Sink = s
-	done, err := compile(t, h.start(t), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{}))
 	done.Manifest.Sections[0].Title = "mine"
 	done.Manifest.Runs[0].Contributions[0] = "mine"
 	kept := s.records[0]

@@ -117,9 +117,7 @@ func TestBeginRunInBackground(t *testing.T) {
 	}}
 	eng, tr := traced(t, newHosted(p))
 	dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	want := sorted([]string{
 		"begin p.watch in  from", "told p.watch queued", "end p.watch queued",
 		"begin p.watch in  from p.watch", "told p.watch succeeded", "end p.watch succeeded",

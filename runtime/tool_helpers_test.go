@@ -49,10 +49,7 @@ func opened(t testing.TB, eng *runtime.Engine) *runtime.Turn {
 // compiled compiles with tool calling.
 func compiled(t testing.TB, turn *runtime.Turn) *runtime.Compiled {
 	t.Helper()
-	done, err := turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{ToolCalling: true}))
 	checkRecord(t, done.Manifest)
 	return done
 }

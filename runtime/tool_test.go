@@ -216,10 +216,7 @@ func TestToolIsToldWhatIsGranted(t *testing.T) {
 			h.plugin("p").Grants.See = []string{see}
 			at := host()
 			at.Metadata = map[string]json.RawMessage{"branch": raw(`"main"`)}
-			turn, err := h.start(t).BeginTurn(t.Context(), at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			turn := beginAt(t, h.start(t), at)
 			outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 			for _, key := range []string{"", "", "own"} {
 				if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "look", IdempotencyKey: key}); err != nil {

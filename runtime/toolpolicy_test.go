@@ -66,9 +66,7 @@ func TestToolPolicies(t *testing.T) {
 			eng := h.start(t)
 			turn := begin(t, eng)
 			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
-			if err := eng.WaitBackground(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			waitBackground(t, eng)
 			outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 			inTurn, outside := claimed, claimed
 			inTurn.OutsideTurn = true

@@ -18,7 +18,13 @@ import (
 // begin begins a turn.
 func begin(t testing.TB, eng *runtime.Engine) *runtime.Turn {
 	t.Helper()
-	turn, err := eng.BeginTurn(t.Context(), host())
+	return beginAt(t, eng, host())
+}
+
+// beginAt begins a turn of a context.
+func beginAt(t testing.TB, eng *runtime.Engine, c phases.Context) *runtime.Turn {
+	t.Helper()
+	turn, err := eng.BeginTurn(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +121,7 @@ func TestToolPhasesRunTogether(t *testing.T) {
 		}
 		for range 16 {
 			all.Go(func() {
-				if _, err := turn.Dispatch(t.Context(), &phases.PrePolicyInput{}); err != nil {
-					t.Error(err)
-				}
+				outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 			})
 		}
 		all.Wait()
@@ -143,10 +147,7 @@ func TestToolPhaseKeepsOthersWork(t *testing.T) {
 		time.Sleep(100 * ms)
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PreCompactionInput{}))
 		tool.Wait()
-		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
 		if !strings.Contains(done.Prompt.FullText, "a fact") {
 			t.Errorf("the context is gone: %q", done.Prompt.FullText)
 		}
@@ -170,9 +171,7 @@ func TestEnd(t *testing.T) {
 	if again, err := turn.End(t.Context(), in); again != out || err != nil {
 		t.Errorf("second End = %v, %v, want what the first one gave", again, err)
 	}
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitBackground(t, eng)
 	if got := <-seen; len(got.UserText.Text) != phases.MaxTurnText || got.Status != phases.TurnSucceeded || len(seen) > 0 {
 		t.Errorf("observed %d characters, %d more calls", len(got.UserText.Text), len(seen))
 	}
@@ -261,12 +260,8 @@ func TestSessions(t *testing.T) {
 	if _, err := eng.ResumeSession(t.Context(), session.Context(), &phases.SessionResumeInput{State: raw("{}")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.End(t.Context(), "exit"); err != nil {
-		t.Fatal(err)
-	}
-	if err := eng.WaitBackground(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(session.End(t.Context(), "exit"))
+	waitBackground(t, eng)
 	want := []string{"start s session.start", "resume s session.resume", "end s session.end"}
 	checkSame(t, "phases", j.all(), want)
 }

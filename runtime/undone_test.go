@@ -45,28 +45,19 @@ func TestRemindersWait(t *testing.T) {
 	if _, err := eng.StartSession(t.Context(), where, "startup"); err != nil {
 		t.Fatal(err)
 	}
-	first, err := eng.BeginTurn(t.Context(), where)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := beginAt(t, eng, where)
 	outcome(t)(first.Dispatch(t.Context(), &phases.ToolPostCallInput{Tool: "list"}))
 	if out := outcome(t)(first.End(t.Context(), nil)); len(out.Diagnostics) > 0 {
 		t.Errorf("a turn that leaves its reminders to the next one says %+v", out.Diagnostics)
 	}
-	second, err := eng.BeginTurn(t.Context(), where)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := beginAt(t, eng, where)
 	if err := second.Remind(phases.Reminder{Type: "tool.output.trimmed", Text: "trimmed"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := second.Remind(phases.Reminder{Text: "without a type"}); err == nil {
 		t.Error("a reminder without a type was taken")
 	}
-	done, err := second.Compile(t.Context(), runtime.CompileInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := prompted(t)(second.Compile(t.Context(), runtime.CompileInput{}))
 	want := []string{"the session began by p.start", "a tool was called by p.after", "trimmed by host"}
 	checkSame(t, "reminders", texts(done.Reminders), want)
 	if rows := sink.last("w", "t").Reminders; len(rows) != 3 || rows[2].Owner != phases.OwnerHost {
@@ -79,9 +70,7 @@ func TestRemindersWait(t *testing.T) {
 	var grown [2]int // a reminder that waits is charged once
 	for i := range grown {
 		before := second.LedgerBytes()
-		if _, err := second.Compile(t.Context(), runtime.CompileInput{KeepReminders: true}); err != nil {
-			t.Fatal(err)
-		}
+		prompted(t)(second.Compile(t.Context(), runtime.CompileInput{KeepReminders: true}))
 		grown[i] = second.LedgerBytes() - before
 		_, _ = second.HandReminders(phases.ToolPostCall, func(*phases.MergedReminder) bool { return true })
 	}

@@ -20,10 +20,7 @@ func rounds(t *testing.T, turn *runtime.Turn, n int) []string {
 	t.Helper()
 	var ids []string
 	for range n {
-		done, err := turn.Compile(t.Context(), runtime.CompileInput{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
 		ids = append(ids, done.Manifest.ManifestID)
 	}
 	return ids
@@ -54,9 +51,7 @@ func TestReportUsage(t *testing.T) {
 	if err := turn.ReportUsage(t.Context(), phases.Usage{InputTokens: -1}); err == nil || phases.CodeOf(err) != phases.CauseInternal {
 		t.Errorf("a count below 0: %v", err)
 	}
-	if _, err := turn.End(t.Context(), &phases.PostTurnInput{Usage: phases.Usage{InputTokens: 300}}); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{Usage: phases.Usage{InputTokens: 300}}))
 	checkSame(t, "usage", s.usage, want)
 	if err := turn.ReportUsage(t.Context(), phases.Usage{}); !errors.Is(err, runtime.ErrTurnEnded) {
 		t.Errorf("after the end: %v", err)
@@ -167,9 +162,7 @@ func TestBlockedIsNoRound(t *testing.T) {
 	if _, err := turn.Compile(t.Context(), runtime.CompileInput{}); phases.CodeOf(err) != phases.CauseDenied {
 		t.Fatal(err)
 	}
-	if _, err := turn.End(t.Context(), &phases.PostTurnInput{Usage: phases.Usage{InputTokens: 5}}); err != nil {
-		t.Fatal(err)
-	}
+	outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{Usage: phases.Usage{InputTokens: 5}}))
 	if len(s.prompts()) != 2 || len(s.usage) != 1 || s.usage[0].ManifestID != id || s.usage[0].Rounds != 1 {
 		t.Errorf("kept %d, usage %+v", len(s.records), s.usage)
 	}
