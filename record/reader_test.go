@@ -62,7 +62,7 @@ func TestReaderRefuses(t *testing.T) {
 func TestEveryBeginning(t *testing.T) {
 	t.Parallel()
 
-	file := &disk{room: -1}
+	file := &disk{left: -1}
 	w, err := newWriter(file, 0, false, fixed())
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestReaderHandsErrorsOn(t *testing.T) {
 // and is read as the same again.
 func FuzzReader(f *testing.F) {
 	for _, x := range samples() {
-		file := &disk{room: -1}
+		file := &disk{left: -1}
 		w, err := newWriter(file, 0, false, fixed())
 		if err != nil {
 			f.Fatal(err)
@@ -133,7 +133,7 @@ func FuzzReader(f *testing.F) {
 			if e.Exchange == nil {
 				continue
 			}
-			file := &disk{room: -1}
+			file := &disk{left: -1}
 			w, err := newWriter(file, 0, false, fixed())
 			if err != nil {
 				t.Fatal(err)

@@ -23,7 +23,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			file := &disk{room: -1}
+			file := &disk{left: -1}
 			w, err := newWriter(file, 0, false, fixed())
 			if err != nil {
 				t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAnswerThatIsNoJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			file := &disk{room: -1}
+			file := &disk{left: -1}
 			w, err := newWriter(file, 0, false, fixed())
 			if err != nil {
 				t.Fatal(err)
@@ -98,11 +98,11 @@ func TestAnswerThatIsNoJSON(t *testing.T) {
 }
 
 // TestDiskThatFills: what did not fit is counted, a torn line is closed, and
-// recording goes on when there is room again.
+// recording goes on when there is left again.
 func TestDiskThatFills(t *testing.T) {
 	t.Parallel()
 
-	file := &disk{room: -1}
+	file := &disk{left: -1}
 	w, err := newWriter(file, 0, false, fixed())
 	if err != nil {
 		t.Fatal(err)
@@ -110,13 +110,13 @@ func TestDiskThatFills(t *testing.T) {
 	if err := w.Write(one()); err != nil {
 		t.Fatal(err)
 	}
-	file.room = 100 // in the middle of the next line
+	file.left = 100 // in the middle of the next line
 	for range 3 {
 		if err := w.Write(one()); !errors.Is(err, errFull) {
 			t.Errorf("error %v, want %v", err, errFull)
 		}
 	}
-	file.room = -1
+	file.left = -1
 	if err := errors.Join(w.Write(one()), w.Write(one()), w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestBound(t *testing.T) {
 
 	o := fixed()
 	o.MaxBytes = 2000
-	file := &disk{room: -1}
+	file := &disk{left: -1}
 	w, err := newWriter(file, 0, false, o)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestBoundIsOneMoment(t *testing.T) {
 
 	o := fixed()
 	o.MaxBytes = 2000
-	w, err := newWriter(&disk{room: -1}, 0, false, o)
+	w, err := newWriter(&disk{left: -1}, 0, false, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,9 @@ func samples() map[string]*runtime.Exchange {
 	}
 	dispatch, failed, tool, custom := base(runtime.ExchangeDispatch), base(runtime.ExchangeDispatch), base(runtime.ExchangeTool), base(runtime.ExchangeDispatch)
 	context := phases.Context{WorkspaceID: "w", TurnID: "1", Now: noon, Dir: "/w", Flags: map[string]bool{"f": true}, Metadata: map[string]json.RawMessage{"m": json.RawMessage(`{"a":1}`)}}
-	room := phases.AnswerBudget{MaxChars: 100, MaxBytes: 4 << 20}
+	left := phases.AnswerBudget{MaxChars: 100, MaxBytes: 4 << 20}
 	dispatch.Dispatch = &phases.Dispatch{
-		Subscription: "guard.rule", Hook: "rule", Phase: phases.ToolPreCall, Context: context, Attempt: 2, IdempotencyKey: "k/guard.rule", Budget: room,
+		Subscription: "guard.rule", Hook: "rule", Phase: phases.ToolPreCall, Context: context, Attempt: 2, IdempotencyKey: "k/guard.rule", Budget: left,
 		Input:    &phases.ToolPreCallInput{Tool: "shell", Arguments: json.RawMessage(`{"withheld":true,"chars":9}`), TouchedPaths: []string{"/w/a"}},
 		Withheld: []string{"arguments"}, Policies: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`[1]`), Priority: 5, Owner: "o.h"}},
 		Contexts: []phases.ContextEntry{{ContributionID: "c", Content: "<b>", Owner: "o.h", Render: true, SourceRefs: []phases.SourceRef{{Kind: "file", ID: "f"}}}},
@@ -51,7 +51,7 @@ func samples() map[string]*runtime.Exchange {
 	}
 	failed.Err = &phases.Error{Code: phases.CausePluginError, Message: "upstream", PluginCode: "down", Retryable: true}
 	tool.ToolCall = &phases.ToolCall{
-		Tool: "look", Arguments: json.RawMessage(`{"q":1.50}`), Context: context, OutsideTurn: true, Budget: room, Remaining: time.Second,
+		Tool: "look", Arguments: json.RawMessage(`{"q":1.50}`), Context: context, OutsideTurn: true, Budget: left, Remaining: time.Second,
 		Policies: dispatch.Dispatch.Policies, IdempotencyKey: "k", Trace: phases.Trace{State: "a=b"}, Generation: 2, Incarnation: 1,
 	}
 	tool.ToolResult = &phases.ToolResult{Content: json.RawMessage(`"found"`), IsError: true}
@@ -72,8 +72,8 @@ func one() *runtime.Exchange { return samples()["tool"] }
 // disk is a file that fails when it is told to.
 type disk struct {
 	bytes.Buffer
-	// room is how much fits; negative is without end.
-	room   int
+	// left is how much fits; negative is without end.
+	left   int
 	closed bool
 }
 
@@ -82,9 +82,9 @@ var errFull = errors.New("no space left on device")
 // Write implements io.Writer: what fits is written.
 func (d *disk) Write(p []byte) (int, error) {
 	n := len(p)
-	if d.room >= 0 {
-		n = min(n, d.room)
-		d.room -= n
+	if d.left >= 0 {
+		n = min(n, d.left)
+		d.left -= n
 	}
 	d.Buffer.Write(p[:n])
 	if n < len(p) {

@@ -71,14 +71,14 @@ func TestCachedAnswers(t *testing.T) {
 	}
 }
 
-// TestCachedByRoom: a plugin that fits its text into the room that it is told is
-// asked again when there is less of it.
-func TestCachedByRoom(t *testing.T) {
+// TestCachedByTextBudget: a plugin that fits its text into the budget that it gets is
+// asked again when that is smaller.
+func TestCachedByTextBudget(t *testing.T) {
 	t.Parallel()
-	var rooms []int
+	var budgets []int
 	long := 0
 	hook := on("text", phases.PrePromptCompile, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
-		rooms = append(rooms, c.Budget.MaxChars)
+		budgets = append(budgets, c.Budget.MaxChars)
 		return sdk.Reply(&phases.PromptSection{SectionID: "rules", Content: "Be brief."})
 	}, phases.KindPromptSection)
 	hook.Cache = &phases.Cache{}
@@ -95,7 +95,7 @@ func TestCachedByRoom(t *testing.T) {
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{}))
 		outcome(t)(turn.End(t.Context(), nil))
 	}
-	checkSame(t, "rooms that the plugin was asked with", rooms, []int{1000, 400, 1})
+	checkSame(t, "text budgets that the plugin was asked with", budgets, []int{1000, 400, 1})
 }
 
 // TestCachedIsOwn: what a host or a plugin does to what it holds of an answer
@@ -133,23 +133,6 @@ func TestCachedIsOwn(t *testing.T) {
 				test.spoil(out)
 			}
 		})
-	}
-}
-
-// TestFallbackIsOwn: nor a later fallback.
-func TestFallbackIsOwn(t *testing.T) {
-	t.Parallel()
-	hook := on("h", phases.PrePromptCompile, failing(sdk.Fail("x", "x")), phases.KindReminder)
-	hook.OnFailure = word(phases.UseInstead)
-	hook.Fallback = []phases.Contribution{&phases.Reminder{Common: phases.Common{ContributionID: "own"}, Type: "t", Text: "text"}}
-	eng := newHosted(plugin("p", hook)).start(t)
-	for range 2 {
-		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-		if got := out.Merged.Reminders[0].Text; got != "text" {
-			t.Errorf("the text is %q", got)
-		}
-		r, _ := out.Contributions[0].Value.(*phases.Reminder)
-		r.Text = "spoiled"
 	}
 }
 

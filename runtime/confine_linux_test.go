@@ -173,24 +173,6 @@ func TestConfinementIsRefused(t *testing.T) {
 	}
 }
 
-// TestContradictionInCode: a configuration that was not read from a file is
-// checked like any other.
-func TestContradictionInCode(t *testing.T) {
-	for name, change := range map[string]func(*config.Plugin){
-		"cannot tell them from others": func(p *config.Plugin) { p.Sandbox, p.Grants.Read = "T0", []string{"/srv"} },
-		"is not one of T0, T1, T2":     func(p *config.Plugin) { p.Sandbox = "T9" },
-		"is not an absolute path":      func(p *config.Plugin) { p.Grants.Read = []string{"srv"} },
-		"knows ports and not machines": func(p *config.Plugin) { p.Grants.Net = []string{"example.org:443"} },
-	} {
-		p := bad(t, "p", "good")
-		change(&p)
-		_, err := runtime.New(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{p}}, runtime.Options{})
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), `"p"`) {
-			t.Errorf("error %v, want %q", err, name)
-		}
-	}
-}
-
 // TestUnreachableGroup: T2 needs a control group with what is limited; without one
 // nothing starts, and the error says what to do.
 func TestUnreachableGroup(t *testing.T) {

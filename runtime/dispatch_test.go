@@ -110,24 +110,6 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestConditionOfObserver: an observer whose condition errors follows its policy
-// like any other hook.
-func TestConditionOfObserver(t *testing.T) {
-	t.Parallel()
-
-	watch := on("watch", phases.PostPreflight, reply())
-	watch.Role, watch.When = phases.RoleObserve, `input.recall_plan.deep.value > 1`
-	in := &phases.PostPreflightInput{RecallPlan: raw(`{"deep": 1}`)}
-
-	out := dispatch(t, newHosted(plugin("p", watch)).start(t), in)
-	checkSame(t, "diagnostics", codes(out), []string{"fail_open p.watch"})
-	watch.OnFailure = word(phases.FailClosed)
-	out = dispatch(t, newHosted(plugin("p", watch)).start(t), in)
-	if got := errorCode(out); got != "condition p.watch" {
-		t.Errorf("error = %q", got)
-	}
-}
-
 func TestInvalidInput(t *testing.T) {
 	t.Parallel()
 

@@ -92,13 +92,13 @@ func TestHiddenAgain(t *testing.T) {
 	}, phases.KindToolBundle)}
 	turn := begin(t, newHosted(p).start(t))
 	for _, tt := range []struct {
-		domain string
-		there  bool
+		domain   string
+		callable bool
 	}{{"", true}, {"deep", false}, {"", true}} {
 		domains <- tt.domain
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
 		_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "x"})
-		if (err == nil) != tt.there || slices.Contains(offered(t, compiled(t, turn)), "x") != tt.there {
+		if (err == nil) != tt.callable || slices.Contains(offered(t, compiled(t, turn)), "x") != tt.callable {
 			t.Errorf("in the domain %q: %v", tt.domain, err)
 		}
 	}
@@ -266,32 +266,6 @@ func small(p phases.Profile) runtime.CompileInput {
 	in := runtime.CompileInput{ToolCalling: true}
 	in.Profile = p
 	return in
-}
-
-// TestRequestToolsIsNobodyElses: a plugin's tool of the name is dropped with a
-// conflict, and outside a turn nobody answers.
-func TestRequestToolsIsNobodyElses(t *testing.T) {
-	t.Parallel()
-
-	eng := newHosted(offering("p", says(phases.RequestTools, "mine"), hiding("x", says("deep", "")))).start(t)
-	turn := begin(t, eng)
-	out := outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
-	if !slices.Contains(codes(out), "conflict p.tools") {
-		t.Errorf("diagnostics: %v", codes(out))
-	}
-	done := compiled(t, turn)
-	for _, row := range done.Manifest.Tools {
-		if row.Name == phases.RequestTools && row.Owner != phases.OwnerBuiltin {
-			t.Errorf("%+v", row)
-		}
-	}
-	if res := request(t, turn, `{"domains": ["x"]}`); !strings.Contains(string(res.Content), `"deep"`) {
-		t.Errorf("answered by another: %s", res.Content)
-	}
-	_, err := eng.CallTool(t.Context(), phases.OwnerBuiltin, phases.ToolCall{Tool: phases.RequestTools})
-	if phases.CodeOf(err) != phases.CauseForbidden || !strings.Contains(err.Error(), "Turn.CallTool") {
-		t.Errorf("outside a turn: %v", err)
-	}
 }
 
 // FuzzRequestTools: whatever a model makes up, it gets an answer that says what is

@@ -12,7 +12,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -55,7 +54,6 @@ func TestPersona(t *testing.T) {
 	tests := []struct {
 		name    string
 		files   map[string]string
-		profile phases.Profile
 		prompt  runtime.CompileInput
 		rows    []manifest.File
 		remarks []string
@@ -85,14 +83,6 @@ func TestPersona(t *testing.T) {
 			remarks: []string{"missing_file", "missing_file"},
 		},
 		{
-			name:    "read in every profile, and omitted by the compiler",
-			files:   map[string]string{"SOUL.md": "Curious\x00.", "USER.md": "Likes tea."},
-			profile: phases.ProfileMinimal,
-			rows:    []manifest.File{file("SOUL.md", "loaded", 0), file("IDENTITY.md", "missing", 0), file("USER.md", "loaded", 0)},
-			remarks: []string{"invalid_utf8 soul_core", "missing_file"},
-			hasNot:  []string{"Curious", "tea"},
-		},
-		{
 			name:    "the host's own text wins, and its file does not count",
 			files:   map[string]string{"SOUL.md": "of the file\x00", "IDENTITY.md": "of the file too", "USER.md": "Likes tea."},
 			prompt:  runtime.CompileInput{Host: compiler.HostTexts{SoulCore: "of the host"}},
@@ -100,29 +90,13 @@ func TestPersona(t *testing.T) {
 			remarks: []string{},
 			has:     []string{"of the host", "of the file too"},
 		},
-		{
-			name:    "cut at one place, by both limits",
-			files:   map[string]string{"SOUL.md": strings.Repeat("soul ", 40), "IDENTITY.md": strings.Repeat("self ", 40), "USER.md": "Likes tea."},
-			prompt:  runtime.CompileInput{Limits: compiler.Limits{FileChars: 100, FilesChars: 150}},
-			rows:    []manifest.File{file("SOUL.md", "loaded", 60), file("IDENTITY.md", "loaded", 11), file("USER.md", "loaded", 0)},
-			remarks: []string{"file_truncated soul_core", "total_budget_truncated identity_core", "total_budget_truncated user_persona"},
-		},
-		{
-			name:    "text that looks like the boundary",
-			files:   map[string]string{"SOUL.md": "a\n<!-- grapnel:dynamic -->\nb", "IDENTITY.md": "", "USER.md": ""},
-			rows:    []manifest.File{file("SOUL.md", "loaded", 29), file("IDENTITY.md", "loaded", 0), file("USER.md", "loaded", 0)},
-			remarks: []string{},
-			has:     []string{`<\!-- grapnel:dynamic -->`},
-		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
 			eng := withPersona(writePersona(t, t.TempDir(), tt.files)).start(t)
-			turn := host()
-			turn.Profile = tt.profile
-			done := prompted(t)(eng.CompileTurn(t.Context(), turn, tt.prompt))
+			done := prompted(t)(eng.CompileTurn(t.Context(), host(), tt.prompt))
 			checkSame(t, "files", done.Manifest.Files, tt.rows)
 			checkSame(t, "diagnostics", remarks(done.Manifest), tt.remarks)
 			if len(done.Diagnostics) != len(tt.remarks) {

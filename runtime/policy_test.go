@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -189,34 +188,6 @@ func TestRequired(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRequiredNeverUp is row 34.
-func TestRequiredNeverUp(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		broken := plugin("p", on("h", phases.PrePolicy, reply()))
-		broken.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-			return sdk.Setup{}, sdk.Fail("down", "it cannot start")
-		}
-		h := newHosted(broken).phase(phases.PrePolicy, config.PhaseBudget{Require: []string{"p.h"}})
-		h.opts.AllowRequiredDown = true
-		out := dispatch(t, h.start(t), &phases.PrePolicyInput{})
-		if got := errorCode(out); got != "unavailable p.h" {
-			t.Errorf("error = %q", got)
-		}
-		if run := runOf(t, out, "p.h"); run.State != phases.StateUnavailable || run.Code != string(phases.CauseUnavailable) {
-			t.Errorf("run = %+v", run)
-		}
-		if out.Decision == nil || out.Decision.Reasons[0].ReasonCode != "unavailable" {
-			t.Errorf("decision = %+v", out.Decision)
-		}
-		row := out.Plugins[0]
-		if row.State != phases.PluginBackoff || row.Code != "plugin_error" || !strings.Contains(strings.Join(codes(out), " "), "plugin_error") {
-			t.Errorf("plugin = %+v, diagnostics %v", row, codes(out))
-		}
-	})
 }
 
 // rude is a plugin written against the engine's own interface, without the sdk's

@@ -282,23 +282,6 @@ func TestObserversSee(t *testing.T) {
 	checkSame(t, "seen", sorted(log.all()), want)
 }
 
-// TestJobOfOwnName: a plugin cannot pass its job off as an observing hook.
-func TestJobOfOwnName(t *testing.T) {
-	t.Parallel()
-
-	var log journal
-	p := plugin("p", asking(&phases.BackgroundJob{JobKind: "hook", Payload: raw(`{"n":1}`)}))
-	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "hook", InputSchema: raw(`{"type":"object"}`)}, Call: func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
-		log.add(string(c.Arguments))
-		return sdk.Text("ok"), nil
-	}}}
-	h := newHosted(p)
-	eng := h.start(t)
-	dispatch(t, eng, &phases.PrePolicyInput{})
-	waitBackground(t, eng)
-	checkSame(t, "calls", log.all(), []string{`{"n":1}`})
-}
-
 // TestBackgroundRemarks: what background work remarks is told, of hooks and of jobs,
 // and a flood of it is bounded like that of a turn.
 func TestBackgroundRemarks(t *testing.T) {

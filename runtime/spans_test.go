@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -98,72 +97,6 @@ func TestBeginRunOfHooks(t *testing.T) {
 				t.Errorf("the plugin was told %v, want p.h#1", got)
 			}
 		})
-	}
-}
-
-// TestBeginRunInBackground has an observer and its job under the run that queued them.
-func TestBeginRunInBackground(t *testing.T) {
-	t.Parallel()
-	watch := on("watch", phases.PostTurn, reply(&phases.BackgroundJob{JobKind: "sum", Payload: raw(`{}`)}), phases.KindBackgroundJob)
-	watch.Role = phases.RoleObserve
-	p := plugin("p", watch)
-	told := make(chan string, 1)
-	p.Tools = []sdk.Tool{{
-		Tool: phases.Tool{Name: "sum", InputSchema: json.RawMessage(`{"type": "object"}`)},
-		Call: func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
-			told <- c.Trace.Parent
-			return &phases.ToolResult{}, nil
-		},
-	}}
-	eng, tr := traced(t, newHosted(p))
-	dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
-	waitBackground(t, eng)
-	want := sorted([]string{
-		"begin p.watch in  from", "told p.watch queued", "end p.watch queued",
-		"begin p.watch in  from p.watch", "told p.watch succeeded", "end p.watch succeeded",
-		"begin p.sum in  from p.watch", "told p.sum succeeded", "end p.sum succeeded",
-	})
-	checkSame(t, "runs", sorted(tr.all()), want)
-	if got := <-told; got != "p.sum#3" {
-		t.Errorf("the tool was told %q, want p.sum#3", got)
-	}
-}
-
-// TestBeginRunOfTools has the calls of tools, those that are refused included, and a
-// call of the model in the course of one.
-func TestBeginRunOfTools(t *testing.T) {
-	t.Parallel()
-	p := plugin("p")
-	p.Tools = []sdk.Tool{{
-		Tool: phases.Tool{Name: "think", InputSchema: json.RawMessage(`{"type": "object"}`)},
-		Call: func(ctx context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
-			_, err := c.Host.Call(ctx, "model", "complete", raw(`{"input": "hello"}`))
-			return &phases.ToolResult{}, err
-		},
-	}}
-	h := newHosted(p)
-	inside := make(chan any, 1)
-	h.opts.Complete = func(ctx context.Context, _ phases.CompletionRequest) (phases.CompletionResponse, error) {
-		inside <- ctx.Value(inRun{})
-		return phases.CompletionResponse{Text: "hi"}, nil
-	}
-	eng, tr := traced(t, h)
-	call := phases.ToolCall{Tool: "think", Trace: phases.Trace{Parent: "host#0"}}
-	if _, err := eng.CallTool(t.Context(), "p", call); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := eng.CallTool(t.Context(), "q", phases.ToolCall{Tool: "think"}); err == nil {
-		t.Fatal("there is no q")
-	}
-	want := []string{
-		"begin p.think in  from host",
-		"begin p.think/model.complete in p.think from", "told p.think/model.complete succeeded", "end p.think/model.complete succeeded",
-		"told p.think succeeded", "end p.think succeeded",
-		"begin q.think in  from", "told q.think unavailable", "end q.think unavailable",
-	}
-	checkSame(t, "runs", tr.all(), want)
-	if got := <-inside; got != "p.think/model.complete" {
-		t.Errorf("the model was asked in %v", got)
 	}
 }
 

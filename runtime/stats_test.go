@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,40 +107,6 @@ func TestHookRows(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestLastError says what failed last, when and why, without the plugin's words.
-func TestLastError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var h atomic.Pointer[handler]
-		hook := on("h", phases.PrePromptCompile, func(ctx context.Context, c *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
-			return (*h.Load())(ctx, c, in)
-		}, phases.KindPromptSection)
-		hook.Timeout = 100 * ms
-		eng := newHosted(plugin("p", hook)).start(t)
-		turn := func(next handler) runtime.HookRow {
-			h.Store(&next)
-			dispatch(t, eng, &phases.PrePromptCompileInput{})
-			row := hookRow(t, eng, "p.h")
-			time.Sleep(time.Minute)
-			return row
-		}
-		failed := time.Now()
-		if got := turn(failing(sdk.Fail("bad_day", "the user's secret"))).LastError; *got != (runtime.LastError{
-			Code: "plugin_error", PluginCode: "bad_day", Message: "the plugin answered with an error", At: failed,
-		}) {
-			t.Errorf("of its own: %+v", got)
-		}
-		row := turn(taking(time.Hour))
-		if row.LastError.Code != "timeout" || row.LastError.Message != "no answer in time" || row.FailedInARow != 2 {
-			t.Errorf("a time-out: %+v", row.LastError)
-		}
-		row = turn(reply())
-		if row.LastError.Code != "timeout" || row.FailedInARow != 0 || row.Failed != 2 {
-			t.Errorf("well again: %+v", row)
-		}
-	})
 }
 
 // TestAbandonedInRows counts calls that hang now, and those that did.

@@ -42,7 +42,7 @@ func (m *merger) contexts() {
 		m.claimBudget(&f, unbounded)
 		if m.fit(&f); f.fitted.Omitted {
 			c.lost = true
-			m.overBudget(c.item, c.id(), f.size, fmt.Sprintf(noRoom, f.cut.Limit))
+			m.overBudget(c.item, c.id(), f.size, fmt.Sprintf(nothingFits, f.cut.Limit))
 			continue
 		}
 		m.recordCut(&f)
@@ -202,7 +202,7 @@ func (m *merger) omit(s *section, why string) {
 // place writes the merged section from fragments that were cut to size.
 func (m *merger) place(s *section) {
 	if !slices.ContainsFunc(s.fragments, func(f fragment) bool { return !f.fitted.Omitted }) {
-		m.omit(s, fmt.Sprintf(noRoom, s.fragments[0].cut.Limit))
+		m.omit(s, fmt.Sprintf(nothingFits, s.fragments[0].cut.Limit))
 		return
 	}
 	out := m.heading(s)
@@ -212,7 +212,7 @@ func (m *merger) place(s *section) {
 		f := &s.fragments[i]
 		if f.fitted.Omitted {
 			f.lost = true
-			m.overBudget(f.item, f.id(), f.size, fmt.Sprintf(noRoom, f.cut.Limit))
+			m.overBudget(f.item, f.id(), f.size, fmt.Sprintf(nothingFits, f.cut.Limit))
 		} else {
 			f.section = s.id
 			f.selfReport()
@@ -259,7 +259,7 @@ func (f *fragment) appendParts(parts []phases.TextPart) []phases.TextPart {
 
 const (
 	joint  = "\n\n" // of fragments
-	noRoom = "the %s limit leaves no room for anything of it"
+	nothingFits = "the %s limit leaves no room for anything of it"
 )
 
 // heading fills in all of a section but its text. Title and placement are those of the owner's best fragment; the
