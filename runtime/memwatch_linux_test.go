@@ -169,3 +169,25 @@ func TestMemoryInsideHost(t *testing.T) {
 		t.Errorf("diagnostics: %v", eng.Diagnostics())
 	}
 }
+
+// memoryRows are plugins that hold more memory than they may.
+func memoryRows() []rowCase {
+	return []rowCase{
+		{row: 16, name: "memory-of-child", long: true, test: rowMemoryOfChild, modes: []string{"memory-child", "filler"}},
+		{row: 17, name: "memory", test: rowMemory, modes: []string{"memory"}},
+		{row: 17, name: "memory-at-start", long: true, test: rowMemoryAtStart, modes: []string{"memory-start"}},
+		{row: 17, name: "killed-near-limit", test: rowKilledNearLimit},
+	}
+}
+
+// TestOverviewHasMemory: what the watch sees is in the plugin's row.
+func TestOverviewHasMemory(t *testing.T) {
+	b := newBench(t)
+	eng := b.start(t)
+	eventually(t, "no memory", func() string {
+		if p := eng.Overview().Plugins[0]; p.MemoryBytes < 1<<20 {
+			return p.Plugin
+		}
+		return ""
+	})
+}
