@@ -189,7 +189,11 @@ func (p *Plugin) Requested() *phases.Grants {
 		if o.Enabled != nil && !*o.Enabled {
 			continue
 		}
-		for _, kind := range applied(hook, o).Kinds {
+		kinds := hook.Kinds
+		if o.Kinds != nil {
+			kinds = o.Kinds
+		}
+		for _, kind := range kinds {
 			if kind.NeedsGrant() {
 				g.Contribute = append(g.Contribute, string(kind))
 			}
