@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -115,14 +116,10 @@ func checkFile(f *os.File) (size int64, torn bool, err error) {
 const beginning = `{"grapnel_record":`
 
 func newWriter(f io.WriteCloser, size int64, torn bool, o Options) (*Writer, error) {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
+	o.Entropy = cmp.Or(o.Entropy, rand.Reader)
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Entropy == nil {
-		o.Entropy = rand.Reader
 	}
 	word := make([]byte, 8)
 	if _, err := io.ReadFull(o.Entropy, word); err != nil {

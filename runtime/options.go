@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -157,12 +158,8 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	if o.State == nil {
-		o.State = hostservice.NewMemoryState()
-	}
-	if o.Entropy == nil {
-		o.Entropy = rand.Reader
-	}
+	o.State = cmp.Or[State](o.State, hostservice.NewMemoryState())
+	o.Entropy = cmp.Or(o.Entropy, rand.Reader)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
