@@ -258,7 +258,7 @@ func (f *fragment) appendParts(parts []phases.TextPart) []phases.TextPart {
 }
 
 const (
-	joint  = "\n\n" // of fragments
+	joint       = "\n\n" // of fragments
 	nothingFits = "the %s limit leaves no room for anything of it"
 )
 
