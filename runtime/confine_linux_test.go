@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -250,4 +251,42 @@ func dial(t *testing.T, socket string) error {
 	}
 	s.Close()
 	return nil
+}
+
+// TestRefusedMemory: who asks for far more at once than it may have is refused it
+// by the system, and its end is one for memory.
+func TestRefusedMemory(t *testing.T) {
+	if alone(t) {
+		return
+	}
+	needTier(t, sandbox.T1)
+	b := newBench(t)
+	p := limited(bad(t, "bad", "memory", "until="+strconv.Itoa(3<<10)))
+	p.Sandbox = "T1"
+	eng := b.start(t, p)
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.Code != string(phases.CauseOOM) {
+		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
+	}
+	if ended := b.awaitState(t, "bad", phases.PluginBackoff, 1); ended.Code != string(phases.CauseOOM) {
+		t.Errorf("%s: %s", ended.Code, ended.Message+ended.Detail)
+	}
+}
+
+// TestContradictionInCode: a configuration that was not read from a file is
+// checked like any other.
+func TestContradictionInCode(t *testing.T) {
+	for name, change := range map[string]func(*config.Plugin){
+		"cannot tell them from others": func(p *config.Plugin) { p.Sandbox, p.Grants.Read = "T0", []string{"/srv"} },
+		"is not one of T0, T1, T2":     func(p *config.Plugin) { p.Sandbox = "T9" },
+		"is not an absolute path":      func(p *config.Plugin) { p.Grants.Read = []string{"srv"} },
+		"knows ports and not machines": func(p *config.Plugin) { p.Grants.Net = []string{"example.org:443"} },
+	} {
+		p := bad(t, "p", "good")
+		change(&p)
+		_, err := runtime.New(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{p}}, runtime.Options{})
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), `"p"`) {
+			t.Errorf("error %v, want %q", err, name)
+		}
+	}
 }

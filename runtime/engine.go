@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -154,4 +155,28 @@ func (g *generations) generationsInUse() []*generation {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.inUse)
+}
+
+// ReportUsage keeps what a provider reported for a manifest, for hosts without a Turn. Rounds is 1 and ReportedAt now
+// by default. Errors are those of [Turn.ReportUsage].
+func (e *Engine) ReportUsage(ctx context.Context, u manifest.Usage) error {
+	if u.Rounds == 0 {
+		u.Rounds = 1
+	}
+	if u.ReportedAt.IsZero() {
+		u.ReportedAt = e.opts.Now()
+	}
+	u.ReportedAt = u.ReportedAt.UTC()
+	if err := u.Check(); err != nil {
+		return err
+	}
+	if e.keeper == nil {
+		return nil
+	}
+	err := e.keeper.Report(ctx, u)
+	if err == nil {
+		return nil
+	}
+	code := e.sinkFailed(codeUsageNotKept, "what the provider reported was not kept", u.ManifestID, err)
+	return phases.Errorf(code, "the provider's report for the manifest %s was not kept: %w", u.ManifestID, err)
 }

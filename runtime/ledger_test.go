@@ -126,3 +126,40 @@ func TestHugeIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestReminderFloodOfOneTurn: what waits for the next prompt counts, too.
+func TestReminderFloodOfOneTurn(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted(plugin("p", on("remind", phases.PostCompaction,
+		reply(&phases.Reminder{Type: "note", Text: strings.Repeat("x", 1000)}), phases.KindReminder))).start(t)
+	turn := begin(t, eng)
+	for range 3000 {
+		if _, err := turn.Dispatch(t.Context(), &phases.PostCompactionInput{}); phases.CodeOf(err) == phases.CauseBudgetExhausted {
+			return
+		}
+	}
+	t.Errorf("3,000 reminders of 1,000 bytes make %d", turn.LedgerBytes())
+}
+
+// TestSessionFloodOfOneWorkspace: sessions of one workspace push out none of another one.
+func TestSessionFloodOfOneWorkspace(t *testing.T) {
+	t.Parallel()
+
+	eng := newHosted(plugin("p", on("start", phases.SessionStart, reply(contextOf("c", "hello")), phases.KindPromptContext))).start(t)
+	start := func(c phases.Context) {
+		t.Helper()
+		if _, err := eng.StartSession(t.Context(), c, "startup"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quiet := phases.Context{WorkspaceID: "quiet", SessionID: "s"}
+	start(quiet)
+	for i := range 5000 {
+		start(phases.Context{WorkspaceID: "flood", SessionID: strings.Repeat("s", i%200) + string(rune('a'+i/200))})
+	}
+	turn, err := eng.BeginTurn(t.Context(), quiet)
+	if err != nil || !turn.InSession() {
+		t.Errorf("the session was forgotten: %v", err)
+	}
+}

@@ -3,49 +3,9 @@ package runtime
 import (
 	"context"
 
-	"github.com/grapnelhq/grapnel/internal/keeper"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-// ReportUsage keeps what a provider reported for a manifest, for hosts without a Turn. Rounds is 1 and ReportedAt now
-// by default. Errors are those of [Turn.ReportUsage].
-func (e *Engine) ReportUsage(ctx context.Context, u manifest.Usage) error {
-	if u.Rounds == 0 {
-		u.Rounds = 1
-	}
-	if u.ReportedAt.IsZero() {
-		u.ReportedAt = e.opts.Now()
-	}
-	u.ReportedAt = u.ReportedAt.UTC()
-	if err := u.Check(); err != nil {
-		return err
-	}
-	if e.keeper == nil {
-		return nil
-	}
-	err := e.keeper.Report(ctx, u)
-	if err == nil {
-		return nil
-	}
-	code := e.sinkFailed(codeUsageNotKept, "what the provider reported was not kept", u.ManifestID, err)
-	return phases.Errorf(code, "the provider's report for the manifest %s was not kept: %w", u.ManifestID, err)
-}
-
-// reportWhole keeps the usage of a turn whose rounds were not reported. A failure is a diagnostic of the turn's end.
-func (t *turn) reportWhole(ctx context.Context, u phases.Usage, out *phases.Outcome) {
-	id, rounds := t.usage.Whole()
-	if rounds == 0 || u == (phases.Usage{}) {
-		return
-	}
-	err := t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Rounds: rounds, Usage: u})
-	if err != nil && out != nil {
-		out.Diagnostics = append(out.Diagnostics, phases.Diagnostic{
-			Code: codeUsageNotKept, Severity: phases.SeverityWarning,
-			Message: "what the provider reported for this turn was not kept (" + string(keeper.Code(err)) + ")",
-		})
-	}
-}
 
 // ReportUsage keeps what the provider reported for the prompt that this agent compiled last: call it once a round, and
 // behind hooks ([CompileInput.HooksOnly]) once for each request of the agent: these add up. A host that knows only the

@@ -14,6 +14,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/keeper"
 	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -431,4 +432,19 @@ func (t *Turn) Keep(ctx context.Context) error {
 		return phases.Errorf(keeper.Code(err), "what happened in the turn could not be kept: %w", err)
 	}
 	return nil
+}
+
+// reportWhole keeps the usage of a turn whose rounds were not reported. A failure is a diagnostic of the turn's end.
+func (t *turn) reportWhole(ctx context.Context, u phases.Usage, out *phases.Outcome) {
+	id, rounds := t.usage.Whole()
+	if rounds == 0 || u == (phases.Usage{}) {
+		return
+	}
+	err := t.engine.ReportUsage(ctx, manifest.Usage{ManifestID: id, Rounds: rounds, Usage: u})
+	if err != nil && out != nil {
+		out.Diagnostics = append(out.Diagnostics, phases.Diagnostic{
+			Code: codeUsageNotKept, Severity: phases.SeverityWarning,
+			Message: "what the provider reported for this turn was not kept (" + string(keeper.Code(err)) + ")",
+		})
+	}
 }
