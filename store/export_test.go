@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 )
 
 // The statements that read the end of a conversation.
@@ -48,22 +47,17 @@ func (s *Store) Writer() *sql.DB { return s.db.Writer() }
 // StopSettling lets Append settle nothing any more.
 func (s *Store) StopSettling() { s.settler.stop() }
 
-// SettleOnly settles up to 64 records, and merges nothing.
+// SettleOnly settles up to 64 records.
 func (s *Store) SettleOnly(ctx context.Context) error {
-	b := newBatch()
-	if err := s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) error { return b.read(ctx, tx, &s.phrase, 64) }); err != nil || len(b.records) == 0 {
-		return err
-	}
-	return s.db.Change(ctx, "settling", func(ctx context.Context, tx *sql.Tx) error { return s.settleRecords(ctx, tx, &b) })
-}
-
-// MergeStep moves one range of marks, and reports whether there was something to do.
-func (s *Store) MergeStep(ctx context.Context, thin bool) (more bool, err error) {
-	err = s.db.Change(ctx, "merging", func(ctx context.Context, tx *sql.Tx) error {
-		more, err = compact(ctx, tx, thin, time.Time{})
+	var b batch
+	err := s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) (err error) {
+		b, err = readBatch(ctx, tx, &s.phrase, 64)
 		return err
 	})
-	return more, err
+	if err != nil {
+		return err
+	}
+	return s.db.Change(ctx, "settling", func(ctx context.Context, tx *sql.Tx) error { return s.settle(ctx, tx, &b) })
 }
 
 // PruneTexts removes the texts that no thread uses.

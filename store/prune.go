@@ -133,7 +133,7 @@ func (s *Store) prune(ctx context.Context, r Retention, now time.Time, done *Pru
 	if done.Texts += texts; err != nil {
 		return err
 	}
-	if err := s.pruneMarks(ctx); err != nil {
+	if err := s.mergeIndex(ctx, "retention of the index", s.phrase.mergeTerms); err != nil {
 		return err
 	}
 	if err := s.pruneConversations(ctx, &r, now, &p, done); err != nil {
@@ -201,7 +201,7 @@ func (s *Store) pruneFront(ctx context.Context, tx *sql.Tx, r Retention, now tim
 		where, args := st.where()
 		return addUp(ctx, tx, c, where, args, func() {})
 	}
-	err = st.correct(ctx, tx, add, func() error { return removeFront(ctx, tx, t, was, &chain.Chain, ids) })
+	err = st.correct(ctx, tx, add, func() error { return s.removeFront(ctx, tx, t, was, &chain.Chain, ids) })
 	if err != nil {
 		return 0, err
 	}
@@ -209,13 +209,13 @@ func (s *Store) pruneFront(ctx context.Context, tx *sql.Tx, r Retention, now tim
 }
 
 // removeFront removes the manifests in front of the first of a chain, and what belongs to them.
-func removeFront(ctx context.Context, tx *sql.Tx, t thread, was uint64, chain *manifest.Chain, ids []any) error {
+func (s *Store) removeFront(ctx context.Context, tx *sql.Tx, t thread, was uint64, chain *manifest.Chain, ids []any) error {
 	const remove = "DELETE FROM manifests WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 AND seq < $4 RETURNING id"
-	gone, err := sqldb.List(ctx, tx, remove, []any{t.workspace, t.id, signed(was), signed(chain.First)}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+	gone, err := sqldb.List(ctx, tx, remove, []any{t.workspace, t.id, signed(was), signed(chain.First)}, func(rows *sql.Rows, id *any) error { return rows.Scan(id) })
 	if err != nil {
 		return err
 	}
-	if err := dropFromBlocks(ctx, tx, ascending(gone)); err != nil {
+	if err := s.forgetRecords(ctx, tx, gone); err != nil {
 		return err
 	}
 	// After the manifests: later reports wait for them, or see them gone.
@@ -325,7 +325,7 @@ func (s *Store) removeTexts(ctx context.Context, tx *sql.Tx, ids []any, removed 
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	if err := s.forget(ctx, tx, ids); err != nil {
+	if err := s.forgetTexts(ctx, tx, ids); err != nil {
 		return err
 	}
 	n, err := affected(tx.ExecContext(ctx, "DELETE FROM texts WHERE id IN ("+places(len(ids))+")", ids...))

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -100,25 +99,26 @@ type search struct {
 	tx    *sql.Tx
 	store *Store
 	query *Query
-	all   []manifest.Term
-	// any are the terms of the texts with the sentence: a record has one of them.
-	any []manifest.Term
-	// found are the ids of the indexed records with each mark, ascending.
-	found map[mark][]int64
-	// blocks are those that may hold records of the time that is asked for.
-	blocks blocks
-	// chains are those of the records.
-	chains idSet
-	// texts are those with the sentence, by hash, and places the newest unindexed records that match and name one.
+	// all are the terms that a record must have, and one those of which it must have one, if there are any: what it says of
+	// the texts with the sentence.
+	all, one []manifest.Term
+	// texts are those with the sentence, by hash.
 	texts      map[string]string
-	places     map[string]int64
 	incomplete bool
+	// pending are the records that match and are not indexed yet.
+	pending []pendingMatch
+}
+
+// pendingMatch is a record that is not indexed yet, its chain, and the hashes of what it may have kept.
+type pendingMatch struct {
+	id, chain int64
+	hashes    []string
 }
 
 func (r *search) run(to *SearchResult) error {
 	if whole := r.query.Text + r.query.Sentence; whole != "" { // one of them
 		for _, key := range [][]byte{nil, r.store.opts.FingerprintKey} {
-			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: manifest.Hash(whole, key)})
+			r.one = append(r.one, manifest.Term{Kind: manifest.TermHash, Value: manifest.Hash(whole, key)})
 		}
 	}
 	if r.query.Sentence != "" {
@@ -126,177 +126,62 @@ func (r *search) run(to *SearchResult) error {
 			return err
 		}
 	}
-	ids, err := r.indexed()
-	if err != nil {
+	if err := r.findPending(); err != nil {
 		return err
 	}
-	newer, err := r.unindexed()
-	if err != nil {
-		return err
-	}
-	return r.report(ascending(append(ids, newer...)), to)
+	return r.report(to)
 }
 
-// indexed returns the ids of the indexed records that match.
-func (r *search) indexed() (ids []int64, err error) {
+// termsAtOnce bounds the terms of a query of which a record must have one: its time grows with their square.
+const termsAtOnce = 100
+
+// matching is a query for the ids of the indexed records that have all terms that they must have, and one of others; these
+// may be none.
+func (r *search) matching(one []manifest.Term) (query string, args []any) {
+	p := &r.store.phrase
+	switch {
+	case len(r.all)+len(one) == 0:
+		query = "SELECT id FROM indexed_records"
+	case len(one) == 0:
+		query, args = fmt.Sprintf(p.findTerms, 1), []any{p.termsQuery(r.all, nil)}
+	default:
+		var parts []string
+		for some := range slices.Chunk(one, termsAtOnce) {
+			args = append(args, p.termsQuery(r.all, some))
+			parts = append(parts, "SELECT id FROM ("+fmt.Sprintf(p.findTerms, len(args))+") f")
+		}
+		query = strings.Join(parts, " UNION ")
+	}
 	from, to := r.bounds()
-	if r.blocks, err = readBlocks(r.ctx, r.tx, "last_at >= $1 AND first_at < $2", from, to); err != nil {
-		return nil, err
+	if from == math.MinInt64 && to == math.MaxInt64 {
+		return query, args
 	}
-	var sets [][]mark
-	for _, t := range r.all {
-		sets = append(sets, []mark{markOf(t)})
-	}
-	if len(r.any) > 0 {
-		sets = append(sets, marksOf(r.any))
-	}
-	if len(sets) == 0 {
-		return r.there(r.blocks.ids())
-	}
-	if r.found, err = r.postings(slices.Concat(sets...)); err != nil {
-		return nil, err
-	}
-	for i, set := range sets {
-		var have []int64
-		for _, k := range set {
-			have = append(have, r.found[k]...)
-		}
-		if have = ascending(have); i > 0 {
-			have = common(ids, have)
-		}
-		ids = have
-	}
-	return r.there(ids)
+	return fmt.Sprintf("SELECT f.id FROM (%s) f CROSS JOIN indexed_records i WHERE i.id = f.id AND i.created_at >= %d AND i.created_at < %d", query, from, to), args
 }
 
-func marksOf(terms []manifest.Term) []mark {
-	marks := make([]mark, len(terms))
-	for i, t := range terms {
-		marks[i] = markOf(t)
-	}
-	return marks
+// newest returns the newest so many of the indexed records that match, in the order of appending.
+func (r *search) newest(one []manifest.Term, most int64) ([]int64, error) {
+	query, args := r.matching(one)
+	query = fmt.Sprintf("SELECT id FROM (%s) matching ORDER BY id DESC LIMIT %d", query, most)
+	ids, err := sqldb.List(r.ctx, r.tx, query, args, scanID)
+	slices.Reverse(ids)
+	return ids, err
 }
 
-// postings returns the ids of the records that have each of the marks, ascending.
-func (r *search) postings(marks []mark) (map[mark][]int64, error) {
-	found := make(map[mark][]int64, len(marks))
-	for _, k := range marks {
-		found[k] = nil
-	}
-	all, err := segments(r.ctx, r.tx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		var slots []int64
-		for k := range found {
-			slots = append(slots, all[i].row(k.slot(all[i].Bits)))
-		}
-		err := r.inChunks("SELECT entries FROM marks WHERE id", ascending(slots), func(rows *sql.Rows) error {
-			var slot sql.RawBytes
-			if err := rows.Scan(&slot); err != nil {
-				return err
-			}
-			return collect(slot, found)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	for k, ids := range found {
-		found[k] = ascending(ids)
-	}
-	return found, nil
-}
+func scanID(rows *sql.Rows, id *int64) error { return rows.Scan(id) }
 
-// collect adds the ids of the marks that are looked for.
-func collect(slot []byte, found map[mark][]int64) error {
-	for len(slot) > 0 {
-		k, packed, rest, err := nextEntry(slot)
-		if err != nil {
-			return err
-		}
-		if ids, wanted := found[k]; wanted {
-			if found[k], err = appendIDs(ids, packed); err != nil {
-				return err
-			}
-		}
-		slot = rest
-	}
-	return nil
-}
-
-// inChunks calls do for each row of a query that ends where ids are chosen.
-func (r *search) inChunks(query string, ids []int64, do func(rows *sql.Rows) error) error {
-	for part := range slices.Chunk(ids, 512) {
-		if err := sqldb.Each(r.ctx, r.tx, query+" IN ("+places(len(part))+")", anys(part), do); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// there keeps the ids of records that are still there and from the time that is asked for. Where a block is only in part
-// from that time, the records are asked.
-func (r *search) there(ids []int64) ([]int64, error) {
+// findPending finds the records that match and are not indexed yet.
+func (r *search) findPending() error {
 	from, to := r.bounds()
-	there := ids[:0]
-	err := byBlock(ids, func(n int64, ids []int64) error {
-		b := r.blocks[n]
-		ids = slices.DeleteFunc(ids, func(id int64) bool { return !b.has(id) })
-		if len(ids) > 0 && (b.first < from || b.last >= to) {
-			var err error
-			if ids, err = r.created(ids, max(from, b.first), min(to-1, b.last)); err != nil {
-				return err
-			}
-		}
-		there = append(there, ids...)
-		return nil
-	})
-	return there, err
-}
-
-// created keeps the ids of records that were made from one time to another, both included. A few times are read from
-// their index, which is shorter than the records.
-func (r *search) created(ids []int64, from, to int64) ([]int64, error) {
-	const query = "SELECT id FROM manifests WHERE created_at BETWEEN $1 AND $2 LIMIT $3"
-	few := 16 * len(ids)
-	made, err := sqldb.List(r.ctx, r.tx, query, []any{from, to, few}, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
-	if err != nil || len(made) < few {
-		return common(ids, ascending(made)), err
-	}
-	var there []int64
-	err = r.inChunks(fmt.Sprintf("SELECT id FROM manifests WHERE created_at BETWEEN %d AND %d AND id", from, to), ids, func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		there = append(there, id)
-		return err
-	})
-	return ascending(there), err
-}
-
-// unindexed returns the ids of the records that are not indexed yet and match.
-func (r *search) unindexed() ([]int64, error) {
-	var ids []int64
-	from, to := r.bounds()
-	r.chains = idSet{}
-	err := unsettled(r.ctx, r.tx, math.MaxInt32, func(u *settling, record []byte) {
+	return unsettled(r.ctx, r.tx, math.MaxInt32, func(u *settling, record []byte) {
 		m, err := manifest.Parse(record)
 		if err != nil || u.Created < from || u.Created >= to {
 			return // the verifier reports one that cannot be read
 		}
-		if !r.matches(&m) {
-			return
-		}
-		ids = append(ids, u.ID)
-		r.chains.add(uint64(u.Chain)) //nolint:gosec // ids are positive
-		for _, hash := range textHashes(&m) {
-			if r.places != nil {
-				r.places[hash] = u.ID
-			}
+		if r.matches(&m) {
+			r.pending = append(r.pending, pendingMatch{u.ID, u.Chain, textHashes(&m)})
 		}
 	})
-	return ids, err
 }
 
 // matches reports whether a record has all terms that it must have.
@@ -306,7 +191,7 @@ func (r *search) matches(m *manifest.Manifest) bool {
 		have[t] = true
 	}
 	lacks := func(t manifest.Term) bool { return !have[t] }
-	return !slices.ContainsFunc(r.all, lacks) && (len(r.any) == 0 || slices.ContainsFunc(r.any, func(t manifest.Term) bool { return have[t] }))
+	return !slices.ContainsFunc(r.all, lacks) && (len(r.one) == 0 || slices.ContainsFunc(r.one, func(t manifest.Term) bool { return have[t] }))
 }
 
 func (r *search) bounds() (from, to int64) {
@@ -331,94 +216,76 @@ func nearest(t time.Time) int64 {
 	return math.MaxInt64
 }
 
-// common keeps the ids that stand in another list too; both ascend.
-func common(ids, other []int64) []int64 {
-	at := 0
-	return slices.DeleteFunc(ids, func(id int64) bool {
-		for near := 8; near > 0 && at < len(other) && other[at] < id; near-- {
-			at++
-		}
-		if at < len(other) && other[at] < id {
-			n, _ := slices.BinarySearch(other[at:], id)
-			at += n
-		}
-		return at == len(other) || other[at] != id
-	})
-}
-
-func anys(ids []int64) []any {
-	args := make([]any, len(ids))
-	for i, id := range ids {
-		args[i] = id
-	}
-	return args
-}
-
 // mostCounted bounds the records whose threads are counted, which takes as long as finding them.
 const mostCounted = 50_000
 
-// report reads what is shown of the records.
-func (r *search) report(ids []int64, to *SearchResult) error {
-	to.Total = len(ids)
+// report counts the records, and reads what is shown of them.
+func (r *search) report(to *SearchResult) error {
+	matching, args := r.matching(r.one)
+	var first sql.NullInt64
+	err := r.tx.QueryRowContext(r.ctx, "SELECT count(*), min(id) FROM ("+matching+") matching", args...).Scan(&to.Total, &first)
+	if err != nil {
+		return err
+	}
+	most := int64(math.MaxInt32)
+	if r.query.Limit > 0 {
+		most = int64(r.query.Limit)
+	}
+	ids, err := r.newest(r.one, most)
+	if err != nil {
+		return err
+	}
+	to.Total += len(r.pending)
+	for i := range r.pending {
+		ids = append(ids, r.pending[i].id)
+	}
 	if len(ids) == 0 {
 		return nil
 	}
-	shown := ids
-	if n := r.query.Limit; n > 0 && len(ids) > n {
-		shown = ids[len(ids)-n:]
+	slices.Sort(ids)
+	oldest := ids[:1]
+	if first.Valid && first.Int64 < ids[0] {
+		oldest = []int64{first.Int64}
 	}
-	var err error
-	if to.Records, err = r.rows(shown); err != nil {
+	if to.Records, err = r.rows(ids[max(0, int64(len(ids))-most):]); err != nil {
 		return err
 	}
-	first, err := r.rows(ids[:1])
-	if err != nil || len(first) == 0 || len(to.Records) == 0 {
+	firsts, err := r.rows(oldest)
+	if err != nil || len(firsts) == 0 || len(to.Records) == 0 {
 		return err
 	}
-	to.First, to.Last = &first[0], &to.Records[len(to.Records)-1]
-	if len(ids) <= mostCounted {
-		if err := r.countChains(ids); err != nil {
-			return err
-		}
-		to.Threads = r.chains.len()
+	to.First, to.Last = &firsts[0], &to.Records[len(to.Records)-1]
+	if to.Threads, err = r.countChains(to.Total); err != nil {
+		return err
 	}
 	to.Incomplete = r.incomplete
-	return r.writers(ids, to)
+	return r.writers(to)
 }
 
-// countChains adds the chains of indexed records.
-func (r *search) countChains(ids []int64) error {
-	var numbers []int64
-	of := map[int64][]int64{}
-	_ = byBlock(ids, func(n int64, ids []int64) error {
-		if r.blocks[n] != nil {
-			numbers, of[n] = append(numbers, n), ids
-		}
-		return nil
-	})
-	return r.inChunks("SELECT block, chains FROM mark_chains WHERE block", numbers, func(rows *sql.Rows) error {
-		var n int64
-		var chains sql.RawBytes
-		if err := rows.Scan(&n, &chains); err != nil {
-			return err
-		}
-		if len(chains) != 8*blockIDs {
-			return errIndexDamaged
-		}
-		for _, id := range of[n] {
-			if chain := binary.BigEndian.Uint64(chains[id%blockIDs*8:]); chain != 0 {
-				r.chains.add(chain)
-			}
-		}
-		return nil
-	})
+// countChains returns in how many chains the records are that match.
+func (r *search) countChains(records int) (int, error) {
+	if records > mostCounted {
+		return 0, nil
+	}
+	matching, args := r.matching(r.one)
+	query := "SELECT DISTINCT i.chain_id FROM (" + matching + ") f CROSS JOIN indexed_records i WHERE i.id = f.id"
+	chains, err := sqldb.List(r.ctx, r.tx, query, args, scanID)
+	for i := range r.pending {
+		chains = append(chains, r.pending[i].chain)
+	}
+	slices.Sort(chains)
+	return len(slices.Compact(chains)), err
 }
 
 func (r *search) rows(ids []int64) ([]manifest.Index, error) {
 	list := make([]manifest.Index, 0, len(ids))
 	for part := range slices.Chunk(ids, 512) {
 		query := "SELECT " + listColumns + " FROM manifests WHERE id IN (" + places(len(part)) + ") ORDER BY id"
-		some, err := sqldb.List(r.ctx, r.tx, query, anys(part), scanListed)
+		args := make([]any, len(part))
+		for i, id := range part {
+			args[i] = id
+		}
+		some, err := sqldb.List(r.ctx, r.tx, query, args, scanListed)
 		if err != nil {
 			return nil, err
 		}
@@ -437,15 +304,15 @@ func haveAll(text, wanted []string) bool {
 // findTexts finds the kept texts that hold the sentence.
 func (r *search) findTexts() error {
 	sentence := oneBlank(r.query.Sentence)
-	r.texts, r.places = map[string]string{}, map[string]int64{}
+	r.texts = map[string]string{}
 	words := wordsOf(sentence)
 	look := func(hash, text string) {
 		if (strings.Contains(oneBlank(text), sentence) || r.query.AnyOrder && haveAll(wordsOf(text), words)) && r.texts[hash] == "" && fits(hash, text, r.store.opts.FingerprintKey) {
 			r.texts[hash] = text
-			r.any = append(r.any, manifest.Term{Kind: manifest.TermHash, Value: hash})
+			r.one = append(r.one, manifest.Term{Kind: manifest.TermHash, Value: hash})
 		}
 	}
-	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.query.Workspace, r.store.phrase.query(sentence)}, func(rows *sql.Rows) error {
+	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.query.Workspace, r.store.phrase.sentenceQuery(sentence)}, func(rows *sql.Rows) error {
 		var hash, text string
 		if err := rows.Scan(&hash, &text); err != nil {
 			return err
@@ -476,18 +343,32 @@ func (r *search) findTexts() error {
 // oneBlank makes each run of white space one blank.
 func oneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// newestWith returns for each of the texts the newest of the records that match and have it, as the hashes by the record.
+func (r *search) newestWith() (map[int64][]string, error) {
+	newest := make(map[int64][]string, len(r.texts))
+	for hash := range r.texts {
+		ids, err := r.newest([]manifest.Term{{Kind: manifest.TermHash, Value: hash}}, 1)
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.pending {
+			if slices.Contains(r.pending[i].hashes, hash) {
+				ids = append(ids, r.pending[i].id)
+			}
+		}
+		if len(ids) > 0 {
+			id := slices.Max(ids)
+			newest[id] = append(newest[id], hash)
+		}
+	}
+	return newest, nil
+}
+
 // writers says who wrote the sentence in each of the texts, by the newest of the records that have it.
-func (r *search) writers(ids []int64, to *SearchResult) error {
-	newest := make(map[int64][]string, len(r.texts)) // hashes by id
-	for f := range r.texts {
-		have := slices.Clip(r.found[markOf(manifest.Term{Kind: manifest.TermHash, Value: f})])
-		if id := r.places[f]; id != 0 {
-			have = append(have, id)
-		}
-		if have = common(slices.Clone(have), ids); len(have) > 0 {
-			id := have[len(have)-1]
-			newest[id] = append(newest[id], f)
-		}
+func (r *search) writers(to *SearchResult) error {
+	newest, err := r.newestWith()
+	if err != nil {
+		return err
 	}
 	unpack := scanManifest()
 	for _, id := range slices.Backward(slices.Sorted(maps.Keys(newest))) {

@@ -27,6 +27,8 @@ type settling struct {
 	Hash string
 	// Chain and Seq are its place, and Created is when it was made, in nanoseconds since 1970.
 	Chain, Seq, Created int64
+	// terms are what it is found by.
+	terms []string
 }
 
 // settler settles beside the appends, one run at a time, until the store is closed.
@@ -70,12 +72,12 @@ func (s *Store) Settle(ctx context.Context) error {
 // mending does something, and once more with a new index if the index turns out to be damaged.
 func (s *Store) mending(ctx context.Context, do func() error) error {
 	err := do()
-	if !errors.Is(err, errIndexDamaged) {
+	if !errors.Is(err, errIndexDamaged) && !sqldb.IndexDamaged(err) {
 		return err
 	}
 	err = s.db.Change(ctx, "making the index again", func(ctx context.Context, tx *sql.Tx) error {
 		for _, statement := range []string{
-			lockTree, "DELETE FROM marks", "DELETE FROM mark_segments", "DELETE FROM mark_blocks", "DELETE FROM mark_chains", "DELETE FROM day_sums",
+			lockTree, s.phrase.emptyTerms, s.phrase.emptyWords, "DELETE FROM indexed_records", "DELETE FROM day_sums",
 			"INSERT INTO pending (id) SELECT id FROM manifests WHERE TRUE ON CONFLICT (id) DO NOTHING",
 		} {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -95,8 +97,11 @@ func (s *Store) settleAll(ctx context.Context) error {
 	var took time.Duration
 	for {
 		began := time.Now()
-		b := newBatch()
-		err := s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) error { return b.read(ctx, tx, &s.phrase, int(most)) })
+		var b batch
+		err := s.db.Snapshot(ctx, "settling", func(tx *sql.Tx) (err error) {
+			b, err = readBatch(ctx, tx, &s.phrase, int(most))
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -104,14 +109,11 @@ func (s *Store) settleAll(ctx context.Context) error {
 		if err := s.db.Yield(ctx, took-time.Since(began)/2); err != nil {
 			return err
 		}
-		more := len(b.records) == int(most)
 		err = s.db.Change(ctx, "settling", func(ctx context.Context, tx *sql.Tx) error {
 			began = time.Now()
-			left, err := s.settle(ctx, tx, &b)
-			more = more || left
-			return err
+			return s.settle(ctx, tx, &b)
 		})
-		if err != nil && !errors.Is(err, errTaken) || err == nil && !more {
+		if err != nil && !errors.Is(err, errTaken) || err == nil && len(b.records) < int(most) {
 			return err
 		}
 		took = time.Since(began)
@@ -120,36 +122,33 @@ func (s *Store) settleAll(ctx context.Context) error {
 	}
 }
 
-// batch is some records that are about to be settled.
+// batch is some records that are about to be settled, and the texts that are indexed with them.
 type batch struct {
-	records  []settling
-	indexing indexing
-	counter  *manifest.Counter // of what records say by themselves
+	records []settling
+	texts   []textWords
+	counter *manifest.Counter // of what records say by themselves
 }
 
-func newBatch() batch {
-	return batch{indexing: indexing{marks: map[mark][]int64{}}, counter: manifest.NewCounter()}
-}
-
-// read prepares what can be done while nobody waits.
-func (b *batch) read(ctx context.Context, tx *sql.Tx, p *phrases, most int) error {
+// readBatch prepares what can be done while nobody waits.
+func readBatch(ctx context.Context, tx *sql.Tx, p *phrases, most int) (b batch, err error) {
+	b.counter = manifest.NewCounter()
 	var hashes []string
-	err := follow(ctx, tx, b.counter, " WHERE id IN (SELECT id FROM pending ORDER BY id LIMIT $1)", []any{most})
-	if err != nil {
-		return err
+	if err := follow(ctx, tx, b.counter, " WHERE id IN (SELECT id FROM pending ORDER BY id LIMIT $1)", []any{most}); err != nil {
+		return b, err
 	}
 	err = unsettled(ctx, tx, most, func(r *settling, record []byte) {
-		b.records = append(b.records, *r)
 		if m, err := manifest.Parse(record); err == nil { // the verifier reports one that cannot be read
-			hashes = append(hashes, b.indexing.addRecord(r.ID, &m)...)
+			r.terms, hashes = termsOf(&m), append(hashes, textHashes(&m)...)
 			b.counter.AddRecord(&m)
 		}
+		b.records = append(b.records, *r)
 	})
 	if err != nil {
-		return err
+		return b, err
 	}
 	slices.Sort(hashes)
-	return b.indexing.addTexts(ctx, tx, p, slices.Compact(hashes))
+	b.texts, err = unindexedTexts(ctx, tx, p, slices.Compact(hashes))
+	return b, err
 }
 
 // lockTree makes other callers wait that settle, merge settled records, remove texts, or change kept sums.
@@ -158,20 +157,11 @@ const lockTree = "UPDATE tree_state SET leaves = leaves WHERE id = 1"
 // errTaken says that somebody else has settled or removed a record of the batch.
 var errTaken = errors.New("settled by another")
 
-// settle settles a batch, and reports whether there is more to do.
-func (s *Store) settle(ctx context.Context, tx *sql.Tx, b *batch) (more bool, err error) {
-	if _, err := tx.ExecContext(ctx, lockTree); err != nil {
-		return false, err
+// settle settles a batch.
+func (s *Store) settle(ctx context.Context, tx *sql.Tx, b *batch) error {
+	if _, err := tx.ExecContext(ctx, lockTree); err != nil || len(b.records) == 0 {
+		return err
 	}
-	if len(b.records) > 0 {
-		if err := s.settleRecords(ctx, tx, b); err != nil {
-			return false, err
-		}
-	}
-	return compact(ctx, tx, false, time.Now().Add(compactTime))
-}
-
-func (s *Store) settleRecords(ctx context.Context, tx *sql.Tx, b *batch) error {
 	ids := make([]any, len(b.records))
 	for i := range b.records {
 		ids[i] = b.records[i].ID
@@ -190,13 +180,10 @@ func (s *Store) settleRecords(ctx context.Context, tx *sql.Tx, b *batch) error {
 	if err := s.sequence(ctx, tx, fresh); err != nil {
 		return err
 	}
-	if err := addToBlocks(ctx, tx, b.records); err != nil {
-		return err
-	}
 	if err := b.keepSums(ctx, tx, ids); err != nil {
 		return err
 	}
-	return b.indexing.put(ctx, tx, &s.phrase, b.records)
+	return b.index(ctx, tx, &s.phrase)
 }
 
 // keepSums adds the batch to the sums. Providers may have reported since it was read, and cannot now.

@@ -90,17 +90,17 @@ type phrases struct {
 	sharing string
 	// unlockedOnly ends a statement that skips locked rows.
 	unlockedOnly string
-	wordPhrases
+	indexPhrases
 }
 
 func phrasesOf(k sqldb.Kind) phrases {
 	if k == sqldb.Postgres {
 		return phrases{
 			putText: putTextsPostgres, sharing: " FOR KEY SHARE", unlockedOnly: " FOR UPDATE SKIP LOCKED",
-			wordPhrases: wordsInPostgres(),
+			indexPhrases: indexInPostgres(),
 		}
 	}
-	return phrases{putText: putTextSQLite, putUse: putUseSQLite, wordPhrases: wordsInSQLite()}
+	return phrases{putText: putTextSQLite, putUse: putUseSQLite, indexPhrases: indexInSQLite()}
 }
 
 // Open opens a store and upgrades its schema. The DSN is "sqlite:PATH" or a PostgreSQL URL. SQLite files and missing

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"database/sql"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -104,7 +103,11 @@ func (l *randomLog) plainly(q *store.Query, all []*manifest.Manifest) store.Sear
 	}
 	r := store.SearchResult{Total: len(match), Threads: len(threads), Records: []manifest.Index{}, Texts: []store.FoundText{}}
 	for _, m := range match {
-		r.Records = append(r.Records, m.Index())
+		x := m.Index()
+		if len(m.Sections) == 0 {
+			x.FingerprintFull = "" // as lists say it
+		}
+		r.Records = append(r.Records, x)
 	}
 	if len(match) > 0 {
 		first, last := r.Records[0], r.Records[len(match)-1]
@@ -220,13 +223,10 @@ func (l *randomLog) act() string {
 	case n < 75:
 		what = "settle"
 		err = l.s.SettleOnly(l.t.Context())
-	case n < 93:
-		what = "merge"
-		_, err = l.s.MergeStep(l.t.Context(), l.IntN(2) == 0)
-	case n < 95:
-		what = "settle and merge"
+	case n < 85:
+		what = "settle all"
 		err = l.s.Settle(l.t.Context())
-	case n < 97:
+	case n < 92:
 		what = "erase"
 		_, err = l.s.Erase(l.t.Context(), store.Erasing{Scope: store.Scope{ThreadID: oneOf(l.Rand, "a", "b"), Actor: oneOf(l.Rand, "", "x")}, By: "me", Reason: "test"})
 	default:
@@ -257,62 +257,39 @@ func (x suite) testIndex(t *testing.T) {
 	}
 }
 
-// testIndexTampered: what somebody has done to the index is refused, by searches or when it is written again, and appends go on.
+// testIndexTampered: what somebody has done to the index is refused, by searches or when it is written to, and appends go on.
 func (x suite) testIndexTampered(t *testing.T) {
-	const huge = "9223372036854775807"
-	negative := binary.AppendUvarint(binary.AppendUvarint(make([]byte, 8), 10), 1<<63+5)
-	for name, statement := range map[string]string{
-		"cut off":          "UPDATE marks SET entries = substr(entries, 1, 5)",
-		"half":             "UPDATE marks SET entries = substr(entries, 1, octet_length(entries) - 1)",
-		"negative ids":     "UPDATE marks SET entries = $1",
-		"rows of another":  "UPDATE marks SET id = id + 9 * 1048576",
-		"no such target":   "UPDATE mark_segments SET target = 999",
-		"its own target":   "UPDATE mark_segments SET target = segment",
-		"negative bits":    "UPDATE mark_segments SET bits = -1",
-		"many bits":        "UPDATE mark_segments SET bits = 63",
-		"last segment":     "UPDATE mark_segments SET segment = " + huge + " WHERE segment = 1",
-		"huge segment":     "UPDATE mark_segments SET segment = 1152921504606846976 WHERE segment = 1",
-		"negative segment": "UPDATE mark_segments SET segment = -segment",
-		"no segments":      "DELETE FROM mark_segments",
-		"negative records": "UPDATE mark_segments SET records = -1",
-		"negative block":   "UPDATE mark_blocks SET block = -1",
-		"huge block":       "UPDATE mark_blocks SET block = 1152921504606846976",
-		"cut off block":    "UPDATE mark_blocks SET kept = substr(kept, 1, 3)",
-		"cut off chains":   "UPDATE mark_chains SET chains = substr(chains, 1, 3)",
-		"no chains":        "DELETE FROM mark_chains",
-		"huge chains":      "UPDATE mark_chains SET block = " + huge,
-	} {
+	statements := map[string]string{"indexed twice": "INSERT INTO pending (id) SELECT id FROM manifests WHERE seq < 9"}
+	if strings.HasPrefix(x.newDSN(t), "sqlite") {
+		statements["cut off"] = "UPDATE record_terms_data SET block = substr(block, 1, 5)"
+		statements["emptied"] = "DELETE FROM record_terms_data"
+		statements["words emptied"] = "DELETE FROM text_words_data"
+	}
+	for name, statement := range statements {
 		t.Run(name, func(t *testing.T) {
 			dsn := x.newDSN(t)
 			s := open(t, dsn, normal())
 			s.StopSettling()
-			for n := range 9 {
-				fillThread(t, s, "w", "t", n, n+1)
-				if err := s.SettleOnly(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+			fillThread(t, s, "w", "t", 0, 9)
+			if err := s.Settle(t.Context()); err != nil {
+				t.Fatal(err)
 			}
 			fillThread(t, s, "w", "t", 9, 10)
-			var args []any
-			if strings.Contains(statement, "$1") {
-				args = append(args, negative)
-			}
-			storetest.Exec(t, dsn, statement, args...)
-			_, all := s.Search(t.Context(), store.Query{Since: epoch()})
-			_, some := s.Search(t.Context(), store.Query{Terms: term(manifest.TermPlugin, "plugin-1")})
-			for _, err := range []error{all, some} {
-				if err != nil && !store.HasCode(err, store.CodeDamaged) {
+			storetest.Exec(t, dsn, statement)
+			queries := []store.Query{{Since: epoch()}, {Terms: term(manifest.TermPlugin, "plugin-1")}}
+			for _, q := range queries {
+				if _, err := s.Search(t.Context(), q); err != nil && !store.HasCode(err, store.CodeDamaged) {
 					t.Errorf("%v, want the code %s", err, store.CodeDamaged)
 				}
 			}
-			fillThread(t, s, "w", "t", 10, 11)
+			keep(t, s, sample("w", "t", 10), sampleTexts()...)
 			if err := s.Settle(t.Context()); err != nil {
 				t.Errorf("settling does not make the index again: %v", err)
 			}
 			if _, err := s.Prune(t.Context(), store.Retention{Count: 100}, epoch()); err != nil {
 				t.Errorf("retention does not make the index again: %v", err)
 			}
-			for _, q := range []store.Query{{Since: epoch()}, {Terms: term(manifest.TermPlugin, "plugin-1")}} {
+			for _, q := range queries {
 				if r, err := s.Search(t.Context(), q); err != nil || r.Total != 11 || r.Threads != 1 {
 					t.Errorf("afterwards %+v finds %d, %v", q.Terms, r.Total, err)
 				}

@@ -2,13 +2,18 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/binary"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/grapnelhq/grapnel/manifest"
 )
 
-// wordPhrases are the statements about the words of kept texts.
-type wordPhrases struct {
+// indexPhrases are the statements about the words of kept texts, and the terms of records.
+type indexPhrases struct {
 	// hasWords is whether the text t is indexed, putWords indexes one, removeWords takes one out, and findWords finds the
 	// newest that match a query; its first argument is a workspace, or empty.
 	hasWords, putWords, removeWords, findWords string
@@ -18,46 +23,63 @@ type wordPhrases struct {
 	// what is removed is left in it.
 	noteRemoval string
 	rewrite     rewritePhrases
-	// words are those of a text as putWords takes them, and query what finds texts that may hold a sentence.
-	words, query func(text string) any
+	// putTerms indexes a record, removeTerms takes it out if its id is among those that follow, and findTerms finds the ids
+	// of those that match a query. mergeTerms gives back the space of some that were taken out; empty where that is not needed.
+	putTerms, removeTerms, findTerms, mergeTerms string
+	// emptyWords and emptyTerms take all out.
+	emptyWords, emptyTerms string
+	// list is a list of words or terms as putWords and putTerms take it.
+	list func(words []string) any
+	// quote, and, or and goesOn are what queries are made of; the last one stands behind the beginning of a word.
+	quote, and, or, goesOn string
 }
 
 // usedIn takes only texts of one workspace, if one is given: another one's must not push them out.
 const usedIn = ` AND ($1 = '' OR EXISTS (SELECT 1 FROM text_uses u JOIN chains c ON c.id = u.chain_id WHERE u.text_id = t.id AND c.workspace_id = $1))`
 
-func wordsInPostgres() wordPhrases {
-	return wordPhrases{
+func indexInPostgres() indexPhrases {
+	return indexPhrases{
 		hasWords:    "SELECT 1 FROM text_words w WHERE w.text_id = t.id",
 		putWords:    "INSERT INTO text_words (text_id, words) VALUES ($1, array_to_tsvector($2::text[]))",
-		removeWords: "DELETE FROM text_words WHERE text_id = $1",
+		removeWords: "DELETE FROM text_words WHERE text_id IN ",
 		findWords: `SELECT t.hash, t.text FROM text_words w JOIN texts t ON t.id = w.text_id
 			WHERE w.words @@ $2::tsquery` + usedIn + ` ORDER BY w.text_id DESC`,
-		listWords: "SELECT text_id, unnest(tsvector_to_array(words)) FROM text_words",
-		words:     func(text string) any { return wordsOf(text) },
-		query:     func(sentence string) any { return queryOf(sentence, "'", " & ", ":*") },
+		listWords:   "SELECT text_id, unnest(tsvector_to_array(words)) FROM text_words",
+		putTerms:    "INSERT INTO record_terms (id, terms) VALUES ($1, array_to_tsvector($2::text[])) ON CONFLICT (id) DO NOTHING",
+		removeTerms: "DELETE FROM record_terms WHERE id IN ",
+		findTerms:   "SELECT id FROM record_terms WHERE terms @@ $%d::tsquery OFFSET 0", // what is behind it must not choose the plan
+		emptyWords:  "DELETE FROM text_words",
+		emptyTerms:  "DELETE FROM record_terms",
+		list:        func(words []string) any { return words },
+		quote:       "'", and: " & ", or: " | ", goesOn: ":*",
 	}
 }
 
-func wordsInSQLite() wordPhrases {
-	return wordPhrases{
-		hasWords: "SELECT 1 FROM text_words_docsize w WHERE w.id = t.id",
-		putWords: "INSERT INTO text_words (rowid, words) VALUES ($1, $2)",
-		removeWords: `INSERT INTO text_words (text_words, rowid, words) SELECT 'delete', $1, $2
-			WHERE EXISTS (SELECT 1 FROM text_words_docsize WHERE id = $1)`,
+func indexInSQLite() indexPhrases {
+	return indexPhrases{
+		hasWords:    "SELECT 1 FROM text_words_docsize w WHERE w.id = t.id",
+		putWords:    "INSERT INTO text_words (rowid, words) VALUES ($1, $2)",
+		removeWords: "DELETE FROM text_words WHERE rowid IN ",
 		// The word of text 0 is also a second segment, without which FTS5 has nothing to merge.
 		noteRemoval: "INSERT INTO text_words (rowid, words) SELECT 0, '0' WHERE NOT EXISTS (SELECT 1 FROM text_words_docsize WHERE id = 0)",
 		rewrite: rewritePhrases{
 			needed: "SELECT EXISTS (SELECT 1 FROM text_words_docsize WHERE id = 0)",
 			begin:  "INSERT INTO text_words (text_words, rank) VALUES ('merge', -16)",
 			goOn:   "INSERT INTO text_words (text_words, rank) VALUES ('merge', 16)",
-			end:    "INSERT INTO text_words (text_words, rowid, words) VALUES ('delete', 0, '0')",
+			end:    "DELETE FROM text_words WHERE rowid = 0",
 		},
 		findWords: `SELECT t.hash, t.text FROM text_words JOIN texts t ON t.id = text_words.rowid
 			WHERE text_words MATCH $2` + usedIn + ` ORDER BY text_words.rowid DESC`,
-		openWords: "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab('main', 'text_words', 'instance')",
-		listWords: "SELECT doc, term FROM temp.words WHERE doc > 0", // 0 notes a removal
-		words:     func(text string) any { return strings.Join(wordsOf(text), " ") },
-		query:     func(sentence string) any { return queryOf(sentence, `"`, " AND ", "*") },
+		openWords:   "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words USING fts5vocab('main', 'text_words', 'instance')",
+		listWords:   "SELECT doc, term FROM temp.words WHERE doc > 0", // 0 notes a removal
+		putTerms:    "INSERT OR REPLACE INTO record_terms (rowid, terms) VALUES ($1, $2)",
+		removeTerms: "DELETE FROM record_terms WHERE rowid IN ",
+		findTerms:   "SELECT rowid AS id FROM record_terms WHERE record_terms MATCH $%d",
+		mergeTerms:  "INSERT INTO record_terms (record_terms, rank) VALUES ('merge', 16)",
+		emptyWords:  "INSERT INTO text_words (text_words) VALUES ('delete-all')",
+		emptyTerms:  "INSERT INTO record_terms (record_terms) VALUES ('delete-all')",
+		list:        func(words []string) any { return strings.Join(words, " ") },
+		quote:       `"`, and: " AND ", or: " OR ", goesOn: "*",
 	}
 }
 
@@ -89,43 +111,74 @@ func (s *Store) rewriteWords(ctx context.Context) error {
 	if left, err := s.wordsLeft(ctx); err != nil || !left {
 		return err
 	}
-	run := func(statement string) (changed int, err error) {
-		err = s.db.Change(ctx, rewriting, func(ctx context.Context, tx *sql.Tx) error {
-			var before int
-			if err := tx.QueryRowContext(ctx, "SELECT total_changes()").Scan(&before); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, statement); err != nil {
-				return err
-			}
-			return tx.QueryRowContext(ctx, "SELECT total_changes() - $1", before).Scan(&changed)
-		})
-		return changed, err
-	}
-	if _, err := run(p.begin); err != nil {
+	if _, err := s.changing(ctx, rewriting, p.begin); err != nil {
 		return err
 	}
-	err := s.db.Pieces(ctx, func() (more bool, err error) {
-		changed, err := run(p.goOn)
-		return changed > 1, err // the statement counts as one
-	})
-	if err != nil {
+	if err := s.mergeIndex(ctx, rewriting, p.goOn); err != nil {
 		return err
 	}
-	_, err = run(p.end)
+	_, err := s.changing(ctx, rewriting, p.end)
 	return err
 }
 
-// queryOf asks for texts that may hold a sentence. The words at its ends may be parts of words: the last one chooses by
-// its beginning, the first one not at all unless it is the only one.
-func queryOf(sentence, quote, and, goesOn string) string {
+// mergeIndex runs a statement that merges a piece of an index of FTS5 until nothing is left to merge.
+func (s *Store) mergeIndex(ctx context.Context, doing, statement string) error {
+	if statement == "" {
+		return nil
+	}
+	return s.db.Pieces(ctx, func() (more bool, err error) {
+		changed, err := s.changing(ctx, doing, statement)
+		return changed > 1, err // the statement counts as one
+	})
+}
+
+// changing runs a statement, and returns how many rows it changed, those of an index of FTS5 among them.
+func (s *Store) changing(ctx context.Context, doing, statement string) (changed int, err error) {
+	err = s.db.Change(ctx, doing, func(ctx context.Context, tx *sql.Tx) error {
+		var before int
+		if err := tx.QueryRowContext(ctx, "SELECT total_changes()").Scan(&before); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+		return tx.QueryRowContext(ctx, "SELECT total_changes() - $1", before).Scan(&changed)
+	})
+	return changed, err
+}
+
+// sentenceQuery asks for texts that may hold a sentence. The words at its ends may be parts of words: the last one chooses
+// by its beginning, the first one not at all unless it is the only one.
+func (p *indexPhrases) sentenceQuery(sentence string) string {
 	words := wordsOf(sentence)
 	last := len(words) - 1
 	var b strings.Builder
 	for _, w := range words[min(1, last):last] {
-		b.WriteString(quote + w + quote + and)
+		b.WriteString(p.quote + w + p.quote + p.and)
 	}
-	return b.String() + quote + words[last] + quote + goesOn
+	return b.String() + p.quote + words[last] + p.quote + p.goesOn
+}
+
+// termsQuery asks for records that have all of some terms and, if there are others, one of these.
+func (p *indexPhrases) termsQuery(all, one []manifest.Term) string {
+	parts := make([]string, 0, len(all)+1)
+	for _, t := range all {
+		parts = append(parts, p.quote+indexedTerm(t)+p.quote)
+	}
+	if len(one) > 0 {
+		others := make([]string, len(one))
+		for i, t := range one {
+			others[i] = p.quote + indexedTerm(t) + p.quote
+		}
+		parts = append(parts, "("+strings.Join(others, p.or)+")")
+	}
+	return strings.Join(parts, p.and)
+}
+
+// indexedTerm is a term as it is indexed: nobody can choose one that stands for another term, too.
+func indexedTerm(t manifest.Term) string {
+	sum := sha256.Sum256([]byte(string(t.Kind) + "\x00" + t.Value))
+	return strconv.FormatUint(binary.BigEndian.Uint64(sum[:]), 36)
 }
 
 const maxWord = 64 // characters of a word that are indexed

@@ -103,7 +103,7 @@ func attacks() []attack {
 		{"empties the index of words, or changes it", do("INSERT INTO text_words (text_words) SELECT 'delete-all' FROM texts")},
 		{"makes a trigger that hides later records", do("CREATE TRIGGER hide AFTER INSERT ON manifests BEGIN DELETE FROM pending; END")},
 		{"puts a view in the place of a table", do("ALTER TABLE holds RENAME TO other; CREATE VIEW holds AS SELECT * FROM other")}, //nolint:unqueryvet // whatever it holds
-		{"changes the index of terms that `find` reads", do("DELETE FROM marks")},
+		{"changes the index of terms that `find` reads", do("DELETE FROM indexed_records")},
 		{"changes what a provider reported", do("UPDATE usages SET cache_read_tokens = 0")},
 	}
 }

@@ -194,6 +194,9 @@ func classifySQLite(err error) *Error {
 	case sqlite3.SQLITE_CORRUPT:
 		e.Code, e.Message = CodeDamaged, "is damaged"
 		e.Hint = "put a backup in its place, or save what can be read: sqlite3 FILE .recover | sqlite3 NEWFILE"
+		if IndexDamaged(err) {
+			e.Message, e.Hint = "has a damaged index", "grapnel manifest prune makes that of a log again"
+		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		e.Code, e.Message = CodeLocked, "is locked by another program"
 		e.Hint = "end the program that holds it (fuser FILE), and try again"
@@ -211,4 +214,10 @@ func classifySQLite(err error) *Error {
 		e.Hint = "its directory must be writable too, also for reading; a copy elsewhere can be read"
 	}
 	return e
+}
+
+// IndexDamaged reports whether an index of words (FTS5) of a SQLite file is damaged.
+func IndexDamaged(err error) bool {
+	cause, ok := errors.AsType[*sqlite.Error](err)
+	return ok && cause.Code() == sqlite3.SQLITE_CORRUPT_VTAB
 }
