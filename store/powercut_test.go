@@ -70,8 +70,16 @@ func keepOne(ctx context.Context, s *store.Store, n int) error {
 		return err
 	}
 	fmt.Println("state", key.SessionID, n)
+	// In a transaction that callers share.
+	entry := store.ConversationEntry{ID: m.ManifestID, Entry: json.RawMessage(strconv.Itoa(n))}
+	if err := s.AppendConversation(ctx, conversation(), "turn", at, []store.ConversationEntry{entry}); err != nil {
+		return err
+	}
+	fmt.Println("entry", entry.ID)
 	return nil
 }
+
+func conversation() store.Scope { return store.Scope{WorkspaceID: "w", ThreadID: "c"} }
 
 // TestPowerCut records what a program that keeps a log asks of the disk, and cuts the
 // power at any moment: what was not synced by then is kept, lost, or torn. The database
@@ -87,7 +95,7 @@ func TestPowerCut(t *testing.T) {
 			t.Parallel()
 
 			lost := 0
-			storetest.Record(t, name, "20").Cuts(t, func(t *testing.T, dsn string, printed []string) {
+			record(t, name, "20").cuts(t, func(t *testing.T, dsn string, printed []string) {
 				missing, err := checkDisk(t, dsn, printed)
 				if err != nil || newest && missing > 0 {
 					t.Errorf("%d of %d acknowledged things are missing, %v", missing, len(printed), err)
@@ -108,7 +116,7 @@ func TestPowerCutOnDiskThatLies(t *testing.T) {
 	t.Parallel()
 
 	bad := 0
-	storetest.Record(t, "keep full", "10").Unsynced().Cuts(t, func(t *testing.T, dsn string, printed []string) {
+	record(t, "keep full", "10").unsynced().cuts(t, func(t *testing.T, dsn string, printed []string) {
 		if missing, err := checkDisk(t, dsn, printed); err != nil || missing > 0 {
 			bad++
 		}
@@ -157,6 +165,13 @@ func missingOf(t *testing.T, s *store.Store, printed []string) (missing int, err
 			return 0, err
 		}
 		there["usage "+x.ManifestID] = len(usage) == 1
+	}
+	c, err := s.Conversation(t.Context(), store.ConversationQuery{WorkspaceID: "w", ThreadID: "c", Limit: 1000, Bytes: 1 << 20})
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range c.Entries {
+		there["entry "+e.ID] = true
 	}
 	pruned, looked, later := false, map[string]bool{}, ""
 	for _, line := range slices.Backward(printed) {

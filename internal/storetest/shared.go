@@ -1,6 +1,6 @@
 // Package storetest helps tests of what keeps data in a database: [Shared] is a PostgreSQL
 // server for a package's tests, [SQLite] an embedded database, [Both] runs a test on each.
-// [Programs] run the test binary as another process, and [Record] cuts the power under one.
+// [Programs] run the test binary as another process.
 //
 // Stability: internal.
 package storetest

@@ -3,11 +3,9 @@ package jobqueue_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -21,7 +19,7 @@ import (
 
 // programs are what the test binary is for other tests.
 func programs() storetest.Programs {
-	return storetest.Programs{"work": workOn, "drain": drain}
+	return storetest.Programs{"work": workOn}
 }
 
 // toughOptions are those of a queue whose processes are killed.
@@ -59,52 +57,6 @@ func workOn(ctx context.Context, dsn, path string) error {
 	}
 	group.Wait()
 	return fmt.Errorf("it ended: %v", errs)
-}
-
-// drain adds jobs and works on them until there are none. It prints each that was
-// taken, each that must not be repeated when that is noted, and in the end that all are
-// done.
-func drain(ctx context.Context, dsn, arg string) error {
-	count, err := strconv.Atoi(arg)
-	if err != nil {
-		return err
-	}
-	db, err := sqldb.Open(ctx, dsn, sqldb.Options{Schema: schema.Current()})
-	if err != nil {
-		return err
-	}
-	q, err := jobqueue.Open(db, jobqueue.Options{PerPlugin: 1024})
-	if err != nil {
-		return err
-	}
-	serving, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	group.Go(func() {
-		_ = q.Serve(serving, func(ctx context.Context, a jobs.Attempt) jobs.Result {
-			if once(a.Job.IdempotencyKey) {
-				if err := a.Begin(ctx); err != nil {
-					return jobs.Result{Action: jobs.Requeue, Err: err}
-				}
-				fmt.Println("begun", a.Job.IdempotencyKey)
-			}
-			return jobs.Result{Action: jobs.Done}
-		})
-	})
-	for n := 0; n < count && err == nil; n++ {
-		if err = q.Add(ctx, named(strconv.Itoa(n))); err == nil {
-			fmt.Println("added", n)
-		}
-	}
-	for err == nil {
-		var c jobs.Counts
-		if c, err = q.Counts(ctx); c.Waiting+c.Running+c.Scheduled == 0 {
-			fmt.Println("drained 0")
-			break
-		}
-	}
-	stop()
-	group.Wait()
-	return errors.Join(err, q.Close(), db.Close())
 }
 
 // named is a job that knows its name.

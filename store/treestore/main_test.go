@@ -1,7 +1,6 @@
 package treestore_test
 
 import (
-	"context"
 	"os"
 	"testing"
 
@@ -14,13 +13,7 @@ import (
 // shared is the PostgreSQL server of this run.
 var shared storetest.Shared
 
-// TestMain also is the programs that other tests start.
-func TestMain(m *testing.M) {
-	if code, ok := programs().Run(context.Background()); ok {
-		os.Exit(code)
-	}
-	os.Exit(shared.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 // on opens the tree of a database; it is closed with the test.
 func on(tb testing.TB, db *sqldb.DB, o treestore.Options) *treestore.Store {

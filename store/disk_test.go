@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/storetest"
 )
 
-// Recording is what a program wrote to disk and printed, in order. From it come the disks that
+// recording is what a program wrote to disk and printed, in order. From it come the disks that
 // a power cut could have left.
-type Recording struct {
+type recording struct {
 	ops []diskOp
 }
 
@@ -29,13 +31,13 @@ type diskOp struct {
 	at   int64  // write, truncate
 }
 
-// Record runs one of the test binary's programs to its end on a new SQLite database, and records every change of its
+// record runs one of the test binary's programs to its end on a new SQLite database, and records every change of its
 // directory. The test is skipped if system calls cannot be traced; with GRAPNEL_REQUIRE_STRACE=1 it fails.
-func Record(tb testing.TB, name, arg string) *Recording {
+func record(tb testing.TB, name, arg string) *recording {
 	tb.Helper()
 	root := tb.TempDir()
 	trace := filepath.Join(tb.TempDir(), "trace")
-	program := Program(tb, name, "sqlite:"+filepath.Join(root, "data", "grapnel.db"), arg)
+	program := storetest.Program(tb, name, "sqlite:"+filepath.Join(root, "data", "grapnel.db"), arg)
 	calls := "trace=write,pwrite64,ftruncate,fsync,fdatasync,open,openat,link,linkat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,exit_group"
 	strace := exec.CommandContext(tb.Context(), "strace", append([]string{ //nolint:gosec // the test binary itself
 		"-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", calls, "-e", "signal=none", "-o", trace}, program.Args...)...)
@@ -53,7 +55,7 @@ func Record(tb testing.TB, name, arg string) *Recording {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &Recording{}
+	r := &recording{}
 	if r.ops, err = parseTrace(text, root); err != nil {
 		tb.Fatal(err)
 	}
@@ -63,12 +65,12 @@ func Record(tb testing.TB, name, arg string) *Recording {
 	return r
 }
 
-// Cuts cuts the power at many moments, with random losses, and has check look at the remaining
+// cuts cuts the power at many moments, with random losses, and has check look at the remaining
 // database and the lines printed by then.
-func (r *Recording) Cuts(t *testing.T, check func(t *testing.T, dsn string, printed []string)) {
+func (r *recording) cuts(t *testing.T, check func(t *testing.T, dsn string, printed []string)) {
 	t.Helper()
 	cuts := 40
-	if Long() {
+	if storetest.Long() {
 		cuts = 600
 	}
 	seed := rand.Uint64()
@@ -82,9 +84,9 @@ func (r *Recording) Cuts(t *testing.T, check func(t *testing.T, dsn string, prin
 	}
 }
 
-// Unsynced is the same for a disk that ignores syncs.
-func (r *Recording) Unsynced() *Recording {
-	return &Recording{ops: slices.DeleteFunc(slices.Clone(r.ops), func(op diskOp) bool { return op.kind == "sync" })}
+// unsynced is the same for a disk that ignores syncs.
+func (r *recording) unsynced() *recording {
+	return &recording{ops: slices.DeleteFunc(slices.Clone(r.ops), func(op diskOp) bool { return op.kind == "sync" })}
 }
 
 type disk struct {
@@ -146,7 +148,7 @@ type machine struct {
 
 // cut cuts the power before operation n. Unsynced data is kept, lost or torn at random; without
 // random numbers all of it is kept.
-func (r *Recording) cut(n int, random *rand.Rand) *disk {
+func (r *recording) cut(n int, random *rand.Rand) *disk {
 	m := &machine{names: map[string]*inode{".": nil}, safe: map[string]*inode{".": nil}, moves: map[string][]move{}}
 	for i := range r.ops[:n] {
 		m.do(&r.ops[i])
