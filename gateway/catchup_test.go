@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -18,8 +18,8 @@ import (
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 
-	clock := treetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
-	model := treetest.NewModel(clock.Now)
+	clock := storetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+	model := storetest.Tree(t, clock.Now)
 	workspace(t, model, "w")
 	workspace(t, model, "v")
 	h := quietHub(model)
@@ -83,7 +83,7 @@ func TestCatchUp(t *testing.T) {
 func TestHubGap(t *testing.T) {
 	t.Parallel()
 
-	model, copied := treetest.NewModel(nil), treetest.NewModel(nil)
+	model, copied := storetest.Tree(t, nil), storetest.Tree(t, nil)
 	workspace(t, copied, "w")
 	workspace(t, model, "w")
 	for i := range 10 {
@@ -111,7 +111,7 @@ func TestHubGap(t *testing.T) {
 func TestWatches(t *testing.T) {
 	t.Parallel()
 
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(t, nil)
 	h := quietHub(model)
 	c := newConn()
 	h.step(t.Context())
@@ -148,7 +148,7 @@ func TestWatchesEnd(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		h := quietHub(treetest.NewModel(nil))
+		h := quietHub(storetest.Tree(t, nil))
 		h.step(t.Context())
 		c, other := newConn(), newConn()
 		defer other.end()
@@ -173,7 +173,7 @@ func TestWatchesEnd(t *testing.T) {
 func TestCatchUpTooFast(t *testing.T) {
 	t.Parallel()
 
-	model := &faulty{Store: treetest.NewModel(nil)}
+	model := &faulty{Store: storetest.Tree(t, nil)}
 	workspace(t, model, "w")
 	h := quietHub(model)
 	h.step(t.Context())

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
@@ -17,7 +17,7 @@ import (
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(t, nil)
 	for _, id := range []string{"w", "v", "empty"} {
 		workspace(t, model, id)
 	}
@@ -112,7 +112,7 @@ func (u unresolved) Resolve(context.Context, tree.ThreadRef) (tree.Resolution, e
 func TestDocumentsInPrompt(t *testing.T) {
 	t.Parallel()
 
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(t, nil)
 	c := serve(t, Options{Tree: model, Engine: engine(t, model, nil)}).post(t, "")
 	do[any](t, c, "workspace/create", object{"id": "w", "name": "W"})
 	do[any](t, c, "folder/create", object{"workspace_id": "w", "id": "a", "name": "A"})

@@ -4,25 +4,38 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/store/treestore"
 )
 
-// A gateway over a tree, without an engine or a log. A program has a store of
-// package store/treestore in the model's place.
+// A gateway over a tree, without an engine or a log.
 func Example() {
-	g, err := gateway.New(gateway.Options{Tree: treetest.NewModel(nil)})
-	if err != nil {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	dir, errDir := os.MkdirTemp("", "example")
+	defer func() { _ = os.RemoveAll(dir) }()
+	kept, errStore := store.Open(ctx, "sqlite:"+filepath.Join(dir, "grapnel.db"), store.Options{})
+	if err := errors.Join(errDir, errStore); err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	defer func() { _ = kept.Close() }()
+	folders, errTree := treestore.New(ctx, kept.DB(), treestore.Options{})
+	g, errGateway := gateway.New(gateway.Options{Tree: folders})
+	if err := errors.Join(errTree, errGateway); err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = folders.Close() }()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Println(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -44,7 +44,7 @@ func TestHookJudgesWhereTheCallRuns(t *testing.T) {
 			},
 		},
 	}}
-	log, tree := logStore(t), treetest.NewModel(time.Now)
+	log, tree := logStore(t), storetest.Tree(t, time.Now)
 	p := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, guard), Log: log, Roots: []string{top}}).post(t, "")
 	for _, host := range []string{"codex", "claude-code"} {
 		judged, shown = "", ""

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -119,7 +119,7 @@ func coached(tb testing.TB, c *coach, log *store.Store) *caller {
 			tb.Errorf("close of the engine: %v", err)
 		}
 	})
-	return serve(tb, Options{Tree: treetest.NewModel(time.Now), Engine: eng, Log: log}).post(tb, "")
+	return serve(tb, Options{Tree: storetest.Tree(tb, time.Now), Engine: eng, Log: log}).post(tb, "")
 }
 
 // records are all records of a thread, oldest first.
@@ -465,7 +465,7 @@ func TestTaskOfOpencode(t *testing.T) {
 	t.Parallel()
 
 	seen := make(chan phases.Context, 10)
-	tree, log := treetest.NewModel(time.Now), logStore(t)
+	tree, log := storetest.Tree(t, time.Now), logStore(t)
 	house := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{{
 		Name: "seen", Kinds: []phases.Kind{phases.KindPolicy}, Needs: []string{phases.NeedsNothing},
 		PrePolicy: func(_ context.Context, c *sdk.Call, _ *phases.PrePolicyInput) ([]phases.Contribution, error) {

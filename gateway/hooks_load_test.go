@@ -13,7 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/bridge"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -62,7 +62,7 @@ func BenchmarkHooks(b *testing.B) {
 	result := `{"session_id":"s","turn_id":"%d","hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"c","tool_input":{},"tool_response":"` + strings.Repeat("x", 1<<20) + `"}`
 	for name, payload := range map[string]string{"http": call, "http, result of 1 MB": result} {
 		b.Run(name, func(b *testing.B) {
-			p := serve(b, Options{Tree: treetest.NewModel(time.Now), Engine: guarded(b)}).post(b, "")
+			p := serve(b, Options{Tree: storetest.Tree(b, time.Now), Engine: guarded(b)}).post(b, "")
 			measure50(b, func(turn int) {
 				if status, text := p.hook(b, "codex", fmt.Sprintf(payload, turn)); status != http.StatusOK || text != "" {
 					b.Fatalf("status %d: %s", status, text)

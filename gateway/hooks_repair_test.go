@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store"
@@ -41,7 +41,7 @@ func eraser() *sdk.Plugin {
 func TestPayloadsAreRepaired(t *testing.T) {
 	t.Parallel()
 
-	log, tree := logStore(t), treetest.NewModel(time.Now)
+	log, tree := logStore(t), storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, log, time.Now, eraser()), Log: log})
 	p := s.post(t, "")
 	deep := strings.Repeat(`[`, 200) + strings.Repeat(`]`, 200)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -45,7 +45,7 @@ func (p *caller) hook(t testing.TB, host, payload string) (int, string) {
 func TestHooks(t *testing.T) {
 	t.Parallel()
 
-	log, tree := logStore(t), treetest.NewModel(time.Now)
+	log, tree := logStore(t), storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log), Log: log})
 	p := s.post(t, "")
 	for _, step := range []struct{ event, want string }{
@@ -106,7 +106,7 @@ func TestHooksOfALongTurn(t *testing.T) {
 			return sdk.Reply(d)
 		},
 	}}}
-	log, tree := logStore(t), treetest.NewModel(time.Now)
+	log, tree := logStore(t), storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, guard), Log: log})
 	p := s.post(t, "")
 	send := func(event string) string {
@@ -189,7 +189,7 @@ func TestToolsOfRenewedTurns(t *testing.T) {
 			return sdk.Reply(&phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "look"}}})
 		},
 	}}}
-	log, tree, sub := logStore(t), treetest.NewModel(time.Now), t.TempDir() // below, a project's files are not found
+	log, tree, sub := logStore(t), storetest.Tree(t, time.Now), t.TempDir() // below, a project's files are not found
 	eng := engineWith(t, tree, log, time.Now, house)
 	p := serve(t, Options{Tree: tree, Engine: eng, Log: log, Roots: []string{sub}, HasTools: func(e *agent.Event) bool { return e.Dir == "" }}).post(t, "")
 	for session, events := range map[string]string{
@@ -217,7 +217,7 @@ func TestToolsOfRenewedTurns(t *testing.T) {
 func TestHooksThatFail(t *testing.T) {
 	t.Parallel()
 
-	tree := treetest.NewModel(time.Now)
+	tree := storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, nil)})
 	p := s.post(t, "")
 	for name, tt := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -163,7 +163,7 @@ func folder(tb testing.TB, t tree.Store, id string) {
 func TestNobodyWatches(t *testing.T) {
 	t.Parallel()
 
-	model := &faulty{Store: treetest.NewModel(nil)}
+	model := &faulty{Store: storetest.Tree(t, nil)}
 	workspace(t, model, "w")
 	h := quietHub(model)
 	h.step(t.Context())
@@ -180,7 +180,7 @@ func TestListenEnds(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		model := &faulty{Store: treetest.NewModel(nil)}
+		model := &faulty{Store: storetest.Tree(t, nil)}
 		workspace(t, model, "w")
 		model.deaf.Store(true)
 		h := runHub(t, model)
@@ -219,7 +219,7 @@ func TestReadsWithoutWake(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		model := &mute{treetest.NewModel(nil)}
+		model := &mute{storetest.Tree(t, nil)}
 		workspace(t, model, "w")
 		h := runHub(t, model)
 		c := newConn()

@@ -19,7 +19,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -41,7 +42,7 @@ type served struct {
 func serve(tb testing.TB, o Options) *served {
 	tb.Helper()
 	if o.Tree == nil {
-		o.Tree = treetest.NewModel(nil)
+		o.Tree = storetest.Tree(tb, nil)
 	}
 	g, err := New(o)
 	if err != nil {
@@ -242,9 +243,9 @@ func workspace(tb testing.TB, t tree.Store, id string) {
 }
 
 // treeOf is a tree with workspaces.
-func treeOf(tb testing.TB, ids ...string) *treetest.Model {
+func treeOf(tb testing.TB, ids ...string) *treestore.Store {
 	tb.Helper()
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(tb, nil)
 	for _, id := range ids {
 		workspace(tb, model, id)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -60,7 +60,7 @@ func TestMCPConformance(t *testing.T) {
 	if len(command) == 0 {
 		t.Skip("it needs Node.js 22 and the npm registry: make mcp-conformance")
 	}
-	tree := treetest.NewModel(time.Now)
+	tree := storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, nil, time.Now, suite())})
 	for _, scenario := range offered {
 		t.Run(scenario, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -60,7 +60,7 @@ func TestMCP(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-03-26"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			log, tree := logStore(t), treetest.NewModel(time.Now)
+			log, tree := logStore(t), storetest.Tree(t, time.Now)
 			s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log), Log: log})
 			session, err := mcpSession(t, s, "", "?thread=th", version)
 			if err != nil {
@@ -126,7 +126,7 @@ func recorded(t *testing.T, log *store.Store, thread string) (calls []string) {
 func TestMCPGuarded(t *testing.T) {
 	t.Parallel()
 
-	log, tree := logStore(t), treetest.NewModel(time.Now)
+	log, tree := logStore(t), storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, toolGuard()), Log: log})
 	session, err := mcpSession(t, s, "", "", "")
 	if err != nil {
@@ -145,7 +145,7 @@ func TestMCPGuarded(t *testing.T) {
 func TestMCPCallers(t *testing.T) {
 	t.Parallel()
 
-	tree := treetest.NewModel(time.Now)
+	tree := storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, nil), Tokens: []Token{
 		token("good", []string{"local"}, rpc.DispatchRight), token("read", []string{"*"}, rpc.ReadRight),
 	}})
@@ -208,7 +208,7 @@ func TestMCPHidden(t *testing.T) {
 	plugin.Hooks[1].PreTools = func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
 		return sdk.Reply(&phases.ToolBundle{BundleID: "house", Tools: []phases.Tool{measure(), deep}})
 	}
-	tree := treetest.NewModel(time.Now)
+	tree := storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, nil, time.Now, plugin)})
 	session, err := mcpSession(t, s, "", "", "")
 	if err != nil {

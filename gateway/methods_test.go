@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -156,7 +156,7 @@ func at(value any, path string) any {
 // everything is a gateway that can do everything.
 func everything(t *testing.T) Options {
 	t.Helper()
-	model, log := treetest.NewModel(nil), logStore(t)
+	model, log := storetest.Tree(t, nil), logStore(t)
 	events := &Events{}
 	events.Observe(runtime.Event{Kind: runtime.EventPlugin, Plugin: "sick", State: string(phases.PluginQuarantined), Code: "crash"})
 	return Options{

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -86,7 +86,7 @@ func TestEngineMetrics(t *testing.T) {
 func TestMetricsOfEngine(t *testing.T) {
 	t.Parallel()
 
-	s := serve(t, Options{Tree: treeOf(t, "w"), Engine: engine(t, treetest.NewModel(nil), nil)})
+	s := serve(t, Options{Tree: treeOf(t, "w"), Engine: engine(t, storetest.Tree(t, nil), nil)})
 	if got, bad := s.post(t, "").call(t, "turn/compile", object{"turn": turnOf(nil)}); bad != nil {
 		t.Fatalf("%v %+v", got, bad)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -19,7 +19,7 @@ import (
 func TestOrderAcrossWorkspaces(t *testing.T) {
 	t.Parallel()
 
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(t, nil)
 	h := quietHub(model)
 	c := newConn()
 	for _, id := range []string{"a", "b"} {
@@ -43,7 +43,7 @@ func TestOrderAcrossWorkspaces(t *testing.T) {
 func TestCatchUpTellsAtOnce(t *testing.T) {
 	t.Parallel()
 
-	model := &faulty{Store: treetest.NewModel(nil)}
+	model := &faulty{Store: storetest.Tree(t, nil)}
 	workspace(t, model, "w")
 	h := quietHub(model)
 	h.step(t.Context())
@@ -98,7 +98,7 @@ func TestAffectsTime(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		model := treetest.NewModel(nil)
+		model := storetest.Tree(t, nil)
 		workspace(t, model, "w")
 		h := quietHub(stuck{model})
 		h.step(t.Context())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 )
 
 // files are what a gateway of a test reads again.
@@ -44,7 +44,7 @@ func TestReload(t *testing.T) {
 	before, after := t.TempDir(), t.TempDir()
 	admin := token("ada", []string{"*"}, rpc.ReadRight, rpc.CompileRight, rpc.AdminRight)
 	f := &files{}
-	o := f.options(Options{Tree: treetest.NewModel(nil), Engine: &fakeEngine{}, Roots: []string{before}})
+	o := f.options(Options{Tree: storetest.Tree(t, nil), Engine: &fakeEngine{}, Roots: []string{before}})
 	s := serve(t, o.with(admin, token("bob", []string{"*"}, rpc.ReadRight)))
 	ada, bob := s.post(t, "ada"), s.post(t, "bob")
 	if _, bad := bob.call(t, "config/reload", nil); bad.code() != rpc.CodeUnauthorized {
@@ -114,7 +114,7 @@ func TestReloadOneByOne(t *testing.T) {
 
 	var at atomic.Int32
 	entered, leave := make(chan struct{}), make(chan struct{})
-	o := Options{Tree: treetest.NewModel(nil), Load: func(context.Context) (*Loaded, error) {
+	o := Options{Tree: storetest.Tree(t, nil), Load: func(context.Context) (*Loaded, error) {
 		return &Loaded{Apply: func(context.Context) error {
 			if at.Add(1) > 1 {
 				t.Error("two at once")

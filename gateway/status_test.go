@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -40,7 +40,7 @@ func (s *served) get(tb testing.TB, path, host string) (status int, body string)
 func TestHealth(t *testing.T) {
 	t.Parallel()
 
-	model := &faulty{Store: treetest.NewModel(nil)}
+	model := &faulty{Store: storetest.Tree(t, nil)}
 	eng := &fakeEngine{plugins: []phases.PluginRow{{Plugin: "p", State: phases.PluginBackoff}}}
 	var now atomic.Int64 // in seconds
 	s := serve(t, Options{Tree: model, Engine: eng, Now: func() time.Time { return time.Unix(now.Load(), 0) }})
@@ -111,8 +111,8 @@ func TestMetrics(t *testing.T) {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 
-	clock := treetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
-	s := serve(t, Options{Tree: treetest.NewModel(clock.Now), Engine: &fakeEngine{}, Version: "1.2.3", StoreName: "sqlite:x", Now: clock.Now})
+	clock := storetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+	s := serve(t, Options{Tree: storetest.Tree(t, clock.Now), Engine: &fakeEngine{}, Version: "1.2.3", StoreName: "sqlite:x", Now: clock.Now})
 	workspace(t, s.g.opts.Tree, "w")
 	c := s.dial(t, "")
 	ready(t, c, object{"workspace_id": "w"})
@@ -160,7 +160,7 @@ func TestThin(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		thinned := &thinning{Store: treetest.NewModel(nil)}
+		thinned := &thinning{Store: storetest.Tree(t, nil)}
 		g, err := New(Options{Tree: thinned})
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -216,7 +216,7 @@ func TestFailsClosed(t *testing.T) {
 func TestNew(t *testing.T) {
 	t.Parallel()
 
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(t, nil)
 	for name, o := range map[string]Options{
 		"no tree":         {},
 		"a relative root": {Tree: model, Roots: []string{"."}},

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
@@ -93,7 +93,7 @@ func (e *ears) all() []TurnEnded {
 // keeper is a gateway for its turns alone; nothing of it runs.
 func keeper(t *testing.T, o Options) *Gateway {
 	t.Helper()
-	o.Tree = treetest.NewModel(nil)
+	o.Tree = storetest.Tree(t, nil)
 	return must[*Gateway](t)(New(o))
 }
 

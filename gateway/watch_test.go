@@ -15,7 +15,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/storetest"
-	"github.com/grapnelhq/grapnel/internal/treetest"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
@@ -33,7 +32,7 @@ func noted(tb testing.TB, m message) told {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(t, nil)
 	workspace(t, model, "w")
 	s := serve(t, Options{Tree: model})
 	c := s.dial(t, "")
@@ -103,7 +102,7 @@ func TestWatchWaits(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		h := quietHub(treetest.NewModel(nil))
+		h := quietHub(storetest.Tree(t, nil))
 		var late *rpc.Error
 		if err := h.await(t.Context()); !errors.As(err, &late) || late.Code != rpc.CodeUnavailable {
 			t.Errorf("never read: %v", err)
@@ -136,7 +135,7 @@ func TestManyWatchers(t *testing.T) {
 
 	for name, open := range map[string]func(*testing.T) (one, two tree.Store){
 		"model": func(*testing.T) (tree.Store, tree.Store) {
-			model := treetest.NewModel(nil)
+			model := storetest.Tree(t, nil)
 			return model, model
 		},
 		"sqlite": func(t *testing.T) (tree.Store, tree.Store) {
@@ -331,7 +330,7 @@ func (f *follower) follow(t *testing.T, finish <-chan struct{}) {
 // connections has read of it, over real sockets of this process.
 func BenchmarkFanOut(b *testing.B) {
 	const watchers = 1000
-	model := treetest.NewModel(nil)
+	model := storetest.Tree(b, nil)
 	workspace(b, model, "w")
 	s := serve(b, Options{Tree: model})
 	var arrived sync.WaitGroup
@@ -368,7 +367,7 @@ func BenchmarkThreadTree(b *testing.B) {
 			ID: id, FolderID: tree.FolderID(id), Status: tree.Active, ContentSHA256: tree.Sum(id), Version: int64(i), Chars: 1000, UpdatedAt: at,
 		})
 	}
-	c := serve(b, Options{Tree: onePage{treetest.NewModel(nil), page}}).post(b, "")
+	c := serve(b, Options{Tree: onePage{storetest.Tree(b, nil), page}}).post(b, "")
 	for b.Loop() {
 		raw, bad := c.call(b, "thread/tree", object{"workspace_id": "w"})
 		if bad != nil {

@@ -9,20 +9,21 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
 // treeServed is a gateway over a model.
 type treeServed struct {
-	model          *treetest.Model
+	model          *treestore.Store
 	http, ws, unix string
 	stop           context.CancelFunc
 }
 
 func serveTree(t *testing.T) *treeServed {
 	t.Helper()
-	s := &treeServed{model: treetest.NewModel(time.Now)}
+	s := &treeServed{model: storetest.Tree(t, time.Now)}
 	g, err := gateway.New(gateway.Options{Tree: s.model})
 	if err != nil {
 		t.Fatal(err)

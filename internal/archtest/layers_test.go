@@ -95,9 +95,6 @@ const layers = `
 	internal/pool, internal/sessions, internal/stats, internal/supervise, internal/text, internal/turnstate, internal/wire,
 	github.com/oklog/ulid/v2 < runtime;
 
-	# A store of trees in memory, for tests.
-	tree, github.com/oklog/ulid/v2 < internal/treetest;
-
 	# What stands on the engine. Drivers of databases and providers are added
 	# beside the package that needs them.
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
@@ -105,7 +102,7 @@ const layers = `
 	github.com/transparency-dev/formats, golang.org/x/mod < translog;
 	phases, manifest, translog, internal/digest, internal/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
 	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
-	internal/schema, internal/sqldb, go.uber.org/goleak < internal/storetest;
+	internal/schema, internal/sqldb, store/treestore, go.uber.org/goleak < internal/storetest;
 	phases, jobs, internal/sqldb < store/jobqueue;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.

@@ -4,168 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/manifest"
 )
-
-// field is a field of a manifest: its path in JSON without the marks of lists, and how to
-// change its value; nil for a field that has fields of its own.
-type field struct {
-	path   string
-	change func()
-}
-
-// fieldsOf fills v and all that it holds, each list with one element, and lists the
-// fields in the order of their declaration. Changing one gives it another value.
-func fieldsOf(v reflect.Value, path string) ([]field, error) {
-	leaf := func(first, second any) ([]field, error) {
-		set := func(value any) { v.Set(reflect.ValueOf(value).Convert(v.Type())) }
-		set(first)
-		return []field{{path, func() { set(second) }}}, nil
-	}
-	switch v.Kind() { //nolint:exhaustive // others are an error
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		return fieldsOf(v.Elem(), path)
-	case reflect.Slice:
-		if v.Type() == reflect.TypeFor[json.RawMessage]() {
-			return leaf(json.RawMessage("1"), json.RawMessage("2"))
-		}
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		return fieldsOf(v.Index(0), path)
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			return leaf(time.Unix(1, 0).UTC(), time.Unix(2, 0).UTC())
-		}
-		return membersOf(v, path)
-	case reflect.String:
-		return leaf("a", "b")
-	case reflect.Bool:
-		return leaf(true, false)
-	case reflect.Int, reflect.Uint64, reflect.Float64:
-		return leaf(1, 2)
-	}
-	return nil, fmt.Errorf("%s is of the kind %s", path, v.Kind())
-}
-
-func membersOf(v reflect.Value, path string) ([]field, error) {
-	var all []field
-	if strings.Contains(path, ".") {
-		all = append(all, field{path: path})
-	}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "-" {
-			continue
-		}
-		if !f.Anonymous || name != "" {
-			name = strings.Trim(path+"."+name, ".")
-		} else {
-			name = path
-		}
-		below, err := fieldsOf(v.Field(i), name)
-		if err != nil {
-			return nil, err
-		}
-		if f.Anonymous && name == path && strings.Contains(path, ".") {
-			below = below[1:] // the struct itself is listed already
-		}
-		all = append(all, below...)
-	}
-	return all, nil
-}
-
-func descriptions(schema map[string]any, path string, into map[string]string) {
-	if items, ok := schema["items"].(map[string]any); ok {
-		descriptions(items, path, into)
-	}
-	properties, _ := schema["properties"].(map[string]any)
-	for name, property := range properties {
-		if property, ok := property.(map[string]any); ok {
-			at := strings.Trim(path+"."+name, ".")
-			doc, _ := property["description"].(string)
-			into[at] = lower(cell(name, doc)) + words(property)
-			descriptions(property, at, into)
-		}
-	}
-}
 
 func lower(s string) string {
 	if len(s) < 2 || s[1] != ' ' && (s[1] < 'a' || s[1] > 'z') {
 		return s
 	}
 	return strings.ToLower(s[:1]) + s[1:]
-}
-
-func words(schema map[string]any) string {
-	var list []string
-	enum, _ := schema["enum"].([]any)
-	for _, word := range enum {
-		if word, _ := word.(string); word != "" {
-			list = append(list, word)
-		}
-	}
-	if list == nil {
-		return ""
-	}
-	return ": " + codes(list)
-}
-
-// fieldTable lists the fields of one group of a manifest. A field counts if changing it changes the content hash.
-func fieldTable(group string) (string, error) {
-	var m manifest.Manifest
-	fields, err := fieldsOf(reflect.ValueOf(&m).Elem(), "")
-	if err != nil {
-		return "", err
-	}
-	var schema map[string]any
-	if err := json.Unmarshal(manifest.Schema(), &schema); err != nil {
-		return "", err
-	}
-	docs := map[string]string{}
-	descriptions(schema, "", docs)
-	var rows [][]string
-	for _, f := range fields {
-		counts := ""
-		if f.change != nil {
-			before, err := manifest.ContentHash(&m)
-			if err != nil {
-				return "", err
-			}
-			f.change()
-			after, err := manifest.ContentHash(&m)
-			if err != nil {
-				return "", err
-			}
-			counts = map[bool]string{true: "no", false: "yes"}[before == after]
-		}
-		if groupOf(f.path) == group {
-			name := strings.TrimPrefix(f.path, group+".")
-			rows = append(rows, []string{code(name), counts, docs[f.path]})
-		}
-	}
-	return grid([]string{"field", "counts", "meaning"}, rows), nil
-}
-
-func groupOf(path string) string {
-	group, _, nested := strings.Cut(path, ".")
-	switch {
-	case nested:
-		return group
-	case strings.HasPrefix(path, "fingerprint_"), strings.HasPrefix(path, "hash_"):
-		return "fingerprints"
-	case path == "content_hash", path == "prev", path == "hash":
-		return "integrity"
-	case path == "section_ids":
-		return path
-	}
-	return "head"
 }
 
 // configSection is a table of keys of grapnel.yaml: a definition of its schema (empty for

@@ -36,12 +36,6 @@ func tables() map[string]table {
 		"agent events": eventTable,
 		"functions":    functionTable,
 	}
-	for _, group := range []string{
-		"head", "fingerprints", "sections", "section_ids", "omitted", "hook_sources", "runs", "audits", "plugins", "policies", "tools",
-		"host_tools", "history", "reminders", "calls", "requests", "host_events", "erasure", "budgets", "files", "diagnostics", "cache", "integrity",
-	} {
-		all["manifest "+group] = func(string) (string, error) { return fieldTable(group) }
-	}
 	for name, section := range configSections() {
 		all["config "+name] = func(string) (string, error) { return keyTable(section) }
 	}

@@ -11,7 +11,7 @@ import (
 
 // attack is what somebody does to a log who may write to its database and has no key.
 type attack struct {
-	// name is the first cell of its row in docs/AUDIT.md.
+	// name is the first cell of its row in docs/AUDIT.md, if it has one.
 	name string
 	do   func(t *testing.T, l *auditLog)
 }

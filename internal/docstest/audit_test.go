@@ -22,7 +22,7 @@ import (
 
 // TestAuditThreats does to a log what docs/AUDIT.md says can be done to it, asks the verifier, and compares the outcome
 // with the document: for a log of plain hashes, a keyed one, and plain ones of which the auditor has kept a head, or a
-// checkpoint. With -update it writes the table.
+// checkpoint. The table has what is not seen in all of these. With -update it writes it.
 func TestAuditThreats(t *testing.T) {
 	t.Parallel()
 
@@ -53,7 +53,9 @@ func TestAuditThreats(t *testing.T) {
 	t.Cleanup(func() {
 		var table strings.Builder
 		for n, a := range list {
-			table.WriteString("| " + a.name + " | " + strings.Join(cells[n], " | ") + " |\n")
+			if row := strings.Join(cells[n], " | "); row != "seen | seen | seen | seen" {
+				table.WriteString("| " + a.name + " | " + row + " |\n")
+			}
 		}
 		whole := text(t, name)
 		at := strings.Index(whole, "\n| somebody who may write to the database |")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -74,7 +74,7 @@ func TestConfigurations(t *testing.T) {
 			}
 			opts := runtime.Options{
 				InProcess: map[string]runtime.Plugin{},
-				Services:  map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(treetest.NewModel(nil))},
+				Services:  map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(storetest.Tree(t, nil))},
 			}
 			for _, p := range cfg.Plugins {
 				if p.Command != "" {

@@ -1,273 +1,339 @@
 package treetest
 
 import (
+	"cmp"
+	"context"
+	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
-	"testing"
+	"sync"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/oklog/ulid/v2"
 
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// world is a model with a workspace "w", whose clock the test moves.
-type world struct {
-	*Model
+// Model is a [tree.Store] in memory: maps under one mutex. It is safe for concurrent use. [NewModel] makes it.
+type Model struct {
+	now   func() time.Time
+	newID func() string
 
-	t     *testing.T
-	clock *Clock
+	mu      sync.Mutex
+	spaces  map[string]*space
+	log     []tree.Change
+	seq     tree.Seq // of the last change; 0 before the first
+	thinned tree.Seq // of the last change that Thin removed
+	// changed is closed, and replaced, by the next change.
+	changed chan struct{}
 }
 
-func newWorld(t *testing.T) world {
-	t.Helper()
-	clock := NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	x := world{NewModel(clock.Now), t, clock}
-	if _, err := x.CreateWorkspace(t.Context(), tree.CreateWorkspace{ID: "w", Name: "W"}); err != nil {
-		t.Fatal(err)
+var _ tree.Store = (*Model)(nil)
+
+// space is a workspace. Nothing is removed from its maps.
+type space struct {
+	tree.Workspace
+
+	deleted bool
+	folders map[string]*folder
+	threads map[string]*thread
+	docs    map[string]*document
+}
+
+type folder struct {
+	tree.Folder
+
+	deleted bool
+}
+
+type thread struct {
+	tree.Thread
+
+	deleted bool
+}
+
+type document struct {
+	tree.Doc
+
+	// archivedSeq orders archived documents: times may be equal.
+	archivedSeq tree.Seq
+	archivedAt  time.Time
+	archivedBy  string
+	revisions   []revision // oldest first
+}
+
+type revision struct {
+	tree.Revision
+
+	content string
+}
+
+// NewModel makes an empty model. A nil clock is time.Now. Ids are ULIDs of the clock's time and
+// a counter: with a still clock, the same calls give the same ids.
+func NewModel(now func() time.Time) *Model {
+	if now == nil {
+		now = time.Now
 	}
-	return x
-}
-
-func scope(place string) tree.Scope {
-	return tree.Scope{WorkspaceID: "w", FolderID: tree.FolderID(place)}
-}
-
-// folders makes folders, each given as "id" or "parent/id".
-func (x world) folders(paths ...string) {
-	x.t.Helper()
-	for _, path := range paths {
-		parent, id, below := strings.Cut(path, "/")
-		if !below {
-			parent, id = "", path
-		}
-		if _, err := x.CreateFolder(x.t.Context(), tree.CreateFolder{WorkspaceID: "w", ParentID: tree.FolderID(parent), ID: id, Name: "the " + id}); err != nil {
-			x.t.Fatal(err)
-		}
+	m := &Model{
+		now:     func() time.Time { return now().UTC().Round(0) }, // without the monotonic part, which would not compare equal
+		spaces:  map[string]*space{},
+		changed: make(chan struct{}),
 	}
+	var ids uint64
+	m.newID = func() string {
+		ids++
+		var id ulid.ULID
+		binary.BigEndian.PutUint64(id[:], uint64(max(0, m.now().UnixMilli()))<<16)
+		binary.BigEndian.PutUint64(id[8:], ids)
+		return id.String()
+	}
+	return m
 }
 
-// save saves on what exists.
-func (x world) save(place, content string, reason tree.SaveReason) tree.Doc {
-	x.t.Helper()
-	version := int64(0)
-	if view, err := x.Doc(x.t.Context(), scope(place)); err != nil {
-		x.t.Fatal(err)
-	} else if view.Explicit != nil {
-		version = view.Explicit.Version
+func locked[R any](ctx context.Context, m *Model, invalid error, f func() (R, error)) (R, error) {
+	var none R
+	if invalid != nil {
+		return none, invalid
 	}
-	got, err := x.Save(x.t.Context(), tree.Save{Scope: scope(place), Content: content, ExpectedVersion: &version, SaveReason: reason})
+	if err := ctx.Err(); err != nil {
+		return none, fmt.Errorf("model: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	got, err := f()
 	if err != nil {
-		x.t.Fatal(err)
+		return none, err
 	}
-	return got.Doc
+	return got, nil
 }
 
-func (x world) archiveIn(place string) tree.Doc {
-	x.t.Helper()
-	got, err := x.Archive(x.t.Context(), tree.ArchiveDoc{Scope: scope(place)})
-	if err != nil || got.Doc == nil {
-		x.t.Fatalf("archiving: %+v, %v", got, err)
-	}
-	return *got.Doc
-}
-
-// TestEffective: the nearest active document above is in effect; drafts hide nothing.
-func TestEffective(t *testing.T) {
-	t.Parallel()
-
-	x := newWorld(t)
-	x.folders("a", "a/b", "b/c", "z")
-	at := func(place string) string {
-		view, err := x.Doc(t.Context(), scope(place))
-		if err != nil || view.Effective == nil {
-			return fmt.Sprint(err)
+func in[R any](ctx context.Context, m *Model, workspace string, invalid error, f func(sp *space) (R, error)) (R, error) {
+	return locked(ctx, m, invalid, func() (got R, err error) {
+		sp := m.spaces[workspace]
+		if sp == nil || sp.deleted {
+			return got, tree.Errorf(tree.CodeNotFound, "workspace %q: not there", workspace)
 		}
-		e := view.Effective
-		return fmt.Sprintf("%s of %q %q inherited: %t", e.Doc.Content, e.SourceFolderID, e.SourcePath, e.Inherited)
+		return f(sp)
+	})
+}
+
+func inScope[R any](ctx context.Context, m *Model, s tree.Scope, invalid error, f func(sp *space) (R, error)) (R, error) {
+	return in(ctx, m, s.WorkspaceID, invalid, func(sp *space) (got R, err error) {
+		if err := sp.place(s.FolderID); err != nil {
+			return got, err
+		}
+		return f(sp)
+	})
+}
+
+func (m *Model) commit(workspace, actor string, at time.Time, changes ...tree.Change) {
+	m.seq++
+	for _, c := range changes {
+		c.Seq, c.WorkspaceID, c.Actor, c.At = m.seq, workspace, actor, at
+		m.log = append(m.log, c)
 	}
-	var got []string
-	look := func(place string) { got = append(got, place+": "+at(place)) }
-	look("c")
-	x.save("a", "A", "")
-	look("")
-	look("c")
-	x.save("", "R", "")
-	look("z")
-	x.save("b", " \n", "")
-	look("b")
-	x.save("c", "C", "")
-	look("c")
-	if _, err := x.MoveFolder(t.Context(), tree.MoveFolder{WorkspaceID: "w", FolderID: "b", ParentID: "z"}); err != nil {
-		t.Fatal(err)
-	}
-	look("c")
-	x.archiveIn("c")
-	look("c")
-	want := []string{
-		`c: <nil>`, `: <nil>`, `c: A of "a" ["the a"] inherited: true`, `z: R of "" [] inherited: true`, `b: A of "a" ["the a"] inherited: true`,
-		`c: C of "c" ["the a" "the b" "the c"] inherited: false`, `c: C of "c" ["the z" "the b" "the c"] inherited: false`, `c: R of "" [] inherited: true`,
-	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("in effect (-want +got):\n%s", diff)
-	}
-	affected := map[string]int{}
-	for _, place := range []string{"", "a", "z", "c"} {
-		n, err := x.Affected(t.Context(), scope(place))
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func notFound(what, id string) error {
+	return tree.Errorf(tree.CodeNotFound, "%s %q: not in this workspace", what, id)
+}
+
+// taken: revisions and the log keep the ids of what is deleted.
+func taken(id string) error { return tree.Errorf(tree.CodeInvalid, "id: %q is taken, or was", id) }
+
+func notEmpty(what, id string) error {
+	return tree.Errorf(tree.CodeInvalid, "%s %q: it is not empty; delete it with recursive", what, id)
+}
+
+// CreateWorkspace implements tree.Store.
+func (m *Model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
+	return locked(ctx, m, tree.Check(p), func() (tree.Workspace, error) {
+		want := tree.Workspace{ID: p.ID, Name: p.Name}
+		if had := m.spaces[p.ID]; had != nil {
+			if had.deleted || had.Workspace != want {
+				return want, taken(p.ID)
+			}
+			return want, nil
+		}
+		want.ID = cmp.Or(want.ID, m.newID())
+		m.spaces[want.ID] = &space{
+			Workspace: want, folders: map[string]*folder{}, threads: map[string]*thread{}, docs: map[string]*document{},
+		}
+		m.commit(want.ID, p.Actor, m.now(), tree.Change{Action: tree.Created, Workspace: &want})
+		return want, nil
+	})
+}
+
+// Workspaces implements tree.Store.
+func (m *Model) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
+	return locked(ctx, m, nil, func() ([]tree.Workspace, error) {
+		list := []tree.Workspace{}
+		for _, id := range slices.Sorted(maps.Keys(m.spaces)) {
+			if sp := m.spaces[id]; !sp.deleted {
+				list = append(list, sp.Workspace)
+			}
+		}
+		return list, nil
+	})
+}
+
+// RenameWorkspace implements tree.Store.
+func (m *Model) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tree.Workspace, error) {
+	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Workspace, error) {
+		if sp.Name != p.Name {
+			sp.Name = p.Name
+			now := sp.Workspace
+			m.commit(sp.ID, p.Actor, m.now(), tree.Change{Action: tree.Renamed, Workspace: &now})
+		}
+		return sp.Workspace, nil
+	})
+}
+
+// DeleteWorkspace implements tree.Store.
+func (m *Model) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
+	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Workspace, error) {
+		if !p.Recursive && !sp.empty("") {
+			return sp.Workspace, notEmpty("workspace", sp.ID)
+		}
+		sp.deleted = true
+		was := sp.Workspace
+		m.commit(sp.ID, p.Actor, m.now(), tree.Change{Action: tree.Deleted, Workspace: &was})
+		return was, nil
+	})
+}
+
+// CreateThread implements tree.Store.
+func (m *Model) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thread, error) {
+	scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.FolderID}
+	return inScope(ctx, m, scope, tree.Check(p), func(sp *space) (tree.Thread, error) {
+		want := tree.Thread{ID: p.ID, FolderID: p.FolderID, Title: p.Title}
+		if had := sp.threads[p.ID]; had != nil {
+			if had.deleted || had.Thread != want {
+				return want, taken(p.ID)
+			}
+			return want, nil
+		}
+		want.ID = cmp.Or(want.ID, m.newID())
+		sp.threads[want.ID] = &thread{Thread: want}
+		m.commit(sp.ID, p.Actor, m.now(), tree.Change{Action: tree.Created, Thread: &want})
+		return want, nil
+	})
+}
+
+// RenameThread implements tree.Store.
+func (m *Model) RenameThread(ctx context.Context, p tree.RenameThread) (tree.Thread, error) {
+	return m.changeThread(ctx, tree.Renamed, tree.Scope{WorkspaceID: p.WorkspaceID}, p.ThreadID, p.Actor, tree.Check(p),
+		func(t *thread) { t.Title = p.Title })
+}
+
+// MoveThread implements tree.Store.
+func (m *Model) MoveThread(ctx context.Context, p tree.MoveThread) (tree.Thread, error) {
+	return m.changeThread(ctx, tree.Moved, tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.FolderID}, p.ThreadID, p.Actor, tree.Check(p),
+		func(t *thread) { t.FolderID = p.FolderID })
+}
+
+// DeleteThread implements tree.Store.
+func (m *Model) DeleteThread(ctx context.Context, p tree.DeleteThread) (tree.Thread, error) {
+	return m.changeThread(ctx, tree.Deleted, tree.Scope{WorkspaceID: p.WorkspaceID}, p.ThreadID, p.Actor, tree.Check(p),
+		func(t *thread) { t.deleted = true })
+}
+
+func (m *Model) changeThread(ctx context.Context, action tree.Action, s tree.Scope, id, actor string, invalid error, change func(*thread)) (tree.Thread, error) {
+	return inScope(ctx, m, s, invalid, func(sp *space) (tree.Thread, error) {
+		t := sp.threads[id]
+		if t == nil || t.deleted {
+			return tree.Thread{}, notFound("thread", id)
+		}
+		before := *t
+		change(t)
+		if *t != before {
+			now := t.Thread
+			m.commit(sp.ID, actor, m.now(), tree.Change{Action: action, Thread: &now})
+		}
+		return t.Thread, nil
+	})
+}
+
+// Changes implements tree.Store.
+func (m *Model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Changes, error) {
+	return locked(ctx, m, nil, func() (tree.Changes, error) {
+		if after < m.thinned || after > m.seq {
+			return tree.Changes{Gap: true, Next: m.seq}, nil
+		}
+		if limit < 1 {
+			limit = 1_000
+		}
+		got := tree.Changes{Next: after}
+		for _, c := range m.log {
+			if c.Seq <= after {
+				continue
+			}
+			if len(got.List) >= limit && c.Seq != got.Next {
+				got.More = true
+				break
+			}
+			got.Next = c.Seq
+			got.List = append(got.List, c)
+		}
+		if first := got.Next; len(got.List) > limit && got.List[0].Seq != first { // the last transaction does not fit
+			got.List = slices.DeleteFunc(got.List, func(c tree.Change) bool { return c.Seq == first })
+			got.Next, got.More = got.List[len(got.List)-1].Seq, true
+		}
+		return got, nil
+	})
+}
+
+// Listen implements tree.Store. It returns only when ctx ends.
+func (m *Model) Listen(ctx context.Context, wake func()) error {
+	for {
+		changed, err := locked(ctx, m, nil, func() (chan struct{}, error) { return m.changed, nil })
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		affected[place] = n
-	}
-	if diff := gocmp.Diff(map[string]int{"": 3, "a": 0, "z": 2, "c": 0}, affected); diff != "" {
-		t.Errorf("affected (-want +got):\n%s", diff)
-	}
-}
-
-// TestVersions: what is expected has to be what exists, and every version is kept.
-func TestVersions(t *testing.T) {
-	t.Parallel()
-
-	x := newWorld(t)
-	ctx := t.Context()
-	x.folders("f")
-	old := x.save("f", "one", "")
-	archived := x.archiveIn("f")
-	doc := x.save("f", "two", tree.Autosave)
-	if old.ID == doc.ID || doc.Version != 1 || archived.Version != 2 {
-		t.Errorf("documents %+v, %+v, %+v", old, archived, doc)
-	}
-	for _, p := range []tree.Save{
-		{ExpectedVersion: new(int64(0))},
-		{ExpectedVersion: new(int64(2))},
-		{},
-		{ExpectedVersion: new(int64(1)), ExpectedDocID: old.ID},
-		{ExpectedVersion: new(int64(2)), Content: "two"},
-	} {
-		p.Scope = scope("f")
-		_, err := x.Save(ctx, p)
-		if c := refusalOf(err); c.Code != tree.CodeConflict || *c.Conflict.ActualVersion != 1 || *c.Conflict.ActualDocID != doc.ID {
-			t.Errorf("saving %+v: %v", p, err)
-		}
-	}
-	if got, err := x.Save(ctx, tree.Save{Scope: scope("f"), Content: "two", ExpectedVersion: new(int64(1))}); err != nil || !got.Unchanged {
-		t.Errorf("the same text: %+v, %v", got, err)
-	}
-	restored, err := x.Restore(ctx, tree.RestoreDoc{Scope: scope("f"), DocID: old.ID, Version: 1})
-	if err != nil || restored.ID != doc.ID || restored.Version != 2 || restored.Content != "one" {
-		t.Errorf("restored into the live document: %+v, %v", restored, err)
-	}
-	x.archiveIn("f")
-	if back, err := x.Restore(ctx, tree.RestoreDoc{Scope: scope("f"), Version: 1}); err != nil || back.ID != doc.ID || back.Version != 4 {
-		t.Errorf("restored the last archived document: %+v, %v", back, err)
-	}
-	if _, err := x.Restore(ctx, tree.RestoreDoc{Scope: scope(""), DocID: old.ID, Version: 1}); !tree.HasCode(err, tree.CodeInvalid) {
-		t.Errorf("restored elsewhere: %v", err)
-	}
-	list, err := x.Revisions(ctx, tree.RevisionQuery{Scope: scope(""), DocID: doc.ID, IncludeContent: true})
-	var got []string
-	for _, r := range list {
-		got = append(got, fmt.Sprint(r.Version, " ", r.SaveReason, " ", *r.Content))
-	}
-	if diff := gocmp.Diff([]string{"4 restore two", "3 archive one", "2 restore one", "1 autosave two"}, got); diff != "" || err != nil {
-		t.Errorf("revisions, %v (-want +got):\n%s", err, diff)
-	}
-}
-
-// TestDeleteFolder: what is below goes too, documents are archived, and threads move
-// to the parent; all as one transaction. Ids are not given again.
-func TestDeleteFolder(t *testing.T) {
-	t.Parallel()
-
-	x := newWorld(t)
-	ctx := t.Context()
-	x.folders("p", "p/top", "top/mid")
-	x.save("mid", "M", "")
-	if _, err := x.CreateThread(ctx, tree.CreateThread{WorkspaceID: "w", FolderID: "mid", ID: "t", Title: "T"}); err != nil {
-		t.Fatal(err)
-	}
-	before := x.seq
-	remove := tree.DeleteFolder{WorkspaceID: "w", FolderID: "top"}
-	if _, err := x.DeleteFolder(ctx, remove); !tree.HasCode(err, tree.CodeInvalid) {
-		t.Errorf("not empty: %v", err)
-	}
-	remove.Recursive = true
-	if _, err := x.DeleteFolder(ctx, remove); err != nil {
-		t.Fatal(err)
-	}
-	page, err := x.Tree(ctx, tree.Query{Scope: scope("")})
-	want := tree.Page{
-		Folders: []tree.Folder{{ID: "p", Name: "the p"}}, Threads: []tree.Thread{{ID: "t", FolderID: "p", Title: "T"}}, AgentsDocs: []tree.Summary{},
-	}
-	if diff := gocmp.Diff(want, page); diff != "" || err != nil {
-		t.Errorf("left, %v (-want +got):\n%s", err, diff)
-	}
-	changes, err := x.Changes(ctx, before, 1)
-	if err != nil || len(changes.List) != 4 || changes.More || changes.List[0].Seq != changes.List[3].Seq {
-		t.Errorf("changes %+v, %v", changes, err)
-	}
-	if _, err := x.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "w", ID: "top", Name: "the top", ParentID: "p"}); !tree.HasCode(err, tree.CodeInvalid) {
-		t.Errorf("an id again: %v", err)
-	}
-	for _, move := range []tree.MoveFolder{{FolderID: "p", ParentID: "p"}, {FolderID: "p", ParentID: "q"}} {
-		x.folders("p/" + "q" + strconv.Itoa(len(x.log)))
-		move.WorkspaceID = "w"
-		code := map[tree.FolderID]tree.Code{"p": tree.CodeCycle, "q": tree.CodeNotFound}[move.ParentID]
-		if _, err := x.MoveFolder(ctx, move); !tree.HasCode(err, code) {
-			t.Errorf("move %+v: %v", move, err)
+		wake()
+		select {
+		case <-ctx.Done():
+		case <-changed:
 		}
 	}
 }
 
-// TestThin: of autosaves older than ThinAge the last of each step stays, and every
-// other reason.
-func TestThin(t *testing.T) {
-	t.Parallel()
+// Thin implements tree.Store.
+func (m *Model) Thin(ctx context.Context, now time.Time) (int, error) {
+	return locked(ctx, m, nil, func() (int, error) {
+		removed := 0
+		for _, sp := range m.spaces {
+			for _, d := range sp.docs {
+				before := len(d.revisions)
+				d.revisions = thinned(d.revisions, now.Add(-tree.ThinAge))
+				removed += before - len(d.revisions)
+			}
+		}
+		// Only the beginning of the log is removed.
+		young := slices.IndexFunc(m.log, func(c tree.Change) bool { return !c.At.Before(now.Add(-tree.ChangesAge)) })
+		if young < 0 {
+			young = len(m.log)
+		}
+		if young > 0 {
+			m.thinned = m.log[young-1].Seq
+			m.log = slices.Clone(m.log[young:])
+		}
+		return removed, nil
+	})
+}
 
-	const auto, manual = tree.Autosave, tree.Manual
-	x := newWorld(t)
-	start := x.clock.Now()
-	var doc tree.Doc
-	var want []int64
-	for n, p := range []struct {
-		at     time.Duration
-		reason tree.SaveReason
-		stays  bool
-	}{
-		{0, auto, false},
-		{time.Minute, auto, false},
-		{2 * time.Minute, manual, true},
-		{9 * time.Minute, auto, true}, // the last autosave of its step, with a manual save behind it
-		{9*time.Minute + 30*time.Second, manual, true},
-		{10 * time.Minute, auto, true},
-		{25 * time.Minute, auto, false},
-		{29 * time.Minute, auto, true},
-		{time.Hour, auto, false},
-		{time.Hour + 4*time.Minute, auto, true}, // the last that is old
-		{time.Hour + 5*time.Minute, auto, true}, // young by nothing
-		{time.Hour + 6*time.Minute, auto, true},
-	} {
-		x.clock.Add(start.Add(p.at).Sub(x.clock.Now()))
-		doc = x.save("", strconv.Itoa(n), p.reason)
-		if p.stays {
-			want = append(want, doc.Version)
+func thinned(list []revision, before time.Time) []revision {
+	step := func(r revision) int64 { return r.SavedAt.Unix() / int64(tree.ThinStep/time.Second) }
+	old := func(r revision) bool { return r.SaveReason == tree.Autosave && r.SavedAt.Before(before) }
+	var kept []revision
+	for n, r := range list {
+		followed := slices.ContainsFunc(list[n+1:], func(later revision) bool { return old(later) && step(later) == step(r) })
+		if !old(r) || !followed {
+			kept = append(kept, r)
 		}
 	}
-	taken, err := x.Thin(t.Context(), start.Add(time.Hour+5*time.Minute+tree.ThinAge))
-	if err != nil || taken != 4 {
-		t.Errorf("%d revisions were removed, %v; want 4", taken, err)
-	}
-	list, err := x.Revisions(t.Context(), tree.RevisionQuery{Scope: scope("")})
-	var got []int64
-	for _, r := range slices.Backward(list) {
-		got = append(got, r.Version)
-	}
-	if diff := gocmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("what stays, %v (-want +got):\n%s", err, diff)
-	}
-	if got, err := x.Changes(t.Context(), 0, 0); err != nil || !got.Gap || got.Next != x.seq {
-		t.Errorf("the log: %+v, %v, want a gap", got, err)
-	}
+	return kept
 }

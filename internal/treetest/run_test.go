@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -45,7 +46,7 @@ type RunOptions struct {
 	Remote bool
 	// Clock, if set, is the store's clock, used by nobody else. Run moves it, compares all
 	// times, and thins the store.
-	Clock *Clock
+	Clock *storetest.Clock
 	// Prefix begins the ids of the run's workspaces, so that runs can share a database. The
 	// default is made of the seed.
 	Prefix string

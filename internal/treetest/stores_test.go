@@ -45,7 +45,7 @@ func TestStores(t *testing.T) {
 			t.Parallel()
 
 			storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
-				clock := NewClock(time.Date(2026, 3, 1, 12, 0, 0, 123_456_789, time.UTC))
+				clock := storetest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 123_456_789, time.UTC))
 				steps := 1000
 				if strings.HasPrefix(dsn, "postgres:") && !storetest.Long() {
 					steps = 300

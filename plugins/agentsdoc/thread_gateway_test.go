@@ -9,7 +9,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
-	"github.com/grapnelhq/grapnel/internal/treetest"
+	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
@@ -19,7 +19,7 @@ import (
 // there.
 func newTree(tb testing.TB) tree.Store {
 	tb.Helper()
-	m := treetest.NewModel(time.Now)
+	m := storetest.Tree(tb, time.Now)
 	_, err := m.CreateWorkspace(tb.Context(), tree.CreateWorkspace{ID: "w", Name: "W"})
 	_, err1 := m.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ID: "clients", Name: "Clients"})
 	_, err2 := m.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ParentID: "clients", ID: "paris", Name: "Paris"})
