@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -69,7 +71,19 @@ func (b *batch) index(ctx context.Context, tx *sql.Tx, p *phrases) error {
 			return err
 		}
 	}
+	if err := b.indexTimes(ctx, tx); err != nil {
+		return err
+	}
 	return b.indexTexts(ctx, tx, p)
+}
+
+// indexTimes notes between which ids and times the records of the batch are.
+func (b *batch) indexTimes(ctx context.Context, tx *sql.Tx) error {
+	const put = "INSERT INTO indexed_batches (first_id, last_id, first_at, last_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+	byTime := func(x, y settling) int { return cmp.Compare(x.Created, y.Created) }
+	first, last := slices.MinFunc(b.records, byTime), slices.MaxFunc(b.records, byTime)
+	_, err := tx.ExecContext(ctx, put, b.records[0].ID, b.records[len(b.records)-1].ID, first.Created, last.Created)
+	return err
 }
 
 // indexTexts indexes those of the texts that are still there and that nobody has indexed meanwhile.
@@ -100,6 +114,19 @@ func (s *Store) forgetRecords(ctx context.Context, tx *sql.Tx, ids []any) error 
 		}
 	}
 	return nil
+}
+
+// pruneIndex gives back the space of what was taken out of the index.
+func (s *Store) pruneIndex(ctx context.Context) error {
+	const doing, passed = "retention of the index", "DELETE FROM indexed_batches WHERE last_id < (SELECT coalesce(min(id), 0) FROM indexed_records)"
+	err := s.db.Change(ctx, doing, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, passed)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.mergeIndex(ctx, doing, s.phrase.mergeTerms)
 }
 
 // forgetTexts removes texts that are about to go from what makes them findable.

@@ -133,7 +133,7 @@ func (s *Store) prune(ctx context.Context, r Retention, now time.Time, done *Pru
 	if done.Texts += texts; err != nil {
 		return err
 	}
-	if err := s.mergeIndex(ctx, "retention of the index", s.phrase.mergeTerms); err != nil {
+	if err := s.pruneIndex(ctx); err != nil {
 		return err
 	}
 	if err := s.pruneConversations(ctx, &r, now, &p, done); err != nil {

@@ -105,6 +105,8 @@ type search struct {
 	// texts are those with the sentence, by hash.
 	texts      map[string]string
 	incomplete bool
+	// firstID and lastID bound the indexed records of the time that is asked for.
+	firstID, lastID int64
 	// pending are the records that match and are not indexed yet.
 	pending []pendingMatch
 }
@@ -129,7 +131,17 @@ func (r *search) run(to *SearchResult) error {
 	if err := r.findPending(); err != nil {
 		return err
 	}
+	if err := r.boundIDs(); err != nil {
+		return err
+	}
 	return r.report(to)
+}
+
+// boundIDs finds between which ids the indexed records are that may be of the time that is asked for.
+func (r *search) boundIDs() error {
+	const query = "SELECT coalesce(min(first_id), 0), coalesce(max(last_id), -1) FROM indexed_batches WHERE last_at >= $1 AND first_at < $2"
+	from, to := r.bounds()
+	return r.tx.QueryRowContext(r.ctx, query, from, to).Scan(&r.firstID, &r.lastID)
 }
 
 // termsAtOnce bounds the terms of a query of which a record must have one: its time grows with their square.
@@ -156,7 +168,8 @@ func (r *search) matching(one []manifest.Term) (query string, args []any) {
 	if from == math.MinInt64 && to == math.MaxInt64 {
 		return query, args
 	}
-	return fmt.Sprintf("SELECT f.id FROM (%s) f CROSS JOIN indexed_records i WHERE i.id = f.id AND i.created_at >= %d AND i.created_at < %d", query, from, to), args
+	const inTime = "SELECT f.id FROM (%s) f CROSS JOIN indexed_records i WHERE f.id BETWEEN %d AND %d AND i.id = f.id AND i.created_at >= %d AND i.created_at < %d"
+	return fmt.Sprintf(inTime, query, r.firstID, r.lastID, from, to), args
 }
 
 // newest returns the newest so many of the indexed records that match, in the order of appending.

@@ -77,7 +77,7 @@ func (s *Store) mending(ctx context.Context, do func() error) error {
 	}
 	err = s.db.Change(ctx, "making the index again", func(ctx context.Context, tx *sql.Tx) error {
 		for _, statement := range []string{
-			lockTree, s.phrase.emptyTerms, s.phrase.emptyWords, "DELETE FROM indexed_records", "DELETE FROM day_sums",
+			lockTree, s.phrase.emptyTerms, s.phrase.emptyWords, "DELETE FROM indexed_records", "DELETE FROM indexed_batches", "DELETE FROM day_sums",
 			"INSERT INTO pending (id) SELECT id FROM manifests WHERE TRUE ON CONFLICT (id) DO NOTHING",
 		} {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {

@@ -301,7 +301,7 @@ func (l *auditLog) retree(t *testing.T) {
 	l.on(t, func(ctx context.Context, db *sql.DB) error {
 		var errs []error
 		for _, statement := range []string{
-			"DELETE FROM leaves", "DELETE FROM tree_blocks", "DELETE FROM checkpoints", "DELETE FROM pending", "DELETE FROM indexed_records", "DELETE FROM record_terms", "UPDATE tree_state SET leaves = 0",
+			"DELETE FROM leaves", "DELETE FROM tree_blocks", "DELETE FROM checkpoints", "DELETE FROM pending", "DELETE FROM indexed_records", "DELETE FROM indexed_batches", "DELETE FROM record_terms", "UPDATE tree_state SET leaves = 0",
 			"INSERT INTO pending (id) SELECT id FROM manifests",
 		} {
 			_, err := db.ExecContext(ctx, statement)

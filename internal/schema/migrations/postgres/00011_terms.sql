@@ -1,4 +1,5 @@
--- What records are found by: a row of indexed_records for each record that is not pending, and its terms in record_terms.
+-- What records are found by: a row of indexed_records for each record that is not pending, a row of indexed_batches for those
+-- that were indexed together, which bounds their ids and times, and the terms of each record in record_terms.
 -- A term stands there as the beginning of the SHA-256 of its kind and value, to the base of 36. Whatever is derived from
 -- records is made again: by this migration for the records that are there, with the first ones that are appended after it.
 
@@ -11,6 +12,13 @@ CREATE TABLE indexed_records (
     id         BIGINT NOT NULL PRIMARY KEY,
     created_at BIGINT NOT NULL,
     chain_id   BIGINT NOT NULL
+);
+CREATE TABLE indexed_batches (
+    first_id BIGINT NOT NULL,
+    last_id  BIGINT NOT NULL,
+    first_at BIGINT NOT NULL,
+    last_at  BIGINT NOT NULL,
+    PRIMARY KEY (first_id, last_id)
 );
 CREATE TABLE record_terms (
     id    BIGINT   NOT NULL PRIMARY KEY,

@@ -1,4 +1,5 @@
--- What records are found by: a row of indexed_records for each record that is not pending, and its terms in record_terms,
+-- What records are found by: a row of indexed_records for each record that is not pending, a row of indexed_batches for those
+-- that were indexed together, which bounds their ids and times, and the terms of each record in record_terms,
 -- whose rowid is the record's id. A term stands there as the beginning of the SHA-256 of its kind and value, to the base
 -- of 36. The words of texts are indexed in the same way. Whatever is derived from records is made again: by this
 -- migration for the records that are there, with the first ones that are appended after it.
@@ -12,6 +13,13 @@ CREATE TABLE indexed_records (
     id         INTEGER NOT NULL PRIMARY KEY,
     created_at INTEGER NOT NULL,
     chain_id   INTEGER NOT NULL
+);
+CREATE TABLE indexed_batches (
+    first_id INTEGER NOT NULL,
+    last_id  INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL,
+    PRIMARY KEY (first_id, last_id)
 );
 CREATE VIRTUAL TABLE record_terms USING fts5(terms, content='', contentless_delete=1, detail=none, tokenize=ascii);
 
