@@ -3,19 +3,10 @@
 package store_test
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math/rand/v2"
-	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/internal/storetest"
 	"github.com/grapnelhq/grapnel/store"
@@ -86,57 +77,6 @@ func killWriter(t *testing.T, name, dsn string, run, after int, acknowledged map
 	}
 }
 
-// TestPostgresEndsWithItsProcess kills a program that has started a server: the
-// server ends too, and leaves nothing behind.
-func TestPostgresEndsWithItsProcess(t *testing.T) {
-	t.Parallel()
-
-	shared.Postgres(t) // skips where there is none
-	cmd := storetest.Program(t, "postgres", "none", "")
-	_, errIn := cmd.StdinPipe()
-	out, errOut := cmd.StdoutPipe()
-	cmd.Stderr = nil
-	ended, errEnded := cmd.StderrPipe() // the guard has it too, and nobody else
-	if err := errors.Join(errIn, errOut, errEnded, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir = strings.TrimSpace(dir)
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(t.Context(), "unix", filepath.Join(dir, ".s.PGSQL.5432"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	// An SSLRequest and its answer: a backend that has not set its signal handlers when
-	// the server stops would live until its authentication_timeout.
-	if _, err := conn.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(os.Stderr, ended); err != nil {
-		t.Error(err)
-	}
-	_ = cmd.Wait() // it was killed
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Error(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the server is there still: %v", err)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its files are there still: %v", err)
-	}
-}
-
 // TestPostgresCrash ends the server under a writer. It is not shared with other
 // tests.
 func TestPostgresCrash(t *testing.T) {
@@ -165,8 +105,12 @@ func TestPostgresCrash(t *testing.T) {
 		if err := s.Append(t.Context(), sample("w", "t", n), nil); !store.HasCode(err, store.CodeUnreachable) {
 			t.Errorf("without a server: %v", err)
 		}
+		wantError(t, s.DB().Probe(t.Context()), store.CodeUnreachable, "server")
 		if err := pg.Restart(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		if err := s.DB().Probe(t.Context()); err != nil {
+			t.Error(err)
 		}
 		checkAcknowledged(t, s, acknowledged)
 	}

@@ -1,8 +1,6 @@
 package store_test
 
 import (
-	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -61,37 +59,4 @@ func TestProbeReadOnlyPostgres(t *testing.T) {
 	}
 	storetest.Exec(t, dsn, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
 	wantError(t, open(t, dsn, store.Options{}).DB().Probe(t.Context()), store.CodePermission, "default_transaction_read_only")
-}
-
-// TestProbeStoppedPostgres: a server that is gone is not well, and is again when it is
-// back.
-func TestProbeStoppedPostgres(t *testing.T) {
-	t.Parallel()
-
-	pg, err := storetest.StartPostgres(t.Context())
-	if errors.Is(err, storetest.ErrNoPostgres) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = pg.Stop(context.WithoutCancel(t.Context())) })
-	dsn, err := pg.NewDSN(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dsn, store.Options{})
-	if err := s.DB().Probe(t.Context()); err != nil {
-		t.Fatalf("before: %v", err)
-	}
-	if err := pg.Crash(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wantError(t, s.DB().Probe(t.Context()), store.CodeUnreachable, "server")
-	if err := pg.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.DB().Probe(t.Context()); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
 }

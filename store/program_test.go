@@ -25,7 +25,6 @@ func programs() storetest.Programs {
 		"keep full":    keepAll(store.Options{}),
 		"keep normal":  keepAll(normal()),
 		"hold":         holdLock,
-		"postgres":     startPostgres,
 		"open":         read(func(context.Context, *store.Store, string) error { return nil }),
 		"list":         read(readList),
 		"show":         read(readShow),
@@ -76,17 +75,6 @@ func holdLock(ctx context.Context, dsn, _ string) error {
 	fmt.Println("held")
 	_, _ = os.Stdin.Read(make([]byte, 1)) // its end is what is waited for
 	return errors.Join(tx.Rollback(), s.Close())
-}
-
-// startPostgres starts a server, tells where, and waits to be killed.
-func startPostgres(ctx context.Context, _, _ string) error {
-	pg, err := storetest.StartPostgres(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Println(pg.Dir())
-	_, _ = os.Stdin.Read(make([]byte, 1))
-	return errors.Join(errors.New("it was not killed"), pg.Stop(ctx))
 }
 
 // read makes a program of something that reads, as the commands do.

@@ -92,59 +92,6 @@ func (x suite) testVerifyStopped(t *testing.T) {
 	}
 }
 
-func (x suite) testTampered(t *testing.T) {
-	const second = "SELECT record FROM manifests WHERE seq = 1"
-	tests := []struct {
-		name, statements string
-		want             manifest.Bad
-	}{
-		{"edited", "edit", manifest.Bad{ManifestID: sampleID(3), Seq: 3, Reason: manifest.BadAltered}},
-		{"replaced", "UPDATE manifests SET record = 'gone' WHERE seq = 3", manifest.Bad{ManifestID: sampleID(3), Seq: 3, Reason: manifest.BadSchema}},
-		{"index", "UPDATE manifests SET turn_id = 'x' WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
-		{"time", "UPDATE manifests SET created_at = created_at + 1 WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
-		{"outline emptied", "UPDATE manifests SET outline = substr(outline, 1, 0) WHERE seq = 2", manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadAltered}},
-		{"removed", "DELETE FROM manifests WHERE seq = 2", manifest.Bad{Seq: 2, Reason: manifest.BadMissing}},
-		{"end removed", "DELETE FROM manifests WHERE seq > 2", manifest.Bad{Seq: 3, Reason: manifest.BadMissing}},
-		{"all removed", "DELETE FROM manifests", manifest.Bad{Seq: 0, Reason: manifest.BadMissing}},
-		{
-			"swapped", "UPDATE manifests SET seq = 99 WHERE seq = 1; UPDATE manifests SET seq = 1 WHERE seq = 2; UPDATE manifests SET seq = 2 WHERE seq = 99",
-			manifest.Bad{ManifestID: sampleID(2), Seq: 2, Reason: manifest.BadReordered},
-		},
-		{"number below 0", "UPDATE manifests SET seq = -5 WHERE seq = 4", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadReordered}},
-		{"moved to another thread", "UPDATE manifests SET thread_id = 'a' WHERE seq = 4", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadInserted}},
-		{"sign-off removed", "DELETE FROM chains", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadMissing}},
-		{"sign-off set back", "UPDATE chains SET next_seq = 4", manifest.Bad{ManifestID: sampleID(4), Seq: 4, Reason: manifest.BadInserted}},
-		{
-			"inserted", "INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, record) " +
-				"SELECT 'X', workspace_id, thread_id, 5, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, (" + second + ") FROM manifests WHERE seq = 1",
-			manifest.Bad{ManifestID: sampleID(1), Seq: 1, Reason: manifest.BadInserted},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			dsn := x.newDSN(t)
-			s := open(t, dsn, store.Options{})
-			fillThread(t, s, "w", "t", 0, 5)
-			for statement := range strings.SplitSeq(tt.statements, "; ") {
-				if statement == "edit" {
-					storetest.EditRecord(t, dsn, "seq = 3", "Section 3", "Section X")
-				} else {
-					storetest.Exec(t, dsn, statement)
-				}
-			}
-			got := verify(t, s, manifest.VerifyOptions{})
-			if got.OK || got.FirstBad == nil {
-				t.Fatalf("not seen: %+v", got)
-			}
-			if diff := cmp.Diff(*got.FirstBad, tt.want); diff != "" {
-				t.Errorf("first bad (-got +want):\n%s\n%+v", diff, got.Problems)
-			}
-		})
-	}
-}
-
 func (x suite) testKey(t *testing.T) {
 	dsn := x.newDSN(t)
 	plain := open(t, dsn, store.Options{})

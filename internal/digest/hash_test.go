@@ -35,46 +35,6 @@ func TestXXH64Vectors(t *testing.T) {
 	}
 }
 
-func TestSHA256Vectors(t *testing.T) {
-	t.Parallel()
-	for input, want := range map[string]string{
-		"":    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
-		"abc": "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-	} {
-		if diff := cmp.Diff(digest.SHA256([]byte(input)), want); diff != "" {
-			t.Errorf("SHA256(%q) got/want:\n%s", input, diff)
-		}
-	}
-}
-
-func TestHMACSHA256Vectors(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, key, data, want string
-	}{
-		{
-			"RFC 4231 case 1", strings.Repeat("\x0b", 20), "Hi There",
-			"hmac-sha256:b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
-		},
-		{
-			"RFC 4231 case 2", "Jefe", "what do ya want for nothing?",
-			"hmac-sha256:5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got := digest.HMACSHA256([]byte(tt.key), []byte(tt.data))
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("got/want:\n%s", diff)
-			}
-			if got := digest.Fingerprint([]byte(tt.key), []byte(tt.data)); got != tt.want {
-				t.Errorf("Fingerprint with a key = %s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
 // Parts must not matter: a Hasher says what Fingerprint and Hash say of the whole.
 func TestHasherEqualsTheWhole(t *testing.T) {
 	t.Parallel()
