@@ -124,23 +124,6 @@ func TestJoinShares(t *testing.T) {
 	}
 }
 
-// TestJoinAlone: one that fails alone leaves nothing, and does not stand in the way.
-func TestJoinAlone(t *testing.T) {
-	t.Parallel()
-
-	d := openTest(t, Options{})
-	refused := errors.New("refused")
-	if err := d.Join(t.Context(), "noting", note("a", refused)); !errors.Is(err, refused) {
-		t.Error(err)
-	}
-	if err := d.Join(t.Context(), "noting", note("b", nil)); err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff(notes(t, d), []string{"b"}); diff != "" {
-		t.Errorf("notes (-got +want):\n%s", diff)
-	}
-}
-
 // TestJoinIsBounded: of many that come together not all are in one transaction.
 func TestJoinIsBounded(t *testing.T) {
 	t.Parallel()
@@ -283,26 +266,6 @@ func TestJoinWaits(t *testing.T) {
 	}
 }
 
-// TestJoinLocked: a database that another program holds too long is said to be
-// locked.
-func TestJoinLocked(t *testing.T) {
-	t.Parallel()
-
-	d := openTest(t, Options{})
-	d.opts.LockTimeout = 50 * time.Millisecond
-	release := hold(t, d)
-	defer release()
-	var group sync.WaitGroup
-	for range 3 {
-		group.Go(func() {
-			if err := d.Join(t.Context(), "noting", note("x", nil)); !HasCode(err, CodeLocked) {
-				t.Errorf("error %v, want the code %s", err, CodeLocked)
-			}
-		})
-	}
-	group.Wait()
-}
-
 // TestJoinLosesAll: where the whole transaction is lost, nobody is told that his
 // part is kept.
 func TestJoinLosesAll(t *testing.T) {
@@ -370,54 +333,6 @@ func TestJoinPanic(t *testing.T) {
 	}
 }
 
-// TestChangesBesideJoin: who changes something by himself gets his turn among many
-// who join.
-func TestChangesBesideJoin(t *testing.T) {
-	t.Parallel()
-
-	d := openTest(t, Options{LockTimeout: time.Minute})
-	ctx, cancel := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	for range 20 {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				if err := d.Join(context.WithoutCancel(ctx), "noting", note("joined", nil)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	for range 50 {
-		if err := d.Change(t.Context(), "noting", note("alone", nil)); err != nil {
-			t.Error(err)
-		}
-	}
-	cancel()
-	group.Wait()
-}
-
-// TestJoinReadOnly: nothing is changed in a database that was opened for reading.
-func TestJoinReadOnly(t *testing.T) {
-	t.Parallel()
-
-	path := "sqlite:" + filepath.Join(t.TempDir(), "test.db")
-	d, err := Open(t.Context(), path, Options{Schema: notesSchema()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	reader, err := Open(t.Context(), path, Options{Schema: notesSchema(), ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = reader.Close() }()
-	if err := reader.Join(t.Context(), "noting", note("x", nil)); !HasCode(err, CodePermission) {
-		t.Errorf("error %v, want the code %s", err, CodePermission)
-	}
-}
-
 // TestWorkOutlivesItsContext: once the writer is theirs, transactions end as they
 // will, also when the leader's caller is gone.
 func TestWorkOutlivesItsContext(t *testing.T) {
@@ -428,7 +343,6 @@ func TestWorkOutlivesItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := work(ctx, "writing a note", func(ctx context.Context, tx *sql.Tx) error {
 			cancel()
-			<-time.After(60 * time.Millisecond)
 			return note(name, nil)(ctx, tx)
 		})
 		if err != nil {

@@ -2,7 +2,6 @@ package jobqueue_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"strconv"
 	"strings"
@@ -150,70 +149,6 @@ func testAwayAtLast(t *testing.T, pg *storetest.Postgres, dsn string) {
 	}
 	end()
 	if err := pg.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestLocked: while another process keeps the file locked, adding fails after a while;
-// work continues when the lock is released.
-func TestLocked(t *testing.T) {
-	t.Parallel()
-
-	dsn := storetest.SQLite(t)
-	q := on(t, storetest.Open(t, dsn, sqldb.Options{LockTimeout: 2 * time.Second}), jobqueue.Options{})
-	serve(t, q, done)
-	add(t, q, jobs.Job{Kind: "before", Plugin: "p"})
-	other := storetest.Open(t, dsn, sqldb.Options{})
-	var holder *sql.Tx
-	await(t, "a moment without a lock", func() (held bool) {
-		var err error
-		holder, err = other.Writer().BeginTx(t.Context(), nil)
-		return err == nil
-	})
-	wantCode(t, q.Add(t.Context(), jobs.Job{Kind: "meanwhile", Plugin: "p"}), sqldb.CodeLocked)
-	cause := errors.New("no more time")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, cause)
-	defer cancel()
-	if err := q.Add(ctx, jobs.Job{Plugin: "p"}); !errors.Is(err, cause) {
-		t.Errorf("a context that ends: %v", err)
-	}
-	counts(t, q) // reading goes on
-	if err := holder.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	add(t, q, jobs.Job{Kind: "after", Plugin: "p"})
-	await(t, "no jobs", func() bool { return counts(t, q) == jobs.Counts{} })
-}
-
-// TestFull fills a file that must not grow. Jobs that were taken are kept, and done when
-// there is space.
-func TestFull(t *testing.T) {
-	storetest.SkipShort(t)
-	t.Parallel()
-
-	dsn := storetest.SQLite(t)
-	db := storetest.Open(t, dsn, sqldb.Options{})
-	q := on(t, db, jobqueue.Options{})
-	if _, err := db.Writer().ExecContext(t.Context(), "PRAGMA max_page_count = 200"); err != nil {
-		t.Fatal(err)
-	}
-	taken := 0
-	job := jobs.Job{Kind: "k", Plugin: "p", Payload: []byte(`"` + strings.Repeat("x", 8000) + `"`)}
-	var err error
-	for ; err == nil; taken++ {
-		err = q.Add(t.Context(), job)
-	}
-	taken--
-	wantCode(t, err, sqldb.CodeFull)
-	if c := counts(t, q); c.Waiting != taken || taken < 5 {
-		t.Errorf("%d jobs were taken, there are %+v", taken, c)
-	}
-	if _, err := db.Writer().ExecContext(t.Context(), "PRAGMA max_page_count = 100000"); err != nil {
-		t.Fatal(err)
-	}
-	serve(t, q, done)
-	add(t, q, job)
-	if err := q.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

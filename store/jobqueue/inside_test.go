@@ -10,38 +10,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/jobs"
 )
-
-// TestLeases: what was not renewed is given up in time, and what ended is left alone.
-func TestLeases(t *testing.T) {
-	t.Parallel()
-
-	l := leases{held: map[attempt]*lease{}}
-	ends := map[string]error{}
-	hold := func(name string, id int64) *lease {
-		return l.hold(attempt{id: id, number: 1}, func(cause error) { ends[name] = cause })
-	}
-	kept, lost, ended := hold("kept", 1), hold("lost", 2), hold("ended", 3)
-	asked := l.all()
-	l.release(ended)
-	before := kept.renewed
-	l.keep(asked, map[attempt]bool{kept.attempt: true, {id: lost.id, number: 2}: true}, before.Add(time.Minute))
-	if diff := cmp.Diff(ends, map[string]error{"lost": errLeaseLost}, cmp.Comparer(errors.Is)); diff != "" {
-		t.Errorf("ends (-got +want):\n%s", diff)
-	}
-	l.release(lost)
-	if l.expire(time.Second); len(ends) != 1 {
-		t.Errorf("a lease that is certain for a minute was given up: %v", ends)
-	}
-	if l.expire(-2 * time.Minute); !errors.Is(ends["kept"], errLeaseLost) {
-		t.Errorf("a lease that is too old: %v", ends["kept"])
-	}
-}
 
 // TestLeaseOfTheSameNumber: a job that was put off comes back under its number, and an
 // attempt that ends late does not release the lease of the next one.

@@ -37,17 +37,6 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a database that was opened for reading has no queue.
-func TestReadOnly(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		open(t, dsn, jobqueue.Options{})
-		_, err := jobqueue.Open(storetest.Open(t, dsn, sqldb.Options{ReadOnly: true}), jobqueue.Options{})
-		wantCode(t, err, sqldb.CodePermission)
-	})
-}
-
 // TestKeptForAWhile: what ended long ago is removed, and its key free again.
 func TestKeptForAWhile(t *testing.T) {
 	t.Parallel()

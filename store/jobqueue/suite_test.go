@@ -63,7 +63,6 @@ func testQueue(t *testing.T, open func(t *testing.T) jobs.Queue) {
 		"at once":  testAtOnce,
 		"end":      testEnd,
 		"idle":     testIdle,
-		"begin":    testBegin,
 		"no time":  testAddWithoutTime,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -330,29 +329,6 @@ func testIdle(t *testing.T, q jobs.Queue) {
 	busy("runs")
 	close(end)
 	idle(t, q) // the next attempt is far away
-}
-
-func testBegin(t *testing.T, q jobs.Queue) {
-	s := record(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
-		for range 2 {
-			if a.Begin == nil {
-				break // the memory queue forgets its jobs with its process
-			}
-			if err := a.Begin(ctx); err != nil {
-				t.Errorf("Begin: %v", err)
-			}
-		}
-		if a.Number == 1 {
-			return jobs.Result{Action: jobs.Retry, Err: errors.New("not now")}
-		}
-		return jobs.Result{Action: jobs.Done}
-	})
-	add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 2})
-	s.await(t, 2)
-	idle(t, q)
-	if diff := cmp.Diff(s.numbers("k"), []int{1, 2}); diff != "" {
-		t.Errorf("attempts (-got +want):\n%s", diff)
-	}
 }
 
 func testAddWithoutTime(t *testing.T, q jobs.Queue) {
