@@ -9,9 +9,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/translog"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/translog"
 )
 
 func newLog(t *testing.T) *translog.Log {

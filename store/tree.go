@@ -11,7 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/translog"
+	"github.com/grapnelhq/grapnel/internal/translog"
 )
 
 // blockHashes is how many hashes one row of tree_blocks holds, in the order of [tlog.StoredHashIndex].

@@ -12,8 +12,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/translog"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/translog"
 )
 
 // Verify checks the selected manifests, whole threads at a time, in one state of the database: schema, chain, index,

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/translog"
+	"github.com/grapnelhq/grapnel/internal/translog"
 )
 
 type witnessFlags struct {

@@ -99,8 +99,8 @@ const layers = `
 	# beside the package that needs them.
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
 	internal/sqldb < internal/schema;
-	github.com/transparency-dev/formats, golang.org/x/mod < translog;
-	phases, manifest, translog, internal/digest, internal/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
+	github.com/transparency-dev/formats, golang.org/x/mod < internal/translog;
+	phases, manifest, internal/digest, internal/translog, internal/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
 	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
 	internal/schema, internal/sqldb, store/treestore, go.uber.org/goleak < internal/storetest;
 	phases, jobs, internal/sqldb < store/jobqueue;

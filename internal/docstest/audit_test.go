@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/translog"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/translog"
 )
 
 // TestAuditThreats does to a log what docs/AUDIT.md says can be done to it, asks the verifier, and compares the outcome

@@ -4,7 +4,7 @@
 //
 // The data of a leaf is the hash of a record as it stands in it, such as "sha256:…".
 //
-// Stability: experimental until 1.0.
+// Stability: internal.
 package translog
 
 import (
