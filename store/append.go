@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -28,31 +27,19 @@ const (
 	putChain   = `UPDATE chains SET first_seq = $2, first_prev = $3, next_seq = $4, last_hash = $5, last_at = $6, signature = $7 WHERE id = $1`
 )
 
-// appendStatements are closed with the database.
-type appendStatements struct {
-	lock, manifest, pending, chain, text, use *sql.Stmt
+// prepare prepares the statements of Append, which are closed with the database.
+func (s *Store) prepare(ctx context.Context) (err error) {
+	texts := []string{lockChain, putManifest, putPending, putChain, s.phrase.putText}
+	if s.phrase.putUse != "" {
+		texts = append(texts, s.phrase.putUse)
+	}
+	s.prepared, err = sqldb.Prepare(ctx, s.db.Writer(), texts...)
+	return err
 }
 
-func (a *appendStatements) prepare(ctx context.Context, db *sql.DB, p *phrases) error {
-	var all error
-	for _, s := range []struct {
-		to    **sql.Stmt
-		query string
-	}{
-		{&a.lock, lockChain},
-		{&a.manifest, putManifest},
-		{&a.pending, putPending},
-		{&a.chain, putChain},
-		{&a.text, p.putText},
-		{&a.use, p.putUse},
-	} {
-		var err error
-		if s.query != "" {
-			*s.to, err = db.PrepareContext(ctx, s.query) //nolint:sqlclosecheck // see above
-		}
-		all = errors.Join(all, err)
-	}
-	return all
+// in is a prepared statement in a transaction, with which it is closed.
+func (s *Store) in(ctx context.Context, tx *sql.Tx, text string) *sql.Stmt {
+	return tx.StmtContext(ctx, s.prepared[text])
 }
 
 // Append keeps a manifest as the next of its workspace and thread: it sets seq, prev, texts_kept and the
@@ -105,14 +92,14 @@ func (s *Store) appendIn(ctx context.Context, tx *sql.Tx, m *manifest.Manifest) 
 	p.plain = record.Data
 	outline := m.Outline()
 	p.outline = outline.Append(p.outline[:0])
-	err = tx.StmtContext(ctx, s.append.manifest).QueryRowContext( //nolint:sqlclosecheck // closed with the transaction
+	err = s.in(ctx, tx, putManifest).QueryRowContext(
 		ctx, x.ManifestID, x.WorkspaceID, x.ThreadID, signed(x.Seq), x.TurnID,
 		x.CreatedAt.UnixNano(), x.Actor, string(x.Profile), x.FingerprintFull, x.Hash, len(record.Data), p.outline, p.pack(),
 	).Scan(&id)
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := tx.StmtContext(ctx, s.append.pending).ExecContext(ctx, id); err != nil { //nolint:sqlclosecheck // closed with the transaction
+	if _, err := s.in(ctx, tx, putPending).ExecContext(ctx, id); err != nil {
 		return 0, 0, err
 	}
 	chain.Next, chain.Last, chain.LastAt = x.Seq+1, x.Hash, x.CreatedAt
@@ -129,7 +116,7 @@ type lockedChain struct {
 // lockChain locks a thread until the transaction ends and returns its sign-off.
 func (s *Store) lockChain(ctx context.Context, tx *sql.Tx, workspace, thread string) (lockedChain, error) {
 	var c lockedChain
-	row := tx.StmtContext(ctx, s.append.lock).QueryRowContext(ctx, workspace, thread) //nolint:sqlclosecheck // closed with the transaction
+	row := s.in(ctx, tx, lockChain).QueryRowContext(ctx, workspace, thread)
 	var err error
 	c.Chain, err = scanChain(func(to ...any) error { return row.Scan(append([]any{&c.id}, to...)...) })
 	return c, err
@@ -143,7 +130,7 @@ func (s *Store) signOff(ctx context.Context, tx *sql.Tx, c *lockedChain) error {
 	if err := c.Sign(s.opts.Key); err != nil {
 		return err
 	}
-	_, err := tx.StmtContext(ctx, s.append.chain).ExecContext( //nolint:sqlclosecheck // closed with the transaction
+	_, err := s.in(ctx, tx, putChain).ExecContext(
 		ctx, c.id, signed(c.First), c.Before, signed(c.Next), c.Last, nanos(c.LastAt), c.Signature)
 	return err
 }
@@ -230,7 +217,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain 
 	if len(rows) == 0 {
 		return nil
 	}
-	put := tx.StmtContext(ctx, s.append.text) //nolint:sqlclosecheck // closed with the transaction
+	put := s.in(ctx, tx, s.phrase.putText)
 	if s.phrase.putUse == "" {
 		var hashes, sums, texts []string
 		for _, r := range rows {
@@ -239,7 +226,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain 
 		_, err := put.ExecContext(ctx, hashes, sums, texts, chain, actor, id)
 		return err
 	}
-	use := tx.StmtContext(ctx, s.append.use) //nolint:sqlclosecheck // closed with the transaction
+	use := s.in(ctx, tx, s.phrase.putUse)
 	for _, r := range rows {
 		if _, err := put.ExecContext(ctx, r.hash, r.sha256, r.text); err != nil {
 			return err

@@ -19,7 +19,7 @@ func (s *Store) ExplainPage(ctx context.Context, explain string, f Filter, befor
 		if err != nil {
 			return err
 		}
-		query, args := terms.query(keptColumns, f.Limit)
+		query, args := terms.query(keptColumns, "manifests", f.Limit)
 		rows, err := tx.QueryContext(ctx, explain+query, args...)
 		if err != nil {
 			return err

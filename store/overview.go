@@ -43,7 +43,7 @@ func (s *Store) Page(ctx context.Context, f Filter, before string) (list []Kept,
 		if err != nil || terms == nil {
 			return err
 		}
-		query, args := terms.query(keptColumns, f.Limit)
+		query, args := terms.query(keptColumns, "manifests", f.Limit)
 		list, err = sqldb.List(ctx, tx, query, args, scanKept)
 		return err
 	})
@@ -62,13 +62,13 @@ func (t *keptTerms) add(condition string, value any) {
 	t.where = append(t.where, fmt.Sprintf("%s $%d", condition, len(t.args)))
 }
 
-func (t *keptTerms) query(columns string, limit int) (string, []any) {
+func (t *keptTerms) query(columns, from string, limit int) (string, []any) {
 	where := ""
 	if len(t.where) > 0 {
 		where = " WHERE " + strings.Join(t.where, " AND ")
 	}
 	args := append(slices.Clone(t.args), limit)
-	return fmt.Sprintf("SELECT %s FROM manifests%s ORDER BY %s DESC LIMIT $%d", columns, where, t.order, len(args)), args
+	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s DESC LIMIT $%d", columns, from, where, t.order, len(args)), args
 }
 
 // pageTerms is nil if no manifest is selected.
@@ -145,12 +145,11 @@ func (s *Store) Overviews(ctx context.Context, list []Kept) ([]manifest.Overview
 
 func (s *Store) overviews(ctx context.Context, list []Kept) (map[int64]manifest.Overview, error) {
 	rowOf, args := make(map[int64]*Kept, len(list)), make([]any, len(list))
-	places := make([]string, len(list))
 	for i := range list {
-		rowOf[list[i].ID], args[i], places[i] = &list[i], list[i].ID, fmt.Sprintf("$%d", i+1)
+		rowOf[list[i].ID], args[i] = &list[i], list[i].ID
 	}
 	found := make(map[int64]manifest.Overview, len(list))
-	query := "SELECT id, bytes, record FROM manifests WHERE id IN (" + strings.Join(places, ", ") + ")"
+	query := "SELECT id, bytes, record FROM manifests WHERE id IN (" + places(len(args)) + ")"
 	var u unpacker
 	err := s.db.Snapshot(ctx, "reading manifests", func(tx *sql.Tx) error {
 		return sqldb.Each(ctx, tx, query, args, func(rows *sql.Rows) error {
@@ -185,24 +184,19 @@ type Thread struct {
 // Threads returns threads that have manifests, the latest begun first, up to a limit; of one workspace unless that is
 // empty, and with a thread's place, what comes behind it unless that is 0. It never returns nil without an error.
 func (s *Store) Threads(ctx context.Context, workspace string, after int64, limit int) ([]Thread, error) {
-	const query = `SELECT c.id, c.workspace_id, c.thread_id, c.next_seq - c.first_seq, c.last_at, t.title
-		FROM chains c LEFT JOIN tree_threads t ON t.workspace_id = c.workspace_id AND t.id = c.thread_id AND t.deleted_at IS NULL
-		WHERE c.next_seq > c.first_seq`
-	var terms []string
-	var args []any
-	for _, term := range []struct {
-		condition string
-		value     any
-		given     bool
-	}{{"c.workspace_id =", workspace, workspace != ""}, {"c.id <", after, after != 0}} {
-		if term.given {
-			args = append(args, term.value)
-			terms = append(terms, fmt.Sprintf(" AND %s $%d", term.condition, len(args)))
-		}
+	const (
+		columns = "c.id, c.workspace_id, c.thread_id, c.next_seq - c.first_seq, c.last_at, t.title"
+		from    = "chains c LEFT JOIN tree_threads t ON t.workspace_id = c.workspace_id AND t.id = c.thread_id AND t.deleted_at IS NULL"
+	)
+	t := keptTerms{where: []string{"c.next_seq > c.first_seq"}, order: "c.id"}
+	if workspace != "" {
+		t.add("c.workspace_id =", workspace)
 	}
-	args = append(args, limit)
-	tail := fmt.Sprintf(" ORDER BY c.id DESC LIMIT $%d", len(args))
-	return sqldb.ReadList(ctx, s.db, "reading threads", query+strings.Join(terms, "")+tail, args, func(rows *sql.Rows, t *Thread) error {
+	if after != 0 {
+		t.add("c.id <", after)
+	}
+	query, args := t.query(columns, from, limit)
+	return sqldb.ReadList(ctx, s.db, "reading threads", query, args, func(rows *sql.Rows, t *Thread) error {
 		return rows.Scan(&t.ID, &t.WorkspaceID, &t.ThreadID, &t.Manifests, sqldb.Nanos{To: &t.NewestAt}, &t.Title)
 	})
 }

@@ -32,6 +32,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -77,9 +78,10 @@ type Store struct {
 	opts    Options
 	db      *sqldb.DB
 	phrase  phrases
-	append  appendStatements
 	packers packers
 	settler settler
+	// prepared are the statements of Append, by their texts.
+	prepared map[string]*sql.Stmt
 }
 
 // phrases are the statements that differ between the databases.
@@ -124,7 +126,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	}
 	preparing, cancel := context.WithTimeout(ctx, db.LockTimeout())
 	defer cancel()
-	if err := s.append.prepare(preparing, db.Writer(), &s.phrase); err != nil {
+	if err := s.prepare(preparing); err != nil {
 		return nil, errors.Join(db.Fail(ctx, "opening", err), s.Close())
 	}
 	return s, nil
