@@ -20,8 +20,12 @@ import (
 // (unless Remote).
 func RunConcurrent(t *testing.T, o RunOptions) {
 	t.Helper()
-	if err := playTogether(t.Context(), o, func() { o.Crash(t) }); err != nil {
-		t.Fatal(err)
+	c := &crowd{RunOptions: o.withDefaults(), ledger: ledger{
+		versions: map[string]map[int64]string{}, texts: map[string]attempt{}, threads: map[string]bool{}, gone: map[string]bool{},
+	}}
+	c.w = c.Prefix + "w"
+	if err := c.play(t.Context(), func() { o.Crash(t) }); err != nil {
+		t.Fatalf("seed %d: %v\nthe last calls:\n%s", c.Seed, err, c.recent(""))
 	}
 }
 
@@ -40,18 +44,6 @@ type crowd struct {
 	ledger
 
 	w string
-}
-
-// playTogether is RunConcurrent with an error, for tests of it.
-func playTogether(ctx context.Context, o RunOptions, crash func()) error {
-	c := &crowd{RunOptions: o.withDefaults(), ledger: ledger{
-		versions: map[string]map[int64]string{}, texts: map[string]attempt{}, threads: map[string]bool{}, gone: map[string]bool{},
-	}}
-	c.w = c.Prefix + "w"
-	if err := c.play(ctx, crash); err != nil {
-		return fmt.Errorf("seed %d: %w\nthe last calls:\n%s", c.Seed, err, c.recent(""))
-	}
-	return nil
 }
 
 // play makes the calls in rounds, each with a crash in its middle.

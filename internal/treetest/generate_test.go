@@ -16,10 +16,8 @@ import (
 )
 
 type step struct {
-	text string
-	do   func(ctx context.Context, s tree.Store) (any, error)
-	// scope is where the call may make a document; zero for nowhere.
-	scope tree.Scope
+	text  string
+	do    func(ctx context.Context, s tree.Store) (any, error)
 	thins bool
 }
 
@@ -44,11 +42,7 @@ func call[P, R any](g *generator, name string, method func(tree.Store, context.C
 	if len(text) > 400 {
 		text = append(text[:400], "…"...)
 	}
-	c := step{text: name + " " + string(text), do: func(ctx context.Context, s tree.Store) (any, error) { return method(s, ctx, p) }}
-	if save, ok := any(p).(tree.Save); ok {
-		c.scope = save.Scope
-	}
-	return c
+	return step{text: name + " " + string(text), do: func(ctx context.Context, s tree.Store) (any, error) { return method(s, ctx, p) }}
 }
 
 func (g *generator) spoil(p any) {
@@ -212,7 +206,7 @@ func every(*document) bool { return true }
 
 // id is a new id, in byte order unlike any language's; empty if the store is to make one.
 func (g *generator) id(kind string) string {
-	if g.Crash == nil && g.chance(15) {
+	if g.chance(15) {
 		return ""
 	}
 	prefixes := []string{kind, strings.ToUpper(kind), "_" + kind, "-" + kind, kind + "."}

@@ -262,33 +262,6 @@ func itemOf(c tree.Change) string {
 	}
 }
 
-func (m *Model) clone() *Model {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-
-	c := NewModel(m.now)
-	c.log, c.seq, c.thinned = slices.Clone(m.log), m.seq, m.thinned
-	for id, sp := range m.spaces {
-		n := &space{
-			Workspace: sp.Workspace, deleted: sp.deleted,
-			folders: map[string]*folder{}, threads: map[string]*thread{}, docs: map[string]*document{},
-		}
-		for id, f := range sp.folders {
-			n.folders[id] = new(*f)
-		}
-		for id, t := range sp.threads {
-			n.threads[id] = new(*t)
-		}
-		for id, d := range sp.docs {
-			doc := *d
-			doc.revisions = slices.Clone(d.revisions)
-			n.docs[id] = &doc
-		}
-		c.spaces[id] = n
-	}
-	return c
-}
-
 func (m *Model) knowsDoc(id string) bool {
 	for sp := range maps.Values(m.spaces) {
 		if sp.docs[id] != nil {
