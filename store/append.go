@@ -92,14 +92,14 @@ func (s *Store) appendIn(ctx context.Context, tx *sql.Tx, m *manifest.Manifest) 
 	p.plain = record.Data
 	outline := m.Outline()
 	p.outline = outline.Append(p.outline[:0])
-	err = s.in(ctx, tx, putManifest).QueryRowContext(
+	err = s.in(ctx, tx, putManifest).QueryRowContext( //nolint:sqlclosecheck // closed with the transaction
 		ctx, x.ManifestID, x.WorkspaceID, x.ThreadID, signed(x.Seq), x.TurnID,
 		x.CreatedAt.UnixNano(), x.Actor, string(x.Profile), x.FingerprintFull, x.Hash, len(record.Data), p.outline, p.pack(),
 	).Scan(&id)
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := s.in(ctx, tx, putPending).ExecContext(ctx, id); err != nil {
+	if _, err := s.in(ctx, tx, putPending).ExecContext(ctx, id); err != nil { //nolint:sqlclosecheck // closed with the transaction
 		return 0, 0, err
 	}
 	chain.Next, chain.Last, chain.LastAt = x.Seq+1, x.Hash, x.CreatedAt
@@ -116,7 +116,7 @@ type lockedChain struct {
 // lockChain locks a thread until the transaction ends and returns its sign-off.
 func (s *Store) lockChain(ctx context.Context, tx *sql.Tx, workspace, thread string) (lockedChain, error) {
 	var c lockedChain
-	row := s.in(ctx, tx, lockChain).QueryRowContext(ctx, workspace, thread)
+	row := s.in(ctx, tx, lockChain).QueryRowContext(ctx, workspace, thread) //nolint:sqlclosecheck // closed with the transaction
 	var err error
 	c.Chain, err = scanChain(func(to ...any) error { return row.Scan(append([]any{&c.id}, to...)...) })
 	return c, err
@@ -130,7 +130,7 @@ func (s *Store) signOff(ctx context.Context, tx *sql.Tx, c *lockedChain) error {
 	if err := c.Sign(s.opts.Key); err != nil {
 		return err
 	}
-	_, err := s.in(ctx, tx, putChain).ExecContext(
+	_, err := s.in(ctx, tx, putChain).ExecContext( //nolint:sqlclosecheck // closed with the transaction
 		ctx, c.id, signed(c.First), c.Before, signed(c.Next), c.Last, nanos(c.LastAt), c.Signature)
 	return err
 }
@@ -217,7 +217,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain 
 	if len(rows) == 0 {
 		return nil
 	}
-	put := s.in(ctx, tx, s.phrase.putText)
+	put := s.in(ctx, tx, s.phrase.putText) //nolint:sqlclosecheck // closed with the transaction
 	if s.phrase.putUse == "" {
 		var hashes, sums, texts []string
 		for _, r := range rows {
@@ -226,7 +226,7 @@ func (s *Store) putTexts(ctx context.Context, tx *sql.Tx, rows []textRow, chain 
 		_, err := put.ExecContext(ctx, hashes, sums, texts, chain, actor, id)
 		return err
 	}
-	use := s.in(ctx, tx, s.phrase.putUse)
+	use := s.in(ctx, tx, s.phrase.putUse) //nolint:sqlclosecheck // closed with the transaction
 	for _, r := range rows {
 		if _, err := put.ExecContext(ctx, r.hash, r.sha256, r.text); err != nil {
 			return err

@@ -39,10 +39,11 @@ func record(tb testing.TB, name, arg string) *recording {
 	trace := filepath.Join(tb.TempDir(), "trace")
 	program := storetest.Program(tb, name, "sqlite:"+filepath.Join(root, "data", "grapnel.db"), arg)
 	calls := "trace=write,pwrite64,ftruncate,fsync,fdatasync,open,openat,link,linkat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,exit_group"
-	strace := exec.CommandContext(tb.Context(), "strace", append([]string{ //nolint:gosec // the test binary itself
-		"-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", calls, "-e", "signal=none", "-o", trace}, program.Args...)...)
+	strace := exec.CommandContext(tb.Context(), "strace", append([]string{
+		"-f", "-qq", "-y", "-xx", "-s", "16777216", "-e", calls, "-e", "signal=none", "-o", trace,
+	}, program.Args...)...)
 	strace.Env, strace.Stderr = program.Env, os.Stderr
-	if err := exec.CommandContext(tb.Context(), "strace", "-qq", "-e", "trace=none", "-o", trace, "true").Run(); err != nil { //nolint:gosec // a file of the test's own
+	if err := exec.CommandContext(tb.Context(), "strace", "-qq", "-e", "trace=none", "-o", trace, "true").Run(); err != nil {
 		if os.Getenv("GRAPNEL_REQUIRE_STRACE") == "1" {
 			tb.Fatal("strace: ", err)
 		}
@@ -65,7 +66,7 @@ func record(tb testing.TB, name, arg string) *recording {
 	return r
 }
 
-// cuts cuts the power at many moments, with random losses, and has check look at the remaining
+// cuts ends the power at many moments, with random losses, and has check look at the remaining
 // database and the lines printed by then.
 func (r *recording) cuts(t *testing.T, check func(t *testing.T, dsn string, printed []string)) {
 	t.Helper()
@@ -225,7 +226,7 @@ func (m *machine) rename(op *diskOp) {
 }
 
 // sectorSizes are what disks write whole.
-var sectorSizes = []int64{512, 4096} //nolint:gochecknoglobals // immutable table
+var sectorSizes = []int64{512, 4096}
 
 func (f *inode) cut(random *rand.Rand) []byte {
 	data := bytes.Clone(f.safe)

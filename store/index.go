@@ -118,9 +118,9 @@ func (s *Store) forgetRecords(ctx context.Context, tx *sql.Tx, ids []any) error 
 
 // pruneIndex gives back the space of what was taken out of the index.
 func (s *Store) pruneIndex(ctx context.Context) error {
-	const doing, passed = "retention of the index", "DELETE FROM indexed_batches WHERE last_id < (SELECT coalesce(min(id), 0) FROM indexed_records)"
+	const doing, behind = "retention of the index", "DELETE FROM indexed_batches WHERE last_id < (SELECT coalesce(min(id), 0) FROM indexed_records)"
 	err := s.db.Change(ctx, doing, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, passed)
+		_, err := tx.ExecContext(ctx, behind)
 		return err
 	})
 	if err != nil {
