@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/grapnelhq/grapnel/internal/logexport"
-	"github.com/grapnelhq/grapnel/internal/translog"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
