@@ -58,11 +58,7 @@ func frontMatterRows() []repositoryRow {
 		"tag": "description: !!python/object/apply:os.system [\"touch ran\"]", "duplicate keys": "name: two\nname: one", "merge key": "<<: {name: one}", "directive": "%YAML 9.9\n---",
 		"binary": "description: !!binary AAAA", "tabs": "\tname: one", "null": "name: ~\ndescription: ~", "blank lines": strings.Repeat("\n", 8000),
 	} {
-		code := "invalid_front_matter"
-		if name == "aliases" {
-			code = "invalid_description" // they are texts, and none of them is a description
-		}
-		rows = append(rows, repositoryRow{name: "front matter " + name, code: code, build: planted(map[string]string{onlySkill: "---\nname: one\n" + text + "\n---\nbody\n"})})
+		rows = append(rows, repositoryRow{name: "front matter " + name, code: "invalid_front_matter", build: planted(map[string]string{onlySkill: "---\nname: one\n" + text + "\n---\nbody\n"})})
 	}
 	return rows
 }
