@@ -37,14 +37,13 @@ func EncoderOf[T any]() *Encoder[T] {
 	return &Encoder[T]{encode: plan(reflect.TypeFor[T](), nil)}
 }
 
-// TaggedEncoderOf is [EncoderOf] for a struct that is written with one more member, a constant text.
-func TaggedEncoderOf[T any](name, value string) *Encoder[T] {
-	t := reflect.TypeFor[T]()
+// TaggedEncoder returns a function that appends the canonical form of structs of type t with one more member, a constant text.
+func TaggedEncoder(t reflect.Type, name, value string) func(dst []byte, v reflect.Value) ([]byte, error) {
 	tag := []byte(strconv.Quote(value))
 	constant := field{name: name, key: []byte(strconv.Quote(name) + ":"), encode: func(dst []byte, _ reflect.Value) ([]byte, error) {
 		return append(dst, tag...), nil
 	}}
-	return &Encoder[T]{encode: encodeFields(t, append(planFields(t, []reflect.Type{t}), constant))}
+	return encodeFields(t, append(planFields(t, []reflect.Type{t}), constant))
 }
 
 // Append appends the canonical form of *v to dst. If the value has none, it

@@ -1,7 +1,7 @@
 package merge
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -103,40 +103,20 @@ func clean(s string) string {
 
 func isBlank(s string) bool { return strings.TrimSpace(s) == "" }
 
-//nolint:gochecknoglobals // immutable and safe for concurrent use
+//nolint:gochecknoglobals // immutable, and a cache of encoders by type of contribution
 var (
 	toolEncoder = sync.OnceValue(digest.EncoderOf[phases.Tool])
-	// encoders write what is hashed of a contribution: its fields and its kind.
-	encoders = map[phases.Kind]appendFunc{
-		phases.KindPolicy:             encoderOf[phases.Policy](),
-		phases.KindPromptContext:      encoderOf[phases.PromptContext](),
-		phases.KindPromptSection:      encoderOf[phases.PromptSection](),
-		phases.KindToolBundle:         encoderOf[phases.ToolBundle](),
-		phases.KindDecision:           encoderOf[phases.Decision](),
-		phases.KindRewrite:            encoderOf[phases.Rewrite](),
-		phases.KindReminder:           encoderOf[phases.Reminder](),
-		phases.KindManifestDiagnostic: encoderOf[phases.ManifestDiagnostic](),
-		phases.KindAudit:              encoderOf[phases.Audit](),
-		phases.KindBackgroundJob:      encoderOf[phases.BackgroundJob](),
-		phases.KindNoop:               encoderOf[phases.Noop](),
-	}
+	encoders    sync.Map
 )
 
-type appendFunc func(dst []byte, c phases.Contribution) ([]byte, error)
-
-func encoderOf[T any, P interface {
-	*T
-	phases.Contribution
-}]() appendFunc {
-	kind := phases.KindOf(P(new(T)))
-	encoder := sync.OnceValue(func() *digest.Encoder[T] { return digest.TaggedEncoderOf[T]("kind", string(kind)) })
-	return func(dst []byte, c phases.Contribution) ([]byte, error) {
-		v, ok := c.(P)
-		if !ok {
-			return dst, fmt.Errorf("a %T is not of the kind %s", c, kind)
-		}
-		return encoder().Append(dst, v)
+// encode appends what is hashed of a contribution: its fields and its kind.
+func encode(dst []byte, c phases.Contribution) ([]byte, error) {
+	v := reflect.ValueOf(c).Elem()
+	encoder, ok := encoders.Load(v.Type())
+	if !ok {
+		encoder, _ = encoders.LoadOrStore(v.Type(), digest.TaggedEncoder(v.Type(), "kind", string(phases.KindOf(c))))
 	}
+	return encoder.(func([]byte, reflect.Value) ([]byte, error))(dst, v) //nolint:forcetypeassert // stored above
 }
 
 func hashOf(buf []byte, c phases.Contribution, key []byte) (string, []byte, error) {
@@ -148,7 +128,7 @@ func hashOf(buf []byte, c phases.Contribution, key []byte) (string, []byte, erro
 		need += len(c.Content)
 	}
 	buf = slices.Grow(buf[:0], need)
-	out, err := encoders[phases.KindOf(c)](buf, c)
+	out, err := encode(buf, c)
 	if err != nil {
 		return "", buf, err
 	}
