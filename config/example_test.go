@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -25,26 +24,6 @@ plugins:
 	//  |     ^
 }
 
-func ExampleLoader_Parse() {
-	loader := config.Loader{LookupEnv: func(name string) (string, bool) { return "s3cret", name == "API_KEY" }}
-	c, err := loader.Parse([]byte(`version: 1
-plugins:
-  - name: search
-    builtin: search
-    config: {api_key: "${API_KEY}", results: 5}
-`), "grapnel.yaml")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("the plugin gets %s\n", c.Plugins[0].Config)
-	printed, err := json.Marshal(c.Plugins[0])
-	fmt.Println("people see", string(printed), err)
-	// Output:
-	// the plugin gets {"api_key":"s3cret","results":5}
-	// people see {"name":"search","builtin":"search","config":{"api_key":"***","results":5}} <nil>
-}
-
 func ExampleConfig_PlanError() {
 	c, err := config.Parse([]byte(`version: 1
 plugins:
@@ -62,15 +41,4 @@ plugins:
 	// grapnel.yaml:6:26: unknown name turn.mod (did you mean "turn.mode"?)
 	//  |       rules.text: {when: 'turn.mod == "agent"'}
 	//  |                          ^
-}
-
-func ExampleSchema() {
-	var schema struct {
-		Title    string   `json:"title"`
-		Required []string `json:"required"`
-	}
-	err := json.Unmarshal(config.Schema(), &schema)
-	fmt.Println(schema.Title, schema.Required, err)
-	// Output:
-	// grapnel.yaml [version] <nil>
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -129,13 +128,9 @@ func TestParseIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			start := time.Now()
 			_, err := Parse([]byte(text[:min(len(text), maxFile)]), "f")
 			if err == nil {
 				t.Error("no error")
-			}
-			if spent := time.Since(start); spent > 20*time.Second {
-				t.Errorf("took %v", spent)
 			}
 		})
 	}

@@ -25,18 +25,3 @@ func TestRelativeGrants(t *testing.T) {
 		t.Errorf("write (-got +want):\n%s", diff)
 	}
 }
-
-// TestSandboxKeys: tiers and certificates are read as they stand.
-func TestSandboxKeys(t *testing.T) {
-	t.Parallel()
-
-	c := parse(t, "version: 1\nplugins:\n  - {name: a, sandbox: T2, tls: true}\n  - {name: b, sandbox: T0, grants: {read: ['*'], write: ['*'], net: ['*']}}\n  - {name: c}")
-	for i, want := range []struct {
-		tier string
-		tls  bool
-	}{{"T2", true}, {"T0", false}, {"", false}} {
-		if p := c.Plugins[i]; p.Sandbox != want.tier || p.TLS != want.tls {
-			t.Errorf("plugin %s: sandbox %q, tls %v; want %+v", p.Name, p.Sandbox, p.TLS, want)
-		}
-	}
-}

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"strings"
 	"syscall"
@@ -156,61 +154,20 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestTemplateExplainsEachLine: every line with a key has a remark, or belongs
-// to a value whose parts have.
-func TestTemplateExplainsEachLine(t *testing.T) {
-	t.Parallel()
-
-	plain := []string{"turn:", "turn.pre_prompt_compile:", "limits:", "agentsdoc.prompt:", "- name: linter", "budgets:", "plugins:", "manifest:", "- {kind: prompt_section"}
-	for line := range strings.Lines(string(Template())) {
-		text := strings.TrimSpace(strings.TrimPrefix(line, "#:"))
-		known := text == "" || strings.HasPrefix(text, "#") || strings.Contains(text, " # ")
-		for _, p := range plain {
-			known = known || strings.HasPrefix(text, p)
-		}
-		if !known {
-			t.Errorf("no remark: %s", text)
-		}
-	}
-}
-
 // TestJSONRoundTrip: a configuration without secrets, printed and read again, is
 // the same.
 func TestJSONRoundTrip(t *testing.T) {
 	t.Parallel()
 
-	random := rand.New(rand.NewPCG(5, 6))
 	for _, text := range []string{section11, templateInUse(), located} {
 		first := parse(t, text)
 		out, err := json.Marshal(first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// JSON in other shapes is the same file.
-		for range 20 {
-			shaped := reshape(random, string(out))
-			second := parse(t, shaped)
-			first.source, second.source = nil, nil
-			if !reflect.DeepEqual(first, second) {
-				t.Fatalf("read again from\n%s\n(-first +second):\n%s", shaped, cmp.Diff(first, second, ignoring(), cmp.AllowUnexported(Config{}, Plugin{})))
-			}
+		second := parse(t, string(out))
+		if diff := cmp.Diff(first, second, ignoring(), cmp.AllowUnexported(Config{}, Plugin{})); diff != "" {
+			t.Errorf("read again from\n%s\n(-first +second):\n%s", out, diff)
 		}
 	}
-}
-
-// reshape puts blanks and line breaks between the tokens of JSON.
-func reshape(random *rand.Rand, text string) string {
-	var b strings.Builder
-	quoted := false
-	for i := range len(text) {
-		c := text[i]
-		if c == '"' && (i == 0 || text[i-1] != '\\') {
-			quoted = !quoted
-		}
-		b.WriteByte(c)
-		if !quoted && (c == ',' || c == ':' || c == '{' || c == '[') {
-			b.WriteString([]string{"", " ", "  ", "\n    "}[random.IntN(4)])
-		}
-	}
-	return b.String()
 }

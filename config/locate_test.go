@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -125,14 +124,6 @@ func TestErrorsWithoutFile(t *testing.T) {
 				t.Errorf("got %q, want %q", tt.err, tt.want)
 			}
 		})
-	}
-}
-
-func TestErrorfWraps(t *testing.T) {
-	t.Parallel()
-
-	if err := parse(t, located).Errorf("store", "reading: %w", fs.ErrNotExist); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v wraps no cause", err)
 	}
 }
 

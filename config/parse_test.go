@@ -82,39 +82,6 @@ func ignoring() cmp.Option {
 	}, cmp.Ignore())
 }
 
-func TestParseExample(t *testing.T) {
-	t.Parallel()
-
-	want := &Config{
-		Version: 1,
-		Budgets: Budgets{
-			Turn:   TurnBudget{Time: phases.Duration(10 * time.Second), Chars: 64000},
-			Phases: map[phases.Phase]PhaseBudget{phases.PrePromptCompile: {Time: phases.Duration(800 * time.Millisecond), Require: []string{"agentsdoc.prompt"}}},
-		},
-		Plugins: []Plugin{{
-			Name: "agentsdoc", Builtin: "agentsdoc",
-			Grants: phases.Grants{
-				Contribute: []string{"prompt_section", "reminder"}, Sections: []string{"agents_md"},
-				Domains: []string{"thread_agents_doc"}, Host: []string{"documents", "state"}, Read: []string{"*"},
-			},
-			Env: Env{Pass: []string{"HOME"}, Set: map[string]Secret{"LANG": {Value: "C.UTF-8"}}},
-			Limits: Limits{
-				Memory: 256 << 20, Concurrency: 32, Frame: 4 << 20, Start: phases.Duration(10 * time.Second), Tool: phases.Duration(90 * time.Second),
-				Recycle: Recycle{Age: phases.Duration(time.Hour), Calls: 10000},
-			},
-			Subscriptions: map[string]phases.Override{"agentsdoc.prompt": {
-				Priority: new(600), Timeout: new(phases.Duration(500 * time.Millisecond)),
-				OnFailure: &phases.OnFailure{Default: phases.FailClosed}, Budget: &phases.TextBudget{Chars: 16000}, When: new(`turn.mode != "system"`),
-			}},
-			Config: json.RawMessage(`{"preset":"default"}`),
-		}},
-		Store: Secret{Value: "sqlite:./grapnel.db"},
-	}
-	if diff := cmp.Diff(parse(t, section11), want, ignoring(), cmp.AllowUnexported(Config{}, Plugin{})); diff != "" {
-		t.Errorf("configuration (-got +want):\n%s", diff)
-	}
-}
-
 // TestParseEveryKey decodes the template with all of its suggestions in use, so
 // that every key is decoded once.
 func TestParseEveryKey(t *testing.T) {

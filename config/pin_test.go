@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -181,32 +180,4 @@ func unpinned(root *node) string {
 
 func normalLines(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
-}
-
-// TestPinRandomLayouts writes checksums into files of random layout.
-func TestPinRandomLayouts(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(1, 2))
-	pick := func(list ...string) string { return list[random.IntN(len(list))] }
-	for range 300 {
-		keys := []string{"name: a", pick("command: ./a", "command: './a'", `command: "./a"`), pick("args: [x, 'y']", "sandbox: T1", "sha256: ab", `sha256: "cd"`)}
-		random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-		file := "version: 1\nplugins:\n"
-		if random.IntN(2) == 0 {
-			file += pick("- ", "  - ", "      - ") + "{" + strings.Join(keys, pick(", ", ",  ")) + "}" + pick("\n", "", " # end\n")
-		} else {
-			indent := pick("", "  ", "      ")
-			file += indent + "- " + strings.Join(keys, pick("\n", " # why\n")+indent+"  ") + pick("\n", "", "\n# end\n")
-		}
-		sum := strings.Repeat("0f", 32)
-		got, err := Pin([]byte(file), map[string]Sums{"a": {Program: sum}})
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, file)
-		}
-		c, err := Parse(got, "x.yaml")
-		if err != nil || c.Plugins[0].SHA256 != sum {
-			t.Fatalf("%v: got\n%s\nof\n%s", err, got, file)
-		}
-	}
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // place is a place in a text, for messages of tests.
@@ -212,33 +210,5 @@ plugins:
 	}
 	if i.Kinds != nil || i.After != nil || i.Fallback != nil {
 		t.Errorf("absent lists are there: %+v", i)
-	}
-}
-
-func TestWalkDotted(t *testing.T) {
-	t.Parallel()
-
-	r := newReport("f", "")
-	root := parseYAML("a.b: {c: 1, 'c.d': 2, '': 3}\na: {b: {c: 4}}\nlist: [[5, 6], {x.y: {z: 7}}]\n", r)
-	tests := []struct{ path, text, rest string }{
-		{"a.b.c", "1", ""}, // the longest key
-		{"a.b.c.d", "2", ""},
-		{"a.b.c.d.e", "2", "e"},
-		{"a.b.ce", "", "ce"},
-		{"list.0.1", "6", ""},
-		{"list.1.x.y.z", "7", ""},
-		{"list.2", "", "2"},
-		{"list.-1", "", "-1"},
-		{"list.0.x", "", "x"},
-		{"nothing.at.all", "", "nothing.at.all"},
-	}
-	for _, tt := range tests {
-		n, rest := root.walkDotted(tt.path)
-		if diff := cmp.Diff([]string{n.text, rest}, []string{tt.text, tt.rest}); diff != "" {
-			t.Errorf("%s (-got +want):\n%s", tt.path, diff)
-		}
-	}
-	if err := r.err(); err != nil {
-		t.Error(err)
 	}
 }

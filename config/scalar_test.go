@@ -2,8 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -109,26 +107,6 @@ func TestSizeText(t *testing.T) {
 		var got Size
 		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is %d, want an error", text, got)
-		}
-	}
-}
-
-func TestSizeRoundTrip(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(3, 4))
-	sizes := []Size{0, 1, 1023, 1024, 1 << 20, 1<<20 + 1, math.MaxInt64}
-	for range 1000 {
-		sizes = append(sizes, Size(random.Int64N(math.MaxInt64))>>random.IntN(63), 1<<random.IntN(62))
-	}
-	for _, want := range sizes {
-		text, err := want.MarshalText()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got Size
-		if err := got.UnmarshalText(text); err != nil || got != want {
-			t.Fatalf("%d is written %s and read %d (%v)", want, text, got, err)
 		}
 	}
 }

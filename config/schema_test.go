@@ -161,12 +161,3 @@ func allKeys() []string {
 	}
 	return keys
 }
-
-// TestSchemaIsStable pins that two calls give the same bytes.
-func TestSchemaIsStable(t *testing.T) {
-	t.Parallel()
-
-	if first, second := string(Schema()), string(Schema()); first != second {
-		t.Error("two schemas differ")
-	}
-}

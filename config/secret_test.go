@@ -103,16 +103,3 @@ func TestSameDeclaration(t *testing.T) {
 		t.Error("another secret is the same declaration")
 	}
 }
-
-func TestFromEnv(t *testing.T) {
-	t.Parallel()
-
-	for text, want := range map[string]string{
-		"${A}": "A", "${_a1}": "_a1", "${aZ_09}": "aZ_09",
-		"": "", "${}": "", "${1A}": "", "${A": "", "$A}": "", "x${A}": "", "${A}x": "", "${A-B}": "", "${é}": "", "${A:-x}": "", "{A}": "", "${": "", "$": "",
-	} {
-		if got := fromEnv(text); got != want {
-			t.Errorf("fromEnv(%q) = %q, want %q", text, got, want)
-		}
-	}
-}

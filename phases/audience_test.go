@@ -92,21 +92,6 @@ func TestRemark(t *testing.T) {
 	}
 }
 
-// TestValidCode: a code is a word in every case, and never a sentence.
-func TestValidCode(t *testing.T) {
-	t.Parallel()
-	for _, code := range []string{"e", "upstream_down", "en.forget", "x2", strings.Repeat("a", 64)} {
-		if !phases.ValidCode(code) {
-			t.Errorf("%q is refused", code)
-		}
-	}
-	for _, code := range []string{"", "sk-1", "E", "2x", "_a", "a b", "a\x1b", "a\n", "\u00e9", strings.Repeat("a", 65)} {
-		if phases.ValidCode(code) {
-			t.Errorf("%q is taken", code)
-		}
-	}
-}
-
 // TestWhole: what an error wraps keeps its words for the log, and no text shows
 // them, however it is wrapped or encoded.
 func TestWhole(t *testing.T) {

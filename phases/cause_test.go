@@ -5,31 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-func TestFailures(t *testing.T) {
-	t.Parallel()
-	want := list[phases.Cause](`timeout, crash, oom, unavailable, quarantined, breaker_open, budget_exhausted, overloaded, oversize_request,
-		oversize_reply, session_reset, invalid_reply, forbidden, conflict, condition, plugin_error, version_mismatch,
-		checksum_mismatch, unsafe_path, description_changed, start_timeout, start_noise, invalid_frame, exec_failed, required_missing, internal`)
-	got := phases.FailureCauses()
-	slices.Sort(got)
-	slices.Sort(want)
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-	for _, c := range []phases.Cause{phases.CauseDenied, phases.CauseCancelled, "", phases.CodeNotAllowed} {
-		if c.Failure() {
-			t.Errorf("%q counts as a failure", c)
-		}
-	}
-}
 
 func TestError(t *testing.T) {
 	t.Parallel()
@@ -83,42 +62,5 @@ func TestCodeOf(t *testing.T) {
 		if got := phases.CodeOf(tt.err); got != tt.want {
 			t.Errorf("%v has the code %q, want %q", tt.err, got, tt.want)
 		}
-	}
-}
-
-func TestConfigError(t *testing.T) {
-	t.Parallel()
-	if got := (&phases.ConfigError{Message: "no"}).Error(); got != "no" {
-		t.Errorf("got %q", got)
-	}
-	if got := (&phases.ConfigError{Pointer: "/a/0", Message: "no"}).Error(); got != "/a/0: no" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestRunStateCompleted(t *testing.T) {
-	t.Parallel()
-	for _, s := range list[phases.RunState]("succeeded, denied, cached") {
-		if !s.Completed() {
-			t.Errorf("%s does not satisfy require", s)
-		}
-	}
-	for _, s := range list[phases.RunState]("failed, timed_out, cancelled, filtered, disabled, unavailable, budget_exhausted, shadowed, queued") {
-		if s.Completed() {
-			t.Errorf("%s satisfies require", s)
-		}
-	}
-}
-
-func TestVerdictStrength(t *testing.T) {
-	t.Parallel()
-	order := []phases.Verdict{"", phases.VerdictAllow, phases.VerdictAsk, phases.VerdictDeny}
-	for i, v := range order {
-		if v.Strength() != i {
-			t.Errorf("%q has the strength %d, want %d", v, v.Strength(), i)
-		}
-	}
-	if phases.Verdict("Deny").Strength() != 0 {
-		t.Error("an unknown word is a verdict")
 	}
 }

@@ -2,7 +2,6 @@ package phases_test
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -36,36 +35,6 @@ func TestContributionsSurviveJSON(t *testing.T) {
 		one := encode(t, phases.Contributions{c})
 		if !strings.HasPrefix(one, `[{"kind":"`+string(phases.KindOf(c))+`"`) {
 			t.Errorf("contribution %d begins with %.40s", i, one)
-		}
-	}
-}
-
-// TestContributionNames holds the JSON names against the specification's table.
-func TestContributionNames(t *testing.T) {
-	t.Parallel()
-	names := map[phases.Kind]string{
-		"policy":              "key, value",
-		"prompt_context":      "content, max_chars, source_refs, render",
-		"prompt_section":      "section_id, title, stability, placement, content, frame, max_chars, source_refs, cut",
-		"tool_bundle":         "bundle_id, tools",
-		"decision":            "verdict, reason, reason_code",
-		"rewrite":             "path, value",
-		"reminder":            "type, attributes, text, dedupe_key",
-		"manifest_diagnostic": "code, message, severity, safe_for_user",
-		"audit":               "event_kind, details, safe_for_user",
-		"background_job":      "job_kind, payload, idempotency_key, not_before",
-		"noop":                "",
-	}
-	for _, c := range contributions() {
-		want := append(list[string](names[phases.KindOf(c)]), "contribution_id", "domain", "priority", "diagnostics")
-		var got []string
-		for name := range members(t, c) {
-			got = append(got, name)
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("%s (-got +want)\n%s", phases.KindOf(c), diff)
 		}
 	}
 }
@@ -108,23 +77,6 @@ func TestContributionsJSON(t *testing.T) {
 	for _, c := range []phases.Contribution{nil, (*phases.Policy)(nil), &phases.Policy{Value: json.RawMessage(`{`)}} {
 		if data, err := json.Marshal(phases.Contributions{&phases.Noop{}, c}); err == nil || !strings.Contains(err.Error(), "contribution 1") {
 			t.Errorf("%#v becomes %s, error %v", c, data, err)
-		}
-	}
-}
-
-func TestRendered(t *testing.T) {
-	t.Parallel()
-	if !(&phases.PromptContext{}).Rendered() || !(&phases.PromptContext{Render: new(true)}).Rendered() || (&phases.PromptContext{Render: new(false)}).Rendered() {
-		t.Error("render is true unless it is set to false")
-	}
-}
-
-func TestHeadIsTheContribution(t *testing.T) {
-	t.Parallel()
-	for _, c := range contributions() {
-		c.Head().ContributionID = "set"
-		if got := reflect.ValueOf(c).Elem().FieldByName("ContributionID").String(); got != "set" {
-			t.Errorf("%T has the id %q", c, got)
 		}
 	}
 }

@@ -1,7 +1,4 @@
 package phases
 
-// What the tests of this package look at beside its public names.
-var (
-	InputNames = inputNames
-	Withhold   = withhold
-)
+// Withhold is what the tests of this package look at beside its public names.
+var Withhold = withhold

@@ -3,7 +3,6 @@ package phases_test
 import (
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -139,26 +138,4 @@ func shared(path string, a, b reflect.Value) []string {
 		}
 	}
 	return out
-}
-
-func TestSharedFindsWhatIsShared(t *testing.T) {
-	t.Parallel()
-	type inner struct {
-		List []int
-		Raw  json.RawMessage
-	}
-	type outer struct {
-		In  inner
-		Ptr *inner
-		M   map[string]inner
-	}
-	a := filled(&outer{})
-	b := *a
-	got := shared("", reflect.ValueOf(*a), reflect.ValueOf(b))
-	if want := []string{".In.List", ".In.Raw", ".Ptr", ".M"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := shared("", reflect.ValueOf(*a), reflect.ValueOf(*filled(&outer{}))); got != nil {
-		t.Errorf("separate values share %v", got)
-	}
 }

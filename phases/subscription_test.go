@@ -62,20 +62,6 @@ func TestOnFailure(t *testing.T) {
 	}
 }
 
-func TestOnFailureFor(t *testing.T) {
-	t.Parallel()
-	f := phases.OnFailure{phases.BestEffort, map[phases.Cause]phases.FailureWord{phases.CauseCrash: phases.UseInstead}}
-	if f.For(phases.CauseCrash) != phases.UseInstead || f.For(phases.CauseTimeout) != phases.BestEffort {
-		t.Errorf("crash: %s, timeout: %s", f.For(phases.CauseCrash), f.For(phases.CauseTimeout))
-	}
-	if !f.Uses(phases.UseInstead) || !f.Uses(phases.BestEffort) || f.Uses(phases.FailClosed) {
-		t.Error("the wrong words are in use")
-	}
-	if f.IsZero() || !(phases.OnFailure{}).IsZero() || (phases.OnFailure{ByCause: f.ByCause}).IsZero() {
-		t.Error("the wrong policy counts as none")
-	}
-}
-
 func TestAllows(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

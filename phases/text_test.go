@@ -36,16 +36,6 @@ func TestNewPreview(t *testing.T) {
 	}
 }
 
-func TestEmptyTextsAreLeftAway(t *testing.T) {
-	t.Parallel()
-	if got := encode(t, phases.PostTurnInput{}); got != "{}" {
-		t.Errorf("got %s", got)
-	}
-	if got := encode(t, phases.PrePolicyInput{UserText: phases.Text{Withheld: true}}); got != `{"user_text":{"withheld":true,"chars":0}}` {
-		t.Errorf("a withheld empty text is %s", got)
-	}
-}
-
 func TestDuration(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

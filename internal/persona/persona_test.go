@@ -182,29 +182,6 @@ func TestLoadLargeAndDamaged(t *testing.T) {
 	}
 }
 
-// TestLoadKeepsNothing: an edit shows in the next reading, also one that changes
-// neither size nor time.
-func TestLoadKeepsNothing(t *testing.T) {
-	t.Parallel()
-
-	dir := newHome(t, map[string]string{"SOUL.md": "calm"})
-	path := filepath.Join(dir, "SOUL.md")
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := persona.Load(dir); got.Soul.Text != "calm" {
-		t.Fatalf("soul = %+v", got.Soul)
-	}
-	put(t, dir, "SOUL.md", "bold")
-	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-	if got := persona.Load(dir); got.Soul.Text != "bold" {
-		t.Errorf("soul = %+v", got.Soul)
-	}
-}
-
 // FuzzLoad: whatever is in a file, what comes of it can go into a prompt, and
 // only a repair is told.
 func FuzzLoad(f *testing.F) {

@@ -85,34 +85,6 @@ func TestHeadEndsAtTheLastBoundary(t *testing.T) {
 	}
 }
 
-// Each pair of characters that are special to segmentation, in every context of
-// three: the places called certain must be so.
-func TestHeadInEveryContext(t *testing.T) {
-	t.Parallel()
-	runes := []string{
-		"a", "é", "\u0301", "\u200d", "\ufe0f", "😀", "👍", "🏽", "©", "🇩", "\u0600", "\u0903", "क", "\u094d", "\u1112", "\u1161", "\u11ab", "각", "가", "\t", "\u200b", "漢",
-	}
-	for _, a := range runes {
-		for _, b := range runes {
-			for _, c := range runes {
-				for _, d := range runes {
-					s := a + b + c + d
-					want := 0
-					for i, all := len(a+b+c), boundaries(s); !all[want] || want == 0; i-- {
-						want = i
-						if i == 0 {
-							break
-						}
-					}
-					if got := len(text.Head(s, 3)); got != want {
-						t.Fatalf("Head(%+q, 3) ends at byte %d, want %d", s, got, want)
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestCut(t *testing.T) {
 	t.Parallel()
 	frame := text.Frame{Open: "Preamble.\n\n<X>", Close: "</X>"} // 14 + 1 + 1 + 4 = 20 characters beside the body

@@ -1,7 +1,6 @@
 package text_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -68,7 +67,21 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-func ExampleThousands() {
-	fmt.Println(text.Thousands(40212))
-	// Output: 40,212
+// TestAllocatesNothing: texts with nothing to change cost no garbage.
+func TestAllocatesNothing(t *testing.T) {
+	clean := strings.Repeat("text with <b>tags</b>, < marks, # and [brackets]\n1. b\n> quote\u2028é\n", 30)
+	for name, do := range map[string]func(){
+		"Normalize":      func() { text.Normalize("\ufeffclean text\n") },
+		"Sanitize":       func() { text.Sanitize("plugin said añ", 80) },
+		"EscapeHeadings": func() { text.EscapeHeadings(clean, reservedHeading) },
+		"Escape": func() {
+			for _, f := range frames {
+				text.Escape(clean, f.frame)
+			}
+		},
+	} {
+		if n := testing.AllocsPerRun(10, do); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
 }

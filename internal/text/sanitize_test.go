@@ -76,12 +76,6 @@ func FuzzSanitize(f *testing.F) {
 	})
 }
 
-func TestSanitizeAllocatesNothing(t *testing.T) {
-	if got := testing.AllocsPerRun(100, func() { _ = text.Sanitize("plugin said añ", 80) }); got != 0 {
-		t.Errorf("%v allocations, want 0", got)
-	}
-}
-
 func ExampleSanitize() {
 	fmt.Println(text.Sanitize("\x1b[31mpanic:\x1b[0m no such file\nexit 1", 40))
 	// Output: panic: no such file\u{a}exit 1

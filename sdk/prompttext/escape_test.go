@@ -69,14 +69,6 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-func TestZeroEscaper(t *testing.T) {
-	t.Parallel()
-	const text = "[source: <NOTES> <!-- grapnel:dynamic -->"
-	if got, n := (Escaper{}).Escape(text); got != text || n != 0 {
-		t.Errorf("got %q with %d places", got, n)
-	}
-}
-
 // Our lines and tags, for a reader who is careless but for backslashes.
 var (
 	forgedLine = regexp.MustCompile("(?:^|\\n)[-\\s>*+#_~`\"'|.()0-9=:•]*\\[\\s*(?:source|truncated|omitted)\\s*:")
@@ -117,17 +109,6 @@ func FuzzEscape(f *testing.F) {
 		f.Add(agentsdoctest.Hostile(rng, 12))
 	}
 	f.Fuzz(func(t *testing.T, raw string) { checkEscape(t, Clean(raw)) })
-}
-
-func TestEscapeIsLinear(t *testing.T) {
-	t.Parallel()
-	// Each would take hours if a place were looked for again at each byte.
-	for _, piece := range []string{"<", `<\`, `\`, "\u200b", "<\u200b", "[", "<AGENTS_M"} {
-		text := strings.Repeat(piece, 1<<20/len(piece))
-		if got, n := sample().Escape(text); n != 0 || got != text {
-			t.Errorf("%d places in %q…", n, piece)
-		}
-	}
 }
 
 func TestCut(t *testing.T) {
