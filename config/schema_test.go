@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // validator returns what checks YAML text against the schema, as an editor does.
@@ -156,8 +154,5 @@ func allKeys() []string {
 		}
 	}
 	walk(reflect.TypeFor[Config]())
-	for _, kind := range enumerations[reflect.TypeFor[phases.Kind]()] {
-		walk(reflect.TypeOf(newContribution(phases.Kind(kind))).Elem())
-	}
 	return keys
 }

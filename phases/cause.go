@@ -14,48 +14,39 @@ type Cause string
 // failures of a hook: see [Cause.Failure].
 const (
 	// CauseDenied: a hook denied the turn or the call: a decision, not a failure.
-	CauseDenied      Cause = "denied"
-	CauseCancelled   Cause = "cancelled"   // the caller went away: its wish, not a failure
-	CauseTimeout     Cause = "timeout"     // no answer within its time
-	CauseCrash       Cause = "crash"       // the process ended
-	CauseOOM         Cause = "oom"         // the process was ended for its memory
-	CauseUnavailable Cause = "unavailable" // the plugin is starting, or waits for its next start
-	// CauseQuarantined: the plugin failed too often, or for a reason that no restart cures.
-	CauseQuarantined Cause = "quarantined"
-	// CauseBreakerOpen: the subscription timed out, crashed or answered invalidly five times in
-	// a row; it is tried again after 10 s.
-	CauseBreakerOpen     Cause = "breaker_open"
-	CauseBudgetExhausted Cause = "budget_exhausted" // its phase or turn had no time left before it began
+	CauseDenied          Cause = "denied"
+	CauseCancelled       Cause = "cancelled"        // the caller went away: its wish, not a failure
+	CauseTimeout         Cause = "timeout"          // no answer within its time
+	CauseCrash           Cause = "crash"            // the process ended
+	CauseOOM             Cause = "oom"              // the process was killed for its memory
+	CauseUnavailable     Cause = "unavailable"      // the plugin starts, or waits for its next start
+	CauseQuarantined     Cause = "quarantined"      // the plugin failed too often, or no restart helps
+	CauseBreakerOpen     Cause = "breaker_open"     // five timeouts, crashes or invalid answers in a row; tried again after 10 s
+	CauseBudgetExhausted Cause = "budget_exhausted" // no time was left before it began
 	CauseOverloaded      Cause = "overloaded"       // too many calls wait for the plugin
-	CauseOversizeRequest Cause = "oversize_request" // the message to the plugin was larger than `limits.frame`
-	CauseOversizeReply   Cause = "oversize_reply"   // the answer was larger than `limits.frame`
-	CauseSessionReset    Cause = "session_reset"    // the session broke, or was reset, while the call ran
+	CauseOversizeRequest Cause = "oversize_request" // the message to the plugin exceeds `limits.frame`
+	CauseOversizeReply   Cause = "oversize_reply"   // the answer exceeds `limits.frame`
+	CauseSessionReset    Cause = "session_reset"    // the session ended during the call
 	CauseInvalidReply    Cause = "invalid_reply"    // the answer was malformed; nothing of it is used
 	CauseForbidden       Cause = "forbidden"        // something was not granted
-	// CauseConflict: another subscription holds the place: a section, a policy of equal
-	// priority, the name of a tool, a path.
-	CauseConflict  Cause = "conflict"
-	CauseCondition Cause = "condition" // its condition failed, which is not the same as false
-	// CausePluginError: the plugin answered with an error; its own word is `plugin_code`.
-	CausePluginError Cause = "plugin_error"
-	// CauseVersionMismatch: the plugin speaks another version of the protocol, or requires a
-	// feature that the host lacks.
-	CauseVersionMismatch  Cause = "version_mismatch"
-	CauseChecksumMismatch Cause = "checksum_mismatch" // the program's checksum is not the pinned one
-	// CauseUnsafePath: others may replace the program, or another process answers in its place.
-	CauseUnsafePath Cause = "unsafe_path"
-	// CauseDescriptionChanged: the plugin described itself differently than at its last start.
-	CauseDescriptionChanged Cause = "description_changed"
-	CauseStartTimeout       Cause = "start_timeout"    // the start took longer than `limits.start`
-	CauseStartNoise         Cause = "start_noise"      // the program printed something else before its first line
-	CauseInvalidFrame       Cause = "invalid_frame"    // the program printed something that is not a frame, where standard output is the transport
-	CauseExecFailed         Cause = "exec_failed"      // the program could not be run
-	CauseRequiredMissing    Cause = "required_missing" // a required subscription did not complete
+	CauseConflict        Cause = "conflict"         // another subscription holds the section, policy, tool or path
+	CauseCondition       Cause = "condition"        // its condition failed, which is not false
+	CausePluginError     Cause = "plugin_error"     // an error of the plugin's own: `plugin_code`
+	// CauseVersionMismatch: another version of the protocol, or a feature that the host lacks.
+	CauseVersionMismatch    Cause = "version_mismatch"
+	CauseChecksumMismatch   Cause = "checksum_mismatch"   // the program is not the pinned one
+	CauseUnsafePath         Cause = "unsafe_path"         // others may replace the program, or another process answers
+	CauseDescriptionChanged Cause = "description_changed" // the plugin described itself differently before
+	CauseStartTimeout       Cause = "start_timeout"       // the start took longer than `limits.start`
+	CauseStartNoise         Cause = "start_noise"         // other output before the program's first line
+	CauseInvalidFrame       Cause = "invalid_frame"       // output that is not a frame, with `transport: stdio`
+	CauseExecFailed         Cause = "exec_failed"         // the program could not be run
+	CauseRequiredMissing    Cause = "required_missing"    // a required subscription did not complete
 	// CauseInterrupted: background work that may or may not have ended and must not be retried.
 	CauseInterrupted Cause = "interrupted"
 	// CauseTurnNeeded: the host dispatched a phase without the turn that one of its hooks needs.
 	CauseTurnNeeded Cause = "turn_needed"
-	CauseInternal   Cause = "internal" // a mistake in Grapnel itself
+	CauseInternal   Cause = "internal" // a mistake in Grapnel
 )
 
 // FailureCauses returns the causes that a failure policy may name.
