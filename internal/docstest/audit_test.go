@@ -64,9 +64,7 @@ func TestAuditThreats(t *testing.T) {
 		to := from + strings.Index(whole[from:], "\n\n") + 1
 		if *update {
 			whole = whole[:from] + table.String() + whole[to:]
-			if err := os.WriteFile(filepath.Join(root(t), filepath.FromSlash(name)), []byte(whole), 0o600); err != nil {
-				t.Error(err)
-			}
+			writeFile(t, filepath.Join(root(t), filepath.FromSlash(name)), whole)
 			return
 		}
 		if diff := cmp.Diff(strings.Split(whole[from:to], "\n"), strings.Split(table.String(), "\n")); diff != "" {

@@ -16,34 +16,31 @@ import (
 
 var update = flag.Bool("update", false, "write the real output into the documents")
 
-// commandTree is the command line as its own help shows it: the flags of each
-// command by its words, "" being the root.
+// commandTree has what docs/CLI.md, which is generated, says of each command and of each group of them, by its words.
+// "" has the flags of all.
 type commandTree map[string]string
 
-// readTree asks the command for its help, and each command below it.
 func readTree(t *testing.T) commandTree {
 	t.Helper()
-	program, err := grapnel()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree := commandTree{}
-	var visit func(words []string)
-	visit = func(words []string) {
-		out, err := exec.CommandContext(t.Context(), program, append(words, "--help")...).Output()
-		if err != nil {
-			t.Fatalf("grapnel %s --help: %v", strings.Join(words, " "), err)
+	common, commands, _ := strings.Cut(text(t, "docs/CLI.md"), "\n## Commands\n")
+	tree := commandTree{"": common + " --help --version"}
+	for line := range strings.Lines(commands) {
+		row, ok := strings.CutPrefix(line, "| `grapnel ")
+		if !ok {
+			continue
 		}
-		tree[strings.Join(words, " ")] = string(out)
-		_, list, _ := strings.Cut(string(out), "Available Commands:\n")
-		for line := range strings.Lines(list) {
-			if !strings.HasPrefix(line, "  ") {
+		path := ""
+		for word := range strings.FieldsSeq(strings.SplitN(row, "`", 2)[0]) {
+			if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") != "" || word[0] == '-' {
 				break
 			}
-			visit(append(append([]string{}, words...), strings.Fields(line)[0]))
+			path = strings.TrimSpace(path + " " + word)
+			if _, known := tree[path]; !known {
+				tree[path] = ""
+			}
 		}
+		tree[path] = row
 	}
-	visit(nil)
 	return tree
 }
 
@@ -52,27 +49,27 @@ var mention = regexp.MustCompile("(?:^|[`$|;(]|cmd/)\\s*grapnel ([a-z][^`|;)\n]*
 
 // check says what is wrong with the words behind "grapnel".
 func (tree commandTree) check(line string) string {
-	path, help := "", tree[""]
+	path := ""
 	for word := range strings.FieldsSeq(line) {
 		next := strings.TrimSpace(path + " " + word)
+		_, known := tree[next]
 		switch {
-		case tree[next] != "":
-			path, help = next, tree[next]
+		case known:
+			path = next
 		case regexp.MustCompile("^--[a-z-]+$").MatchString(word):
-			if !strings.Contains(help, " "+word+" ") && !strings.Contains(help, " "+word+"\n") {
+			if !regexp.MustCompile(word+`\b`).MatchString(tree[path]+tree[""]) && tree[path] != "" {
 				return fmt.Sprintf("%q has no flag %s", path, word)
 			}
 		case word == "--" || strings.HasPrefix(word, "#"):
 			return ""
-		case strings.Contains(help, "Available Commands:") && path == "" && regexp.MustCompile("^[a-z]+,?$").MatchString(word):
+		case path == "" && regexp.MustCompile("^[a-z]+,?$").MatchString(word):
 			return fmt.Sprintf("there is no command %q", next)
 		}
 	}
 	return ""
 }
 
-// TestCommandLines tries every command line that a document mentions: its words
-// and its flags.
+// TestCommandLines looks up every command line that a document mentions: its words and its flags.
 func TestCommandLines(t *testing.T) {
 	t.Parallel()
 
@@ -127,21 +124,10 @@ func TestConsole(t *testing.T) {
 			t.Parallel()
 
 			doc := document{name, text(t, name)}
-			rewritten := tryConsoles(t, doc)
-			if *update {
-				if err := os.WriteFile(filepath.Join(root(t), filepath.FromSlash(name)), []byte(rewritten), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			w := &walk{dir: consoleFolder(t, doc), doc: doc}
+			w.rewrite(t)
 		})
 	}
-}
-
-// tryConsoles runs a document's commands and returns it with what they print.
-func tryConsoles(t *testing.T, doc document) string {
-	t.Helper()
-	w := &walk{dir: consoleFolder(t, doc), doc: doc}
-	return w.try(t)
 }
 
 // walk is a document whose commands are run, in a folder of its own.
@@ -150,6 +136,15 @@ type walk struct {
 	doc document
 	// url is the gateway that they call; empty for none.
 	url string
+}
+
+// rewrite runs the commands. With -update it writes what they print into the document.
+func (w *walk) rewrite(t *testing.T) {
+	t.Helper()
+	rewritten := w.try(t)
+	if *update {
+		writeFile(t, filepath.Join(root(t), filepath.FromSlash(w.doc.name)), rewritten)
+	}
 }
 
 // try runs the commands and returns the document with what they print.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,9 +14,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway/client"
 )
-
-// gatewayDocs are documents whose commands call a gateway.
-func gatewayDocs() []string { return []string{"docs/GATEWAY.md"} }
 
 // startGateway serves in a document's folder, and returns the gateway's address.
 func startGateway(t *testing.T, dir string) string {
@@ -52,50 +48,21 @@ func startGateway(t *testing.T, dir string) string {
 	return strings.TrimPrefix(strings.TrimSpace(line), "listening on ")
 }
 
-// TestGatewayConsole runs the commands of the documents about the gateway, and the
-// conversations over WebSocket, in order, against a gateway of their own.
+// TestGatewayConsole runs the commands of docs/GATEWAY.md, and its conversation over WebSocket, in order, against a
+// gateway of their own.
 func TestGatewayConsole(t *testing.T) {
 	t.Parallel()
 
 	if runtime.GOOS != "linux" {
 		t.Skip("the documents show Linux")
 	}
-	for _, name := range gatewayDocs() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			doc := document{name, text(t, name)}
-			dir := consoleFolder(t, doc)
-			w := &walk{dir: dir, url: startGateway(t, dir), doc: doc}
-			rewritten := w.try(t)
-			if *update {
-				if err := os.WriteFile(filepath.Join(root(t), filepath.FromSlash(name)), []byte(rewritten), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-		})
-	}
+	doc := document{"docs/GATEWAY.md", text(t, "docs/GATEWAY.md")}
+	dir := consoleFolder(t, doc)
+	w := &walk{dir: dir, url: startGateway(t, dir), doc: doc}
+	w.rewrite(t)
 }
 
-// talk is one step of a conversation over WebSocket: '>' sends, '<' comes, '$' is a
-// command beside it.
-type talk struct {
-	way  byte
-	text string
-}
-
-// talks splits a block into its steps.
-func talks(b block) []talk {
-	var out []talk
-	for line := range strings.Lines(b.text) {
-		if line = strings.TrimSpace(line); len(line) > 2 && line[1] == ' ' {
-			out = append(out, talk{line[0], line[2:]})
-		}
-	}
-	return out
-}
-
-// converse runs a conversation, and returns it as it went.
+// converse runs a conversation, and returns it as it went. A line '>' sends, '<' receives, '$' is a command beside it.
 func (w *walk) converse(t *testing.T, b block) string {
 	t.Helper()
 	notes := make(chan string, 64)
@@ -110,28 +77,32 @@ func (w *walk) converse(t *testing.T, b block) string {
 	defer c.Close() //nolint:errcheck // everything was said
 	answers := make(chan string, 64)
 	var went strings.Builder
-	for _, step := range talks(b) {
-		got := step.text
-		switch step.way {
-		case '$':
-			runConsole(t, w.dir, step.text, "URL="+w.url)
-		case '>':
-			answers <- ask(t, c, step.text)
-		case '<':
+	for line := range strings.Lines(b.text) {
+		way, step, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok {
+			continue
+		}
+		got := step
+		switch way {
+		case "$":
+			runConsole(t, w.dir, step, "URL="+w.url)
+		case ">":
+			answers <- ask(t, c, step)
+		case "<":
 			from := answers
-			if !strings.Contains(step.text, `"id": `) || strings.Contains(step.text, `"method"`) {
+			if !strings.Contains(step, `"id": `) || strings.Contains(step, `"method"`) {
 				from = notes
 			}
 			select {
 			case got = <-from:
 			case <-time.After(time.Minute):
-				t.Fatalf("%s:%d: nothing came like %s", b.doc, b.line, step.text)
+				t.Fatalf("%s:%d: nothing came like %s", b.doc, b.line, step)
 			}
 		}
-		if normal(got) != normal(step.text) {
-			t.Errorf("%s:%d: there came\n%s\nand the document says\n%s", b.doc, b.line, got, step.text)
+		if normal(got) != normal(step) {
+			t.Errorf("%s:%d: there came\n%s\nand the document says\n%s", b.doc, b.line, got, step)
 		}
-		fmt.Fprintf(&went, "%c %s\n", step.way, got)
+		fmt.Fprintf(&went, "%s %s\n", way, got)
 	}
 	return went.String()
 }

@@ -1,11 +1,6 @@
 package docstest
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,13 +19,13 @@ func TestSecurityClaims(t *testing.T) {
 	if len(found) < 40 {
 		t.Fatalf("%d names of tests: the search does not work", len(found))
 	}
-	declared, sources := map[string]map[string]bool{}, map[string]string{}
+	tests, sources := map[string]map[string]bool{}, map[string]string{}
 	for _, m := range found {
 		pkg, name, number, title := m[1], m[2], m[3], m[4]
-		if declared[pkg] == nil {
-			declared[pkg], sources[pkg] = testsOf(t, pkg)
+		if tests[pkg] == nil {
+			tests[pkg], sources[pkg] = declared(t, pkg, true)
 		}
-		if !declared[pkg][name] {
+		if !tests[pkg][name] {
 			t.Errorf("docs/SECURITY.md names %s:%s, and there is no such test", pkg, name)
 		}
 		if number == "" {
@@ -41,33 +36,4 @@ func TestSecurityClaims(t *testing.T) {
 			t.Errorf("docs/SECURITY.md names %s:%s/%s_%s, and the table has no such case", pkg, name, number, title)
 		}
 	}
-}
-
-// testsOf lists the functions in the tests of a package, for whatever system, and
-// returns the text of all.
-func testsOf(t *testing.T, pkg string) (names map[string]bool, source string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root(t), filepath.FromSlash(pkg), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names = map[string]bool{}
-	var all strings.Builder
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(data)
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, data, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range parsed.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok {
-				names[f.Name.Name] = true
-			}
-		}
-	}
-	return names, all.String()
 }

@@ -1,7 +1,6 @@
 package docstest
 
 import (
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"path/filepath"
@@ -19,11 +18,8 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 
 	known := map[string]map[string]bool{}
-	for pkg, dir := range map[string]string{"serve": "sdk/serve", "plugintest": "sdk/plugintest"} {
-		known[pkg] = exported(t, dir)
-	}
-	for _, pkg := range []string{"phases", "sdk", "runtime", "builtin", "config", "compiler", "manifest"} {
-		known[pkg] = exported(t, pkg)
+	for _, dir := range []string{"phases", "sdk", "sdk/serve", "sdk/plugintest", "runtime", "builtin", "config", "compiler", "manifest"} {
+		known[filepath.Base(dir)], _ = declared(t, dir, false)
 	}
 	found := 0
 	for _, d := range documents(t) {
@@ -43,46 +39,28 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// exported returns the exported top-level names of a package.
-func exported(t *testing.T, dir string) map[string]bool {
+// declared returns the top-level names of a package's files, and their text.
+func declared(t *testing.T, dir string, tests bool) (names map[string]bool, source string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root(t), filepath.FromSlash(dir), "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := map[string]bool{}
+	names = map[string]bool{}
+	var all strings.Builder
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
+		if strings.HasSuffix(file, "_test.go") != tests {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		data := fileText(t, file)
+		all.WriteString(data)
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, data, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, decl := range parsed.Decls {
-			addNames(names, decl)
+		for name := range parsed.Scope.Objects { //nolint:staticcheck // names are all that is asked for
+			names[name] = true
 		}
 	}
-	return names
-}
-
-// addNames notes what one declaration declares.
-func addNames(names map[string]bool, decl ast.Decl) {
-	switch d := decl.(type) {
-	case *ast.FuncDecl:
-		if d.Recv == nil {
-			names[d.Name.Name] = true
-		}
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.TypeSpec:
-				names[s.Name.Name] = true
-			case *ast.ValueSpec:
-				for _, id := range s.Names {
-					names[id.Name] = true
-				}
-			}
-		}
-	}
+	return names, all.String()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,13 +43,8 @@ func homeOfMe(t *testing.T) string {
 	t.Helper()
 	home := t.TempDir()
 	file := filepath.Join(home, "src/app/.claude/settings.json")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	const settings = `{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./tidy.sh", "timeout": 5}, {"type": "command", "command": "./guard.sh", "timeout": 5}]}]}}`
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, settings)
 	return home
 }
 
@@ -101,9 +95,6 @@ func readTokens(t *testing.T, text string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	writeFile(t, path, text)
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := config.LoadTokens(path); err != nil {
 		t.Error(err)
 	}
