@@ -227,7 +227,7 @@ const (
 	DefaultTurnChars   = 64000
 	DefaultConcurrency = 32
 	DefaultFrame       = 4 << 20
-	MaxFrame           = 16 << 20
+	maxFrame           = 16 << 20
 	DefaultStart       = 10 * time.Second
 	DefaultTool        = 60 * time.Second
 

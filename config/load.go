@@ -36,11 +36,11 @@ func Parse(data []byte, path string) (*Config, error) { return Loader{}.Parse(da
 
 // Load is [Load] with the loader's environment.
 func (l Loader) Load(path string) (*Config, error) {
-	data, err := readFile(path, func(fs.FileInfo) error { return nil })
+	c, err := l.Inspect(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, err
 	}
-	return l.Parse(data, path)
+	return c, nil
 }
 
 // readFile reads a regular file up to maxFile bytes and one more. check may refuse it.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -123,47 +122,6 @@ func TestParseEveryKey(t *testing.T) {
 func templateInUse() string {
 	text := strings.ReplaceAll(string(Template()), "#:", "")
 	return strings.NewReplacer("${GRAPNEL_FINGERPRINT_KEY}", "key", "${GRAPNEL_CHAIN_KEY}", "chain").Replace(text)
-}
-
-func TestParseContributions(t *testing.T) {
-	t.Parallel()
-
-	c := parse(t, `version: 1
-plugins:
-  - name: p
-    subscriptions:
-      p.h:
-        fallback:
-          - {kind: policy, domain: d, key: k, value: {deep: [1, 2.50, null]}}
-          - {kind: prompt_context, content: c, max_chars: 10, render: false, source_refs: [{kind: file, id: x, label: l}]}
-          - {kind: prompt_section, section_id: s, title: t, stability: stable, placement: user_message, content: c, frame: {open: <a>, close: </a>}, max_chars: 5, cut: {original: 9, kept: 5}}
-          - {kind: tool_bundle, bundle_id: b, tools: [{name: n, description: d, input_schema: {type: object}, hidden_domain: h}]}
-          - {kind: decision, verdict: deny, reason: r, reason_code: rc}
-          - {kind: rewrite, path: /a, value: 10000000000000000000001}
-          - {kind: reminder, type: t, text: x, attributes: {a: b}, dedupe_key: k}
-          - {kind: manifest_diagnostic, code: c, message: m, severity: info, safe_for_user: true}
-          - {kind: audit, event_kind: e, details: {a: "é<"}, safe_for_user: true}
-          - {kind: background_job, job_kind: j, payload: [true], idempotency_key: i, not_before: 2024-05-06T07:08:09Z}
-          - {kind: noop, contribution_id: i, domain: d, priority: -2, diagnostics: [{code: c, severity: warning, message: m}]}
-`)
-	got, err := json.Marshal(c.Plugins[0].Subscriptions["p.h"].Fallback)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `[{"kind":"policy","domain":"d","key":"k","value":{"deep":[1,2.50,null]}},` +
-		`{"kind":"prompt_context","content":"c","max_chars":10,"source_refs":[{"kind":"file","id":"x","label":"l"}],"render":false},` +
-		`{"kind":"prompt_section","section_id":"s","title":"t","stability":"stable","placement":"user_message","content":"c","frame":{"open":"\u003ca\u003e","close":"\u003c/a\u003e"},"max_chars":5,"cut":{"original":9,"kept":5}},` +
-		`{"kind":"tool_bundle","bundle_id":"b","tools":[{"name":"n","description":"d","input_schema":{"type":"object"},"hidden_domain":"h"}]},` +
-		`{"kind":"decision","verdict":"deny","reason":"r","reason_code":"rc"},` +
-		`{"kind":"rewrite","path":"/a","value":10000000000000000000001},` +
-		`{"kind":"reminder","type":"t","attributes":{"a":"b"},"text":"x","dedupe_key":"k"},` +
-		`{"kind":"manifest_diagnostic","code":"c","message":"m","severity":"info","safe_for_user":true},` +
-		`{"kind":"audit","event_kind":"e","details":{"a":"é\u003c"},"safe_for_user":true},` +
-		`{"kind":"background_job","job_kind":"j","payload":[true],"idempotency_key":"i","not_before":"2024-05-06T07:08:09Z"},` +
-		`{"kind":"noop","contribution_id":"i","domain":"d","priority":-2,"diagnostics":[{"code":"c","severity":"warning","message":"m","plugin":"","subscription":"","other_subscription":"","slot":""}]}]`
-	if diff := cmp.Diff(string(got), want); diff != "" {
-		t.Errorf("fallback (-got +want):\n%s", diff)
-	}
 }
 
 // TestMistakes compares the rendered errors of testdata/mistakes: each archive

@@ -106,7 +106,7 @@ var keyRules = map[string]rule{
 
 	"Limits.memory":      atLeast(1, "Resident memory with all descendants; with more it is killed (`oom`). Measured each second, except in `T2`. Default: unbounded."),
 	"Limits.concurrency": between(1, maxConcurrency, "Calls at once; others wait. Default: `32`."),
-	"Limits.frame":       between(minFrame, MaxFrame, "The largest message either way, 1KiB to 16MiB. Default: `4MiB`."),
+	"Limits.frame":       between(minFrame, maxFrame, "The largest message either way, 1KiB to 16MiB. Default: `4MiB`."),
 	"Limits.start":       atLeast(1, "Time until it has accepted its configuration. Default: `10s`."),
 	"Limits.tool":        atLeast(1, "Time for one call of a tool, waiting included. Default: `60s`."),
 	"Limits.recycle":     about("Replaces its process from time to time, for programs that leak."),

@@ -3,10 +3,10 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -77,22 +77,12 @@ func (d *decoder) rawJSON(n *node, r rule) json.RawMessage {
 		}
 		text = func(_ string, n *node) string { return d.expand(n) }
 	}
-	if !d.checkDepth(n, 0) {
+	raw := encode(n, text)
+	if err := jsonscan.Check(raw, phases.MaxJSONDepth); err != nil {
+		d.badf(n, "%v", err)
 		return nil
 	}
-	return encode(n, text)
-}
-
-func (d *decoder) checkDepth(n *node, depth int) bool {
-	if n.kind == listNode || n.kind == mappingNode {
-		depth++
-	}
-	if depth > phases.MaxJSONDepth {
-		d.badf(n, "nested deeper than %d", phases.MaxJSONDepth)
-		return false
-	}
-	tooDeep := func(n *node) bool { return !d.checkDepth(n, depth) }
-	return !slices.ContainsFunc(n.items, tooDeep) && !slices.ContainsFunc(n.entries, func(e entry) bool { return tooDeep(e.value) })
+	return raw
 }
 
 // encode encodes a node as JSON with sorted keys, so that reordering a file does

@@ -38,7 +38,7 @@ func parseYAML(text string, r *report) *node {
 		return nil
 	}
 	c := &converter{report: r}
-	return c.node(file.Docs[0].Body, 0)
+	return c.node(file.Docs[0].Body)
 }
 
 // parseTokens returns nil if the tokens were refused. It turns a panic of the library into an error.
@@ -264,27 +264,23 @@ func (c *converter) place(at *token.Position) (line, column int) {
 	return at.Line, column
 }
 
-func (c *converter) node(n ast.Node, depth int) *node {
+func (c *converter) node(n ast.Node) *node {
 	if n == nil {
 		return nil
 	}
 	out := &node{}
 	out.line, out.column = c.place(n.GetToken().Position)
-	if depth > maxDepth {
-		c.addf(out.line, out.column, "nested deeper than %d", maxDepth)
-		return out
-	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		out.kind, out.flow = mappingNode, n.IsFlowStyle
-		c.entries(out, n.Values, depth)
+		c.entries(out, n.Values)
 	case *ast.MappingValueNode:
 		out.kind = mappingNode
-		c.entries(out, []*ast.MappingValueNode{n}, depth)
+		c.entries(out, []*ast.MappingValueNode{n})
 	case *ast.SequenceNode:
 		out.kind, out.flow = listNode, n.IsFlowStyle
 		for _, value := range n.Values {
-			item := c.node(value, depth+1)
+			item := c.node(value)
 			if item == nil {
 				item = &node{line: out.line, column: out.column}
 			}
@@ -306,7 +302,7 @@ func (c *converter) node(n ast.Node, depth int) *node {
 	return out
 }
 
-func (c *converter) entries(out *node, values []*ast.MappingValueNode, depth int) {
+func (c *converter) entries(out *node, values []*ast.MappingValueNode) {
 	index := make(map[string]int, len(values))
 	for i, pair := range values {
 		key := pair.Key.GetToken()
@@ -322,7 +318,7 @@ func (c *converter) entries(out *node, values []*ast.MappingValueNode, depth int
 		if problem := badText(e.key); problem != "" {
 			c.addf(e.line, e.column, "the key %s", problem)
 		}
-		e.value = c.node(pair.Value, depth+1)
+		e.value = c.node(pair.Value)
 		if e.value == nil || e.value.kind == nullNode {
 			// The library puts an absent value behind the colon.
 			e.value = &node{line: e.line, column: e.column}

@@ -284,17 +284,6 @@ func TestErrorShowsCaret(t *testing.T) {
 	}
 }
 
-func TestErrorShowsPartOfALongLine(t *testing.T) {
-	t.Parallel()
-
-	_, err := Compile(strings.Repeat("true && ", 50)+"dirr == ''"+strings.Repeat(" && true", 50), rowOf(t, phases.PrePolicy), nil)
-	_, shown, _ := strings.Cut(fmt.Sprint(err), "\n | ")
-	text, caret, _ := strings.Cut(shown, "\n | ")
-	if at := strings.Index(text, "dirr"); len(text) != 100 || at != len(caret)-1 {
-		t.Errorf("shown, with %q at %d:\n%s\n%s", "dirr", at, text, caret)
-	}
-}
-
 func TestEvalErrors(t *testing.T) {
 	t.Parallel()
 

@@ -172,16 +172,6 @@ func TestLoadLarge(t *testing.T) {
 	}
 }
 
-// A text that was cut and is damaged is told twice: these are two things to do.
-func TestLoadLargeAndDamaged(t *testing.T) {
-	t.Parallel()
-
-	f := persona.Load(newHome(t, map[string]string{"SOUL.md": strings.Repeat("\x80", persona.MaxBytes+7), "IDENTITY.md": ""}))
-	if diff := cmp.Diff(codes(&f), []string{"file_truncated soul_core", "invalid_utf8 soul_core"}); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-}
-
 // FuzzLoad: whatever is in a file, what comes of it can go into a prompt, and
 // only a repair is told.
 func FuzzLoad(f *testing.F) {

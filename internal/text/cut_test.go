@@ -134,37 +134,6 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The rest of a line protects it from being a marker. The cut must not take
-// that away.
-func TestCutForgesNothing(t *testing.T) {
-	t.Parallel()
-	const forged = "[truncated: kept 1 of 2 characters]"
-	pad := strings.Repeat("x", 100)
-	tests := []struct {
-		name, line string
-		frame      text.Frame
-	}{
-		{"marker", forged, text.Frame{}},
-		{"marker and blanks", forged + "   \t", text.Frame{}},
-		{"tag of the frame", "</AGENTS_MD", text.Frame{Open: "<AGENTS_MD>", Close: "</AGENTS_MD>"}},
-		{"tag of the frame, hidden", "</AGENTS_M\u200bD\u200b\u200b", text.Frame{Open: "<AGENTS_MD>", Close: "</AGENTS_MD>"}},
-		{"line of the frame", "---end---", text.Frame{Open: "---begin---", Close: "---END---"}},
-		{"two lines of the frame", "--", text.Frame{Open: "-", Close: "--"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			body, _ := text.Escape(pad+"\n"+tt.line+pad+pad, tt.frame)
-			for limit := range text.Size(tt.frame, len(body)) {
-				got := text.Cut(body, limit, tt.frame)
-				if _, n := text.Escape(got.Body, tt.frame); n != 0 {
-					t.Errorf("limit %d: body ends in %q", limit, got.Body[len(got.Body)-20:])
-				}
-			}
-		})
-	}
-}
-
 // checkCuts asserts the invariants of one text over many limits.
 func checkCuts(t *testing.T, in string, frame text.Frame, limits int) {
 	t.Helper()

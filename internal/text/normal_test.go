@@ -1,7 +1,6 @@
 package text_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,20 +30,6 @@ func TestNormalize(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzNormalize(f *testing.F) {
-	for _, p := range pieces {
-		f.Add(p)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got := text.Normalize(s)
-		slow := strings.TrimPrefix(s, "\ufeff")
-		slow = strings.ReplaceAll(strings.ReplaceAll(slow, "\r\n", "\n"), "\r", "\n")
-		if diff := cmp.Diff(got, slow); diff != "" {
-			t.Fatalf("Normalize(%q) got/want:\n%s", s, diff)
-		}
-	})
 }
 
 func TestValid(t *testing.T) {
