@@ -139,7 +139,7 @@ var enumerations = map[reflect.Type][]string{
 	reflect.TypeFor[phases.Placement]():    texts(phases.PlacementSystem, phases.PlacementSystemMessage, phases.PlacementUserMessage),
 	reflect.TypeFor[phases.Verdict]():      texts(phases.VerdictAllow, phases.VerdictAsk, phases.VerdictDeny),
 	reflect.TypeFor[phases.Severity]():     texts(phases.SeverityInfo, phases.SeverityWarning, phases.SeverityError),
-	reflect.TypeFor[Right]():               texts(RightRead, RightWrite, RightCompile, RightDispatch, RightAdmin),
+	reflect.TypeFor[Right]():               {"read", "write", "compile", "dispatch", "admin"},
 }
 
 // wordsFor returns the words that a text of type t may be; nil if it may be any.

@@ -25,17 +25,8 @@ type Token struct {
 	Rights     []Right  `json:"rights"`
 }
 
-// Right is something that a token allows.
+// Right is something that a token allows: read, write, compile, dispatch or admin. None includes another.
 type Right string
-
-// The rights. None includes another.
-const (
-	RightRead     Right = "read"
-	RightWrite    Right = "write"
-	RightCompile  Right = "compile"
-	RightDispatch Right = "dispatch"
-	RightAdmin    Right = "admin"
-)
 
 // LoadTokens reads a file of tokens. It refuses a file that belongs to another user than root, that others than its
 // owner can read, or that has no tokens. Mistakes in the text are [Errors].

@@ -35,8 +35,8 @@ func TestLoadTokens(t *testing.T) {
 		"- {name: web, sha256: \""+strings.Repeat("01", 32)+"\", workspaces: [w1, w2], rights: [read]}\n", 0o600)
 	got, err := LoadTokens(path)
 	want := Tokens{Tokens: []Token{
-		{Name: "ci", SHA256: hash, Workspaces: []string{"*"}, Rights: []Right{RightRead, RightWrite}},
-		{Name: "web", SHA256: strings.Repeat("01", 32), Workspaces: []string{"w1", "w2"}, Rights: []Right{RightRead}},
+		{Name: "ci", SHA256: hash, Workspaces: []string{"*"}, Rights: []Right{"read", "write"}},
+		{Name: "web", SHA256: strings.Repeat("01", 32), Workspaces: []string{"w1", "w2"}, Rights: []Right{"read"}},
 	}}
 	if diff := cmp.Diff(got, want); err != nil || diff != "" {
 		t.Errorf("error %v (-got +want):\n%s", err, diff)

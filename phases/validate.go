@@ -3,6 +3,7 @@ package phases
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -283,12 +284,14 @@ func (v *checker) visibility(h *Hook) {
 	}
 }
 
-// contextFields are the context's fields that a cache key may vary by.
-func contextFields() []string {
-	return []string{
-		"workspace_id", "thread_id", "conversation_thread_id", "turn_id", "task_id", "agent_id", "session_id", "parent_session_id",
-		"epoch", "mode", "profile", "actor", "dir", "dir_root", "flags", "metadata",
+// contextFields are the context's fields that a cache key may vary by: all but the clock.
+func contextFields() (names []string) {
+	for f := range reflect.TypeFor[Context]().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "now" {
+			names = append(names, name)
+		}
 	}
+	return names
 }
 
 // validateTools checks names (unique), hidden domains and schemas.
