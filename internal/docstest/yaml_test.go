@@ -2,7 +2,6 @@ package docstest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -113,20 +112,4 @@ func tempStore(t *testing.T) *store.Store {
 		}
 	})
 	return s
-}
-
-// TestJSON wants every block of JSON to be JSON.
-func TestJSON(t *testing.T) {
-	t.Parallel()
-
-	for _, b := range blocksOf(t, "json") {
-		dec := json.NewDecoder(strings.NewReader(b.text))
-		for dec.More() {
-			var v any
-			if err := dec.Decode(&v); err != nil {
-				t.Errorf("%s:%d: %v", b.doc, b.line, err)
-				break
-			}
-		}
-	}
 }
