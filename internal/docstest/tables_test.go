@@ -58,7 +58,7 @@ func declared(t *testing.T, dir string, tests bool) (names map[string]bool, sour
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name := range parsed.Scope.Objects { //nolint:staticcheck // names are all that is asked for
+		for name := range parsed.Scope.Objects {
 			names[name] = true
 		}
 	}
