@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 func newCounter(t testing.TB, o CounterOptions) *Counter {
@@ -63,24 +60,6 @@ func TestNewCounterErrors(t *testing.T) {
 	}
 }
 
-// TestCounterLoadsOnce: the vocabulary is not touched before the first count.
-func TestCounterLoadsOnce(t *testing.T) {
-	t.Parallel()
-
-	c := newCounter(t, CounterOptions{})
-	loads, load := 0, c.load
-	c.load = sync.OnceValue(func() *codec.Codec { loads++; return load() })
-	c.Count("")
-	if loads != 0 {
-		t.Errorf("%d loads before the first text, want 0", loads)
-	}
-	c.Count("a")
-	c.Count("b")
-	if loads != 1 {
-		t.Errorf("%d loads, want 1", loads)
-	}
-}
-
 func TestCounterIsBounded(t *testing.T) {
 	t.Parallel()
 
@@ -105,25 +84,6 @@ func TestCounterIsBounded(t *testing.T) {
 	}
 }
 
-// TestCounterHammer is for the race detector.
-func TestCounterHammer(t *testing.T) {
-	t.Parallel()
-
-	c := newCounter(t, CounterOptions{Remember: 4})
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			for i := range 200 {
-				words := (g+i)%20 + 1
-				if got := c.Count(strings.Repeat(" word", words)); got != words {
-					t.Errorf("Count of %d words = %d", words, got)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestEncodingFor(t *testing.T) {
 	t.Parallel()
 
@@ -146,31 +106,6 @@ func TestEncodingFor(t *testing.T) {
 		if got := EncodingFor(model); got != want {
 			t.Errorf("EncodingFor(%q) = %s, want %s", model, got, want)
 		}
-	}
-}
-
-func TestPieceEnd(t *testing.T) {
-	t.Parallel()
-
-	blanks := func(n int) string { return strings.Repeat("\n ", n)[:n] }
-	tests := []struct {
-		name, text string
-		want       int
-	}{
-		{"short", "a b", 3},
-		{"a run that is just allowed", "a" + blanks(256) + "b", 258},
-		{"one more", "a" + blanks(257) + "b", 257},
-		{"a second run", blanks(256) + "a" + blanks(300), 513},
-		{"wide blanks", strings.Repeat("\u2003", 100), 255},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if got := pieceEnd(tt.text); got != tt.want {
-				t.Errorf("pieceEnd = %d, want %d", got, tt.want)
-			}
-		})
 	}
 }
 

@@ -3,8 +3,8 @@ package loop_test
 import (
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/looptest"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 

@@ -26,8 +26,8 @@ import (
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/genai"
 
+	"github.com/grapnelhq/grapnel/internal/framework"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/framework"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -41,7 +41,7 @@ type Options struct {
 	// person's answer is another turn of the same invocation.
 	Where func(ctx agent.InvocationContext) phases.Context
 	// Loop has what a prompt is compiled from, whom to ask, and how long results may be. The user's message, tools and
-	// instructions are taken from ADK; an agent's own instruction becomes the section [framework.InstructionsID].
+	// instructions are taken from ADK; an agent's own instruction becomes the section "app_instructions".
 	Loop loop.Options
 }
 

@@ -21,8 +21,8 @@ import (
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/adk"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/looptest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"

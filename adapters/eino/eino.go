@@ -28,8 +28,8 @@ import (
 	"github.com/cloudwego/eino/schema"
 	"github.com/eino-contrib/jsonschema"
 
+	"github.com/grapnelhq/grapnel/internal/framework"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/framework"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -40,7 +40,7 @@ type Options struct {
 	// Where gives the context of a turn that begins; its turn id must be a new one.
 	Where func(ctx context.Context) phases.Context
 	// Loop has what a prompt is compiled from, whom to ask, and how long results may be. The user's message, tools and
-	// instructions are taken from eino; an agent's own instruction becomes the section [framework.InstructionsID].
+	// instructions are taken from eino; an agent's own instruction becomes the section "app_instructions".
 	Loop loop.Options
 }
 

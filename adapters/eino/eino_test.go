@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/eino"
+	"github.com/grapnelhq/grapnel/internal/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/looptest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -17,8 +17,8 @@ import (
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/genkit"
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/looptest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"

@@ -25,8 +25,8 @@ import (
 	"github.com/firebase/genkit/go/ai"
 	"github.com/firebase/genkit/go/core/api"
 
+	"github.com/grapnelhq/grapnel/internal/framework"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/framework"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -42,7 +42,7 @@ type Options struct {
 	WithoutTools bool
 	// Loop has what a prompt is compiled from, whom to ask, and how long results may be; a Generate inside of a tool has
 	// that of the turn around it. The user's message, tools and instructions are taken from the request, and so are model
-	// and provider where they are empty; its system messages become the section [framework.InstructionsID]. Of Tools only
+	// and provider where they are empty; its system messages become the section "app_instructions". Of Tools only
 	// names and Paths matter. With [loop.ErrNotYet] of Ask the call of a tool of Genkit's is an interrupt, which has who
 	// asks ("by") and why ("reason"). Ask is asked again when it is restarted, with a context of [ai.IsToolResumed].
 	Loop loop.Options

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/genkit"
+	"github.com/grapnelhq/grapnel/internal/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/looptest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/framework"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/loop/framework"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -111,8 +111,8 @@ const layers = `
 
 	# What every agent loop does.
 	phases, manifest, compiler, runtime, sdk/prompttext < loop;
-	phases, compiler, manifest, runtime, loop < loop/framework;
-	phases, config, manifest, runtime, sdk, loop < loop/looptest;
+	phases, compiler, manifest, runtime, loop < internal/framework;
+	phases, config, manifest, runtime, sdk, loop < internal/looptest;
 
 	# What plugins were sent, kept and sent again.
 	phases, runtime < record;
@@ -213,6 +213,7 @@ const layers = `
 	phases, sdk, sdk/serve, internal/wire, internal/wire/wiretest,
 	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/badplugin;
 	any < cmd/..., internal/docgen, internal/kitgen;
+	internal/framework, internal/looptest < adapters/...;
 	public, third-party < examples/..., adapters/..., gateway/internal/web/build, tools/hosts;
 `
 

@@ -7,52 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // batch is how many calls of one kind stand together in BenchmarkPaired.
 const batch = 200
 
-// scenario is one payload from so many callers.
-type scenario struct {
-	name    string
-	bytes   int
-	callers int
-}
-
-func scenarios() []scenario {
-	return []scenario{{"1KiB/callers=1", 1 << 10, 1}, {"1KiB/callers=64", 1 << 10, 64}, {"16KiB/callers=1", 16 << 10, 1}}
-}
-
-// dispatch echoes the scenario's payload whole: as a context, or as a section
-// where it is more than the contexts of a turn may hold.
-func (s scenario) dispatch(eng *runtime.Engine) call {
-	if s.bytes > 1<<10 {
-		return dispatchSection(eng, payload(s.bytes))
-	}
-	return dispatch(eng, payload(s.bytes), 1)
-}
-
 // payload is a text of so many bytes.
 func payload(n int) string { return strings.Repeat("0123456789abcdef", n/16+1)[:n] }
-
-// BenchmarkBareUnary is a bare go-plugin unary call.
-func BenchmarkBareUnary(b *testing.B) {
-	conn := startBare(b, 1)[0]
-	for _, s := range scenarios() {
-		b.Run(s.name, func(b *testing.B) { measure(b, s.callers, unary(conn, payload(s.bytes))) })
-	}
-}
-
-// BenchmarkDispatch is a full dispatch of one blocking hook: plan, condition,
-// budget, wire, validation, merge, ledger.
-func BenchmarkDispatch(b *testing.B) {
-	eng := startEngine(b, 1)
-	for _, s := range scenarios() {
-		b.Run(s.name, func(b *testing.B) { measure(b, s.callers, s.dispatch(eng)) })
-	}
-}
 
 // BenchmarkPaired alternates batches of both and reports the median ratio of
 // their times as x-unary: 0.7 means that a dispatch takes 0.7 of the time of a
@@ -72,17 +33,6 @@ func BenchmarkPaired(b *testing.B) {
 	b.Run("eight", func(b *testing.B) {
 		paired(b, 1, dispatch(startEngine(b, 8), text, 8), unaryAll(startBare(b, 8), text))
 	})
-}
-
-// measure runs b.N calls from so many callers.
-func measure(b *testing.B, callers int, c call) {
-	b.Helper()
-	b.ReportAllocs()
-	if err := c(); err != nil { // connections are up before the clock runs
-		b.Fatal(err)
-	}
-	b.ResetTimer()
-	spread(b, callers, b.N, c)
 }
 
 // spread makes n calls from so many goroutines and waits for them.

@@ -3,7 +3,7 @@ package bench
 import (
 	"context"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,68 +84,41 @@ func breakerEngine(b *testing.B, wanted bool) *runtime.Engine {
 // one crashes again and again, beside a dispatch without that: as ratios of p50 and
 // p99. Calls of both take turns.
 //
-// "engine" has two engines, one of which has the second plugin: what the engine's
-// own work for it costs, apart from the machine that both share. "machine" has one,
-// in which the plugin loops for some calls and rests in quarantine for the next
-// ones. In both it is released whenever it is put into quarantine, so that it never
-// stops looping; its backoff is the ordinary one.
+// One of two engines has the second plugin, so that the machine is the same for both. The plugin is released whenever it
+// is put into quarantine, so that it never stops looping; its backoff is the ordinary one.
 //
 //	go test -run '^$' -bench CrashLoop -benchtime 20000x ./internal/bench
 func BenchmarkCrashLoop(b *testing.B) {
 	text := payload(1 << 10)
-	b.Run("engine", func(b *testing.B) {
-		calm, loop := startEngine(b, 1), loopEngine(b)
-		without, with := dispatch(calm, text, 1), dispatch(loop.Engine, text, 1)
-		loop.run(b)
-		var base, beside []time.Duration
-		b.ResetTimer()
-		for i := range b.N {
-			if i%2 == 0 { // neither is always the second one
-				base = append(base, timedCall(b, without))
-			}
-			beside = append(beside, timedCall(b, with))
-			if i%2 == 1 {
-				base = append(base, timedCall(b, without))
-			}
+	calm, loop := startEngine(b, 1), loopEngine(b)
+	without, with := dispatch(calm, text, 1), dispatch(loop.Engine, text, 1)
+	var base, beside []time.Duration
+	b.ResetTimer()
+	for i := range b.N {
+		if i%2 == 0 { // neither is always the second one
+			base = append(base, timedCall(b, without))
 		}
-		loop.report(b, beside, base)
-	})
-	b.Run("machine", func(b *testing.B) {
-		loop := loopEngine(b)
-		with := dispatch(loop.Engine, text, 1)
-		const block = 500
-		var base, beside []time.Duration
-		for len(beside) < b.N {
-			loop.rest(b)
-			for range block {
-				base = append(base, timedCall(b, with))
-			}
-			loop.run(b)
-			for range block {
-				beside = append(beside, timedCall(b, with))
-			}
+		beside = append(beside, timedCall(b, with))
+		if i%2 == 1 {
+			base = append(base, timedCall(b, without))
 		}
-		loop.report(b, beside, base)
-	})
+	}
+	loop.report(b, beside, base)
 }
 
-// looping is an engine with a plugin that crashes again and again, as long as it
-// is released from quarantine.
+// looping is an engine with a plugin that crashes again and again, because it is released from each quarantine.
 type looping struct {
 	*runtime.Engine
 
-	mu      sync.Mutex
-	release bool
-	crashes int
+	crashes atomic.Int64
 	news    chan struct{}
-	resting chan struct{} // told when it is put into quarantine
 }
 
 func loopEngine(b *testing.B) *looping {
 	b.Helper()
 	cfg := engineConfig(b, 2)
 	cfg.Plugins[1].Name, cfg.Plugins[1].Args = "looper", []string{loopMode}
-	l := &looping{news: make(chan struct{}, 1), resting: make(chan struct{}, 1)}
+	l := &looping{news: make(chan struct{}, 1)}
 	eng, err := runtime.New(b.Context(), cfg, runtime.Options{OnEvent: l.note, Random: func() float64 { return 1 }}) // the shortest waits
 	if err != nil {
 		b.Fatal(err)
@@ -176,31 +149,11 @@ func (l *looping) note(e runtime.Event) {
 	if e.Kind != runtime.EventPlugin || e.Plugin != "looper" {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if e.Code == string(phases.CauseCrash) {
-		l.crashes++
+		l.crashes.Add(1)
 	}
-	if e.State != string(phases.PluginQuarantined) {
-		return
-	}
-	if l.release {
+	if e.State == string(phases.PluginQuarantined) {
 		l.news <- struct{}{} // has room: there is one quarantine at a time
-	} else {
-		l.resting <- struct{}{}
-	}
-}
-
-// run lets the plugin loop from now on.
-func (l *looping) run(b *testing.B) {
-	b.Helper()
-	l.mu.Lock()
-	l.release = true
-	l.mu.Unlock()
-	freed(l.Engine, "looper") // it may not have crashed yet
-	select {
-	case <-l.resting:
-	default:
 	}
 }
 
@@ -212,19 +165,6 @@ func freed(e *runtime.Engine, plugin string) {
 	_, _ = e.Release(ctx, plugin)
 }
 
-// rest waits until the plugin is in quarantine, and leaves it there.
-func (l *looping) rest(b *testing.B) {
-	b.Helper()
-	l.mu.Lock()
-	l.release = false
-	l.mu.Unlock()
-	select {
-	case <-l.resting:
-	case <-time.After(time.Minute):
-		b.Fatal("the looper does not crash")
-	}
-}
-
 // report compares calls beside the looper with others.
 func (l *looping) report(b *testing.B, beside, base []time.Duration) {
 	b.Helper()
@@ -233,7 +173,5 @@ func (l *looping) report(b *testing.B, beside, base []time.Duration) {
 	at := func(took []time.Duration, q float64) float64 { return float64(took[int(q*float64(len(took)-1))]) }
 	b.ReportMetric(at(beside, 0.5)/at(base, 0.5), "x-p50")
 	b.ReportMetric(at(beside, 0.99)/at(base, 0.99), "x-p99")
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b.ReportMetric(float64(l.crashes), "crashes")
+	b.ReportMetric(float64(l.crashes.Load()), "crashes")
 }

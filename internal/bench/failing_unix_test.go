@@ -200,45 +200,27 @@ func BenchmarkCrash(b *testing.B) {
 
 // BenchmarkStopped stops a plugin with SIGSTOP and reports by how much a dispatch
 // that it takes part in is longer than its timeout, beside a timer of the same
-// length; and how long dispatches of others take meanwhile, and while it is well.
+// length.
 //
 //	go test -run '^$' -bench Stopped -benchtime 200x ./internal/bench
 func BenchmarkStopped(b *testing.B) {
 	const timeout = 100 * time.Millisecond
-	cfg := hangers(b, 1, timeout, hangMode)
-	cfg.Plugins = append(cfg.Plugins, engineConfig(b, 2).Plugins[1])
-	w := watch(b, cfg)
-	other := dispatch(w.Engine, payload(1<<10), 1)
+	w := watch(b, hangers(b, 1, timeout, hangMode))
 	pid := selfOf(b, w)
-	pause := time.NewTicker(2 * time.Millisecond)
-	defer pause.Stop()
-	var over, timer, meanwhile, before []time.Duration
+	var over, timer []time.Duration
 	for range b.N {
 		w.answer(b)
-		before = append(before, timedCall(b, other))
 		send(b, pid, syscall.SIGSTOP)
 		begin := time.Now()
-		ended, rang := make(chan time.Duration, 1), make(chan time.Duration, 1)
+		rang := make(chan time.Duration, 1)
 		time.AfterFunc(timeout, func() { rang <- time.Since(begin) })
-		go func() {
-			_, _ = w.quick() // how it ends, others test
-			ended <- time.Since(begin)
-		}()
-		for running := true; running; {
-			meanwhile = append(meanwhile, timedCall(b, other))
-			select {
-			case took := <-ended:
-				over, running = append(over, took-timeout), false
-			case <-pause.C:
-			}
-		}
+		_, _ = w.quick() // how it ends, others test
+		over = append(over, time.Since(begin)-timeout)
 		timer = append(timer, <-rang-timeout)
 		send(b, pid, syscall.SIGCONT)
 	}
 	quantiles(b, "over-", over)
 	quantiles(b, "timer-over-", timer)
-	quantiles(b, "others-", meanwhile)
-	quantiles(b, "others-before-", before)
 }
 
 // selfOf asks the plugin that hangs in another phase for its process id.

@@ -2,7 +2,7 @@
 // round, with its own system prompt, conversation and tools; an adapter turns each request into one that a host of
 // package loop would send.
 //
-// Stability: experimental until 1.0.
+// Stability: internal.
 package framework
 
 import (

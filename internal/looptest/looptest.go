@@ -1,7 +1,7 @@
 // Package looptest runs agent frameworks over a plugin that uses all its rights, with a fake model. An
 // adapter of a framework proves with [Test] that it does what a host must do; tests of hosts can use [Start] alone.
 //
-// Stability: experimental until 1.0.
+// Stability: internal.
 package looptest
 
 import (
