@@ -10,7 +10,6 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/internal/providerstest"
 )
 
 // TestChanges: the changes say where sections of the manifest went; where they say nothing, the request has the text
@@ -36,11 +35,11 @@ func TestChanges(t *testing.T) {
 		{compiler.Gemini, "gemini-2.5-pro", false, []providers.Change{folded}},
 		{compiler.Gemini, "gemini-2.5-pro", true, []providers.Change{behind, folded}},
 	} {
-		r := providerstest.Sample(t, tt.model)
+		r := sample(t, tt.model)
 		if tt.behind {
 			r.AfterConversation = []string{"skills_runtime"}
 		}
-		got := send(t, tt.provider, r)
+		got := send(t, adapters()[tt.provider].build, r)
 		if diff := cmp.Diff(got.changes, tt.want); diff != "" {
 			t.Errorf("%s, behind: %v (-got +want):\n%s", tt.provider, tt.behind, diff)
 		}

@@ -20,6 +20,8 @@ type Rules struct {
 
 // Layout is a request in terms that are no provider's.
 type Layout struct {
+	Translation
+
 	// Key groups requests that share the stable part; empty if there is none.
 	Key string
 	// Tools are sorted by name.
@@ -36,13 +38,18 @@ type Layout struct {
 	Messages []Message
 	// Tail stands behind all messages; see [Request.AfterConversation]. If it is not
 	// empty, the last message is the user's, or there is none.
-	Tail     string
+	Tail string
+
+	rules checks
+}
+
+// Translation is what a host needs to know of a request beside its parameters.
+type Translation struct {
+	// Names translates the tools that the model calls.
 	Names    Names
 	Warnings []Warning
 	// Changes are how the request differs from its manifest.
 	Changes []Change
-
-	rules checks
 }
 
 // Segment is a piece of the system prompt.
@@ -113,62 +120,39 @@ func place(b manifest.Breakpoint) string {
 	return string(b.After)
 }
 
-// Prefix is the beginning of a request.
-type Prefix struct {
-	// Until says what it ends with, for people.
-	Until string
-	// Tokens is an estimate.
-	Tokens int
-}
-
-// Prefixes returns the tokens up to each breakpoint, tools first, for providers with
-// explicit breakpoints; nil without count.
-func (l *Layout) Prefixes(count func(string) int) []Prefix {
-	if count == nil {
-		return nil
+// CheckMinimum warns of prefixes that are too short for the model to cache: those up to each breakpoint or, without
+// breakpoints, tools and system prompt as one. It needs [Request.CountTokens].
+func (l *Layout) CheckMinimum(r Request, known compiler.ModelCache, breakpoints bool) {
+	if r.CountTokens == nil {
+		return
 	}
-	var out []Prefix
-	tokens := l.toolTokens(count)
-	if l.BreakAfterTools {
-		out = append(out, Prefix{Until: "tools", Tokens: tokens})
-	}
-	for _, s := range l.System {
-		tokens += count(s.Text)
-		if s.Break.After != "" {
-			out = append(out, Prefix{Until: place(s.Break), Tokens: tokens})
-		}
-	}
-	return out
-}
-
-// Whole returns the tokens of tools and system prompt as one prefix, for providers that
-// cache automatically; nil without count.
-func (l *Layout) Whole(count func(string) int) []Prefix {
-	if count == nil {
-		return nil
-	}
-	return []Prefix{{Until: "the end of the system prompt", Tokens: l.toolTokens(count) + count(l.SystemText())}}
-}
-
-func (l *Layout) toolTokens(count func(string) int) int {
 	tokens := 0
 	for i := range l.Tools {
-		tokens += count(l.Tools[i].Text)
+		tokens += r.CountTokens(l.Tools[i].Text)
 	}
-	return tokens
+	if !breakpoints {
+		l.checkPrefix(r.Model, known, "the end of the system prompt", tokens+r.CountTokens(l.SystemText()))
+		return
+	}
+	if l.BreakAfterTools {
+		l.checkPrefix(r.Model, known, "tools", tokens)
+	}
+	for _, s := range l.System {
+		tokens += r.CountTokens(s.Text)
+		if s.Break.After != "" {
+			l.checkPrefix(r.Model, known, place(s.Break), tokens)
+		}
+	}
 }
 
-// CheckMinimum warns of prefixes that are too short for the model to cache.
-func (l *Layout) CheckMinimum(model string, known compiler.ModelCache, prefixes []Prefix) {
-	for _, p := range prefixes {
-		if p.Tokens >= known.MinimumTokens {
-			continue
-		}
-		guess := ""
-		if !known.Listed {
-			guess = "; the model is not listed, so this is a guess"
-		}
-		l.Warnf(CodeBelowMinimum, "the prefix up to %s has about %d tokens, and %s caches from %d on (as of %s%s)",
-			p.Until, p.Tokens, model, known.MinimumTokens, known.Date, guess)
+func (l *Layout) checkPrefix(model string, known compiler.ModelCache, until string, tokens int) {
+	if tokens >= known.MinimumTokens {
+		return
 	}
+	guess := ""
+	if !known.Listed {
+		guess = "; the model is not listed, so this is a guess"
+	}
+	l.Warnf(CodeBelowMinimum, "the prefix up to %s has about %d tokens, and %s caches from %d on (as of %s%s)",
+		until, tokens, model, known.MinimumTokens, known.Date, guess)
 }

@@ -396,30 +396,6 @@ func TestPartForProvider(t *testing.T) {
 	}
 }
 
-func TestPrefixes(t *testing.T) {
-	t.Parallel()
-
-	l := &Layout{
-		Tools: []Tool{{Text: "t t"}}, BreakAfterTools: true,
-		System: []Segment{{Text: "a b c", Break: manifest.Breakpoint{After: manifest.AfterStable, SectionID: "x"}}, {Text: "d"}},
-	}
-	words := func(s string) int { return len(strings.Fields(s)) }
-	want := []Prefix{{Until: "tools", Tokens: 2}, {Until: "stable (x)", Tokens: 5}}
-	if diff := cmp.Diff(l.Prefixes(words), want); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-	if got := l.Whole(words)[0].Tokens; got != 5 {
-		t.Errorf("whole = %d, want 5: the pieces are one text", got)
-	}
-	if l.Prefixes(nil) != nil || l.Whole(nil) != nil {
-		t.Error("prefixes without counting")
-	}
-	l.CheckMinimum("m", compiler.ModelCache{CacheFact: compiler.CacheFact{MinimumTokens: 5}, Listed: true, Date: "2026-01-01"}, want)
-	if len(l.Warnings) != 1 || l.Warnings[0].Message != "the prefix up to tools has about 2 tokens, and m caches from 5 on (as of 2026-01-01)" {
-		t.Errorf("warnings = %+v", l.Warnings)
-	}
-}
-
 func TestKnown(t *testing.T) {
 	t.Parallel()
 

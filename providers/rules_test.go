@@ -16,44 +16,12 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/providers"
-	"github.com/grapnelhq/grapnel/providers/anthropic"
-	"github.com/grapnelhq/grapnel/providers/gemini"
-	"github.com/grapnelhq/grapnel/providers/openai"
 )
 
-type sent struct {
-	body     []byte
-	warnings []providers.Warning
-	changes  []providers.Change
-}
-
-// send builds a request with the adapter of a provider.
-func send(t *testing.T, provider string, r providers.Request) sent {
+// send builds a request.
+func send(t *testing.T, build func(providers.Request) (built, error), r providers.Request) built {
 	t.Helper()
-	var out sent
-	var err error
-	body := func(params any) {
-		if err == nil {
-			out.body, err = json.Marshal(params)
-		}
-	}
-	switch provider {
-	case compiler.OpenAI:
-		var b openai.Built
-		b, err = openai.Build(r, openai.Options{})
-		out = sent{warnings: b.Warnings, changes: b.Changes}
-		body(b.Params)
-	case compiler.Anthropic:
-		var b anthropic.Built
-		b, err = anthropic.Build(r, anthropic.Options{})
-		out = sent{warnings: b.Warnings, changes: b.Changes}
-		body(b.Params)
-	default:
-		var b gemini.Built
-		b, err = gemini.Build(r, gemini.Options{})
-		out = sent{warnings: b.Warnings, changes: b.Changes}
-		body(map[string]any{"contents": b.Contents, "config": b.Config})
-	}
+	out, err := build(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +96,7 @@ func TestPublicRules(t *testing.T) {
 				t.Fatal("no request breaks this rule")
 			}
 			r.Model = models[rule.Provider]
-			got := send(t, rule.Provider, r)
+			got := send(t, adapters()[rule.Provider].build, r)
 			if !slices.ContainsFunc(got.warnings, func(w providers.Warning) bool { return w.Code == rule.Code }) {
 				t.Errorf("no warning %s in %v", rule.Code, got.warnings)
 			}
@@ -299,7 +267,7 @@ func TestMedia(t *testing.T) {
 		history.Media{Type: "text/plain", Name: "e.txt", Data: []byte("a letter")},
 	)}
 	for _, provider := range []string{compiler.OpenAI, compiler.Anthropic, compiler.Gemini} {
-		got := send(t, provider, r)
+		got := send(t, adapters()[provider].build, r)
 		if len(got.warnings)+len(got.changes) > 0 {
 			t.Errorf("%s: %v, %v", provider, got.warnings, got.changes)
 		}
@@ -329,14 +297,14 @@ func TestNativeCallIDs(t *testing.T) {
 	}
 	const thought = `{"type":"thinking","thinking":"hm","signature":"s"}`
 	native := `[` + thought + `,{"type":"tool_use","id":"call_0","name":"t","input":{}}]`
-	got := send(t, compiler.Anthropic, providers.Request{Model: "m", Turn: slices.Concat(turn("1", native), turn("2", native))})
+	got := send(t, adapters()[compiler.Anthropic].build, providers.Request{Model: "m", Turn: slices.Concat(turn("1", native), turn("2", native))})
 	if n := bytes.Count(got.body, []byte(thought)); n != 2 {
 		t.Errorf("%d thoughts are as they were, want 2: %s", n, got.body)
 	}
 	for _, breach := range look(t, got.body).breaches(providers.Rule{ID: providers.RuleCallUnique}) {
 		t.Error(breach)
 	}
-	again := send(t, compiler.Anthropic, providers.Request{Model: "m", Turn: slices.Concat(turn("1", native), turn("2", native))})
+	again := send(t, adapters()[compiler.Anthropic].build, providers.Request{Model: "m", Turn: slices.Concat(turn("1", native), turn("2", native))})
 	if !bytes.Equal(got.body, again.body) {
 		t.Error("equal requests are other bytes")
 	}

@@ -144,7 +144,6 @@ const layers = `
 	github.com/openai/openai-go/v3 < providers/openai;
 	phases, history, internal/digest, providers, compiler,
 	google.golang.org/genai < providers/gemini;
-	phases, compiler, history, providers, github.com/google/go-cmp < providers/internal/providerstest;
 	manifest, providers/internal/... < providers/internal/prefixcache;
 	std < internal/oracle;
 

@@ -40,12 +40,9 @@ type Options struct {
 
 // Built is a request that can be sent.
 type Built struct {
+	providers.Translation
+
 	Params sdk.MessageNewParams
-	// Names translates the tools that the model calls.
-	Names    providers.Names
-	Warnings []providers.Warning
-	// Changes are how the request differs from its manifest.
-	Changes []providers.Change
 }
 
 // Build translates a request. With a MaxTokens of 0 the API fills its cache and answers
@@ -77,8 +74,8 @@ func Build(r providers.Request, o Options) (Built, error) {
 		b.markLast(params.Messages)
 	}
 	params.Messages = b.withTail(params.Messages)
-	l.CheckMinimum(r.Model, known, l.Prefixes(r.CountTokens))
-	return Built{Params: params, Names: l.Names, Warnings: l.Warnings, Changes: l.Changes}, nil
+	l.CheckMinimum(r, known, true)
+	return Built{Params: params, Translation: l.Translation}, nil
 }
 
 type builder struct {

@@ -49,14 +49,11 @@ type Handle struct {
 
 // Built is a request that can be sent.
 type Built struct {
+	providers.Translation
+
 	Model    string
 	Contents []*genai.Content
 	Config   *genai.GenerateContentConfig
-	// Names translates the tools that the model calls.
-	Names    providers.Names
-	Warnings []providers.Warning
-	// Changes are how the request differs from its manifest.
-	Changes []providers.Change
 }
 
 func rules() providers.Rules { return providers.Rules{Provider: compiler.Gemini} }
@@ -91,8 +88,8 @@ func Build(r providers.Request, o Options) (Built, error) {
 	}
 	contents := b.contents(lead)
 	b.sign(contents)
-	l.CheckMinimum(r.Model, known, l.Whole(r.CountTokens))
-	return Built{Model: r.Model, Contents: contents, Config: config, Names: l.Names, Warnings: l.Warnings, Changes: l.Changes}, nil
+	l.CheckMinimum(r, known, false)
+	return Built{Model: r.Model, Contents: contents, Config: config, Translation: l.Translation}, nil
 }
 
 // NewCache returns what goes into an explicit cache for requests like this one, for the

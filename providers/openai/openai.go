@@ -42,12 +42,9 @@ type Options struct {
 
 // Built is a request that can be sent.
 type Built struct {
+	providers.Translation
+
 	Params responses.ResponseNewParams
-	// Names translates the tools that the model calls.
-	Names    providers.Names
-	Warnings []providers.Warning
-	// Changes are how the request differs from its manifest.
-	Changes []providers.Change
 }
 
 // Build translates a request. Errors are those of [providers.Lay], and a lifetime that the model does not have.
@@ -84,8 +81,8 @@ func Build(r providers.Request, o Options) (Built, error) {
 	} else if o.Breakpoints {
 		l.Warnf(providers.CodeBreakpoint, "model %s accepts no breakpoints (as of %s)", r.Model, known.Date)
 	}
-	l.CheckMinimum(r.Model, known, l.Whole(r.CountTokens))
-	return Built{Params: params, Names: l.Names, Warnings: l.Warnings, Changes: l.Changes}, nil
+	l.CheckMinimum(r, known, false)
+	return Built{Params: params, Translation: l.Translation}, nil
 }
 
 type builder struct{ *providers.Layout }

@@ -1,22 +1,12 @@
-// Package providerstest is the kit for tests of adapters: a request that has everything in it, a server on the
-// loopback that records what an SDK sends, and the checks that every adapter has to pass.
-//
-// Start at [Sample] and [Run]. Adapters of strangers are welcome to it.
-//
-// Stability: experimental until 1.0.
-package providerstest
+package providers_test
 
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
+	"flag"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,9 +17,9 @@ import (
 	"github.com/grapnelhq/grapnel/providers"
 )
 
-// Sample returns a request of the second turn of a thread: its plan has all three breakpoints, its prompt messages of
+// sample returns a request of the second turn of a thread: its plan has all three breakpoints, its prompt messages of
 // both roles, its tools names and schemas that need care, its history a summary, calls and results, one of them late.
-func Sample(t testing.TB, model string) providers.Request {
+func sample(t testing.TB, model string) providers.Request {
 	t.Helper()
 	in := compiler.Input{
 		Host:        compiler.HostTexts{Identity: "You are Grapnel's sample.", Safety: "Do no harm."},
@@ -86,65 +76,46 @@ func past() []history.Entry {
 	}
 }
 
-// Run checks what every adapter has to keep to. build makes the JSON of a request.
-func Run(t *testing.T, build func(providers.Request) ([]byte, error)) {
-	t.Helper()
-	mustBuild := func(t *testing.T, r providers.Request) string {
-		t.Helper()
-		out, err := build(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(out)
+// TestConformance: what every adapter has to keep to.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for name := range adapters() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conform(t, name)
+		})
 	}
-	t.Run("equal requests are equal bytes", func(t *testing.T) {
-		t.Parallel()
-		if diff := cmp.Diff(mustBuild(t, Sample(t, "m")), mustBuild(t, Sample(t, "m"))); diff != "" {
-			t.Errorf("(-one +other):\n%s", diff)
+}
+
+func conform(t *testing.T, provider string) {
+	t.Helper()
+	body := func(r providers.Request) string { return string(send(t, adapters()[provider].build, r).body) }
+	want := body(sample(t, "m"))
+	if diff := cmp.Diff(body(sample(t, "m")), want); diff != "" {
+		t.Errorf("equal requests are other bytes (-one +other):\n%s", diff)
+	}
+	r := sample(t, "m")
+	slices.Reverse(r.Tools)
+	r.Tools[2].InputSchema = json.RawMessage(`{"properties":{"lines":{"maximum":1000,"type":"integer"},"path":{"type":"string"}}, "required":["path"],"type":"object"}`)
+	if diff := cmp.Diff(body(r), want); diff != "" {
+		t.Errorf("the order of tools or members matters (-got +want):\n%s", diff)
+	}
+	wantOnce(t, want)
+	r = sample(t, "m")
+	r.AfterConversation = []string{"skills_runtime", "not there"}
+	behind := body(r)
+	if wantOnce(t, behind); strings.Index(behind, "turn 2") < strings.Index(behind, "And what is in it?") {
+		t.Errorf("the section is not behind the user's words: %s", behind)
+	}
+	r = sample(t, "m")
+	r.Tools = []phases.Tool{compiler.RequestTools(), {Name: "send_mail", HiddenDomain: "domain of post"}}
+	wantTools(t, body(r))
+	body(providers.Request{Model: "m"})
+	for name, tools := range impossible() {
+		if _, err := adapters()[provider].build(providers.Request{Model: "m", Tools: tools}); err == nil {
+			t.Errorf("%s: no error", name)
 		}
-	})
-	t.Run("the order of tools and of members does not matter", func(t *testing.T) {
-		t.Parallel()
-		r := Sample(t, "m")
-		want := mustBuild(t, r)
-		slices.Reverse(r.Tools)
-		r.Tools[2].InputSchema = json.RawMessage(`{"properties":{"lines":{"maximum":1000,"type":"integer"},"path":{"type":"string"}}, "required":["path"],"type":"object"}`)
-		if diff := cmp.Diff(mustBuild(t, r), want); diff != "" {
-			t.Errorf("(-got +want):\n%s", diff)
-		}
-	})
-	t.Run("every text is there once", func(t *testing.T) {
-		t.Parallel()
-		wantOnce(t, mustBuild(t, Sample(t, "m")))
-	})
-	t.Run("sections behind the conversation", func(t *testing.T) {
-		t.Parallel()
-		r := Sample(t, "m")
-		r.AfterConversation = []string{"skills_runtime", "not there"}
-		body := mustBuild(t, r)
-		wantOnce(t, body)
-		if strings.Index(body, "turn 2") < strings.Index(body, "And what is in it?") {
-			t.Errorf("the section is not behind the user's words: %s", body)
-		}
-	})
-	t.Run("request_tools and what it loads are tools like any other", func(t *testing.T) {
-		t.Parallel()
-		r := Sample(t, "m")
-		r.Tools = []phases.Tool{compiler.RequestTools(), {Name: "send_mail", HiddenDomain: "domain of post"}}
-		wantTools(t, mustBuild(t, r))
-	})
-	t.Run("an empty request", func(t *testing.T) {
-		t.Parallel()
-		mustBuild(t, providers.Request{Model: "m"})
-	})
-	t.Run("impossible tools are errors", func(t *testing.T) {
-		t.Parallel()
-		for name, tools := range impossible() {
-			if _, err := build(providers.Request{Model: "m", Tools: tools}); err == nil {
-				t.Errorf("%s: no error", name)
-			}
-		}
-	})
+	}
 }
 
 func impossible() map[string][]phases.Tool {
@@ -181,62 +152,17 @@ func wantTools(t *testing.T, body string) {
 	}
 }
 
-// Sent is one request that a server got.
-type Sent struct {
-	Method, Path string
-	Body         []byte
-}
+var update = flag.Bool("update", false, "write the expectations of testdata anew")
 
-// Server is a server on the loopback. It gives the same answer to every request.
-type Server struct {
-	URL string
-
-	mu   sync.Mutex
-	sent []Sent
-}
-
-// Serve starts a server that ends with the test.
-func Serve(t testing.TB, answer []byte) *Server {
-	t.Helper()
-	s := &Server{}
-	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		body, err := io.ReadAll(req.Body)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.mu.Lock()
-		s.sent = append(s.sent, Sent{Method: req.Method, Path: req.URL.Path, Body: body})
-		s.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(answer) // a client that is gone is the test's failure
-	}))
-	t.Cleanup(h.Close)
-	s.URL = h.URL
-	return s
-}
-
-// Only returns the one request that the server got.
-func (s *Server) Only(t testing.TB) Sent {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.sent) != 1 {
-		t.Fatalf("%d requests, want 1", len(s.sent))
-	}
-	return s.sent[0]
-}
-
-// Golden compares JSON with a file of testdata, members in their order. With update it writes the file instead.
-func Golden(t testing.TB, name string, got []byte, update bool) {
+// golden compares JSON with a file, members in their order.
+func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := json.Indent(&b, bytes.TrimSpace(got), "", "  "); err != nil {
 		t.Fatalf("%v in %s", err, got)
 	}
 	b.WriteByte('\n')
-	file := filepath.Join("testdata", name)
-	if update {
+	if *update {
 		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil { //nolint:gosec // a fixture is no secret
 			t.Fatal(err)
 		}
@@ -247,6 +173,6 @@ func Golden(t testing.TB, name string, got []byte, update bool) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(b.String(), string(want)); diff != "" {
-		t.Errorf("%s (-got +want):\n%s", name, diff)
+		t.Errorf("%s (-got +want):\n%s", file, diff)
 	}
 }
