@@ -15,7 +15,7 @@ import (
 )
 
 // fake is a server on the loopback with the API of one provider. Its model can add
-// numbers if it has the tool; its prompt cache forgets nothing.
+// numbers if it has the tool; its prompt cache needs no breakpoints and forgets nothing.
 type fake struct {
 	server *httptest.Server
 	shape  shape
@@ -23,7 +23,7 @@ type fake struct {
 	rules  compiler.ModelCache
 
 	mu    sync.Mutex
-	kept  []string // beginnings of requests
+	kept  []string // requests
 	calls int
 }
 
@@ -58,62 +58,29 @@ func (f *fake) answer(request io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := f.shape.read(body)
-	if err != nil {
-		return nil, err
-	}
-	v, err := newView(parts)
+	v, err := newView(body)
 	if err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls++
-	return json.Marshal(f.shape.write(decide(v, fmt.Sprintf("call-%d", f.calls)), f.serve(v.blocks)))
+	return json.Marshal(f.shape.write(decide(v, fmt.Sprintf("call-%d", f.calls)), f.serve(v.text.String())))
 }
 
-type cost struct{ input, read, written int }
+type cost struct{ input, read int }
 
-// serve finds the longest beginning of a request that is in the cache, and keeps what later ones may begin with.
-// Providers with explicit breakpoints compare whole beginnings, others any part.
-func (f *fake) serve(blocks []block) (c cost) {
-	var text strings.Builder
-	var marked []string
-	for _, b := range blocks {
-		text.WriteString(b.text)
-		if b.marked {
-			marked = append(marked, text.String())
-		}
-	}
-	request := text.String()
-	c.input = f.count(request)
+// serve finds the longest beginning of a request that is in the cache, and keeps the request for later ones.
+func (f *fake) serve(request string) cost {
+	c := cost{input: f.count(request)}
 	for _, known := range f.kept {
-		alike := len(known)
-		if !f.rules.Explicit {
-			alike = sameBeginning(known, request)
-		}
-		if strings.HasPrefix(request, known[:alike]) {
-			c.read = max(c.read, f.worth(known[:alike]))
+		tokens := f.count(request[:sameBeginning(known, request)])
+		if tokens >= f.rules.MinimumTokens {
+			c.read = max(c.read, tokens-tokens%max(f.rules.StepTokens, 1))
 		}
 	}
-	if !f.rules.Explicit {
-		f.kept = append(f.kept, request)
-		return c
-	}
-	for _, beginning := range marked {
-		f.kept = append(f.kept, beginning)
-		c.written = max(c.written, f.worth(beginning)-c.read)
-	}
+	f.kept = append(f.kept, request)
 	return c
-}
-
-// worth is what a beginning counts in the cache: nothing below the minimum.
-func (f *fake) worth(beginning string) int {
-	tokens := f.count(beginning)
-	if tokens < f.rules.MinimumTokens {
-		return 0
-	}
-	return tokens - tokens%max(f.rules.StepTokens, 1)
 }
 
 func sameBeginning(a, b string) (n int) {
@@ -129,7 +96,7 @@ type said struct {
 	args     json.RawMessage
 }
 
-func decide(v view, id string) said {
+func decide(v *view, id string) said {
 	var numbers []any
 	for word := range strings.FieldsSeq(v.last) {
 		var n float64

@@ -2,44 +2,66 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/compiler"
 )
 
-// shape is the form of one provider's requests and answers, as far as the fake model needs it.
+// shape is the form of one provider's answers, as far as the fake model needs it.
 type shape struct {
 	model string
-	read  func(body []byte) ([]part, error)
 	write func(said, cost) any
 }
 
 func shapes() map[string]shape {
 	return map[string]shape{
-		compiler.Anthropic: {"claude-opus-5", readAnthropic, writeAnthropic},
-		compiler.OpenAI:    {"gpt-5", readOpenAI, writeOpenAI},
-		compiler.Gemini:    {"gemini-3-flash", readGemini, writeGemini},
+		compiler.Anthropic: {"claude-opus-5", writeAnthropic},
+		compiler.OpenAI:    {"gpt-5", writeOpenAI},
+		compiler.Gemini:    {"gemini-3-flash", writeGemini},
 	}
 }
 
-type part struct {
-	place string
-	list  []json.RawMessage
-}
-
+// view is what the fake model reads of a request of any provider.
 type view struct {
-	blocks       []block // in the order in which caches compare it
+	text         strings.Builder // in the order in which caches compare it
 	tools        []string
 	last, result string // the user's last words, and what a tool answered after them
 }
 
-type block struct {
-	text   string
-	marked bool
+type message struct {
+	Role    string            `json:"role"`
+	Content []json.RawMessage `json:"content"`
+	Parts   []json.RawMessage `json:"parts"`
+}
+
+func newView(body []byte) (*view, error) {
+	var r struct {
+		Tools       []json.RawMessage `json:"tools"`
+		System      []json.RawMessage `json:"system"`
+		Instruction message           `json:"systemInstruction"`
+		Input       []json.RawMessage `json:"input"`
+		Messages    []message         `json:"messages"`
+		Contents    []message         `json:"contents"`
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, err
+	}
+	v := &view{}
+	err := errors.Join(v.take("tools", r.Tools), v.take("system", r.System), v.take("system", r.Instruction.Parts), v.take("input", r.Input))
+	for _, m := range slices.Concat(r.Messages, r.Contents) {
+		err = errors.Join(err, v.take(m.Role, slices.Concat(m.Content, m.Parts)))
+	}
+	return v, err
 }
 
 type piece struct {
-	Name             string `json:"name"`
+	Name         string `json:"name"`
+	Declarations []struct {
+		Name string `json:"name"`
+	} `json:"functionDeclarations"`
 	Type             string `json:"type"`
 	Role             string `json:"role"`
 	Text             string `json:"text"`
@@ -52,37 +74,28 @@ type piece struct {
 	} `json:"functionResponse"`
 }
 
-func newView(parts []part) (v view, err error) {
-	for _, part := range parts {
-		for _, raw := range part.list {
-			if err := v.take(part.place, raw); err != nil {
-				return v, err
-			}
+func (v *view) take(place string, list []json.RawMessage) error {
+	for _, raw := range list {
+		var members map[string]any
+		var p piece
+		if err := errors.Join(json.Unmarshal(raw, &members), json.Unmarshal(raw, &p)); err != nil {
+			return err
 		}
+		delete(members, "cache_control") // caches do not compare it
+		v.text.WriteString(fmt.Sprintln(place, members))
+		v.read(place, &p)
 	}
-	return v, nil
+	return nil
 }
 
-func (v *view) take(place string, raw json.RawMessage) error {
-	var members map[string]any
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return err
-	}
-	var p piece
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return err
-	}
-	_, marked := members["cache_control"]
-	delete(members, "cache_control") // caches do not compare it
-	text, err := json.Marshal(members)
-	if err != nil {
-		return err
-	}
-	v.blocks = append(v.blocks, block{place + string(text), marked})
+func (v *view) read(place string, p *piece) {
 	said, _ := p.Content.(string)
 	switch {
 	case place == "tools":
 		v.tools = append(v.tools, p.Name)
+		for _, d := range p.Declarations {
+			v.tools = append(v.tools, d.Name)
+		}
 	case p.Type == "tool_result":
 		v.result = textOf(p.Content)
 	case p.Type == "function_call_output":
@@ -92,7 +105,6 @@ func (v *view) take(place string, raw json.RawMessage) error {
 	case place == "user" || p.Role == "user":
 		v.hear(p.Text + said)
 	}
-	return nil
 }
 
 // hear notes what the user said. Sections of the prompt may stand beside it.
@@ -112,57 +124,6 @@ func textOf(content any) string {
 	return ""
 }
 
-func readAnthropic(body []byte) ([]part, error) {
-	var r struct {
-		Tools    []json.RawMessage `json:"tools"`
-		System   []json.RawMessage `json:"system"`
-		Messages []struct {
-			Role    string            `json:"role"`
-			Content []json.RawMessage `json:"content"`
-		} `json:"messages"`
-	}
-	err := json.Unmarshal(body, &r)
-	parts := []part{{"tools", r.Tools}, {"system", r.System}}
-	for _, m := range r.Messages {
-		parts = append(parts, part{m.Role, m.Content})
-	}
-	return parts, err
-}
-
-func readOpenAI(body []byte) ([]part, error) {
-	var r struct {
-		Tools []json.RawMessage `json:"tools"`
-		Input []json.RawMessage `json:"input"`
-	}
-	err := json.Unmarshal(body, &r)
-	return []part{{"tools", r.Tools}, {"input", r.Input}}, err
-}
-
-func readGemini(body []byte) ([]part, error) {
-	var r struct {
-		Tools []struct {
-			Declarations []json.RawMessage `json:"functionDeclarations"`
-		} `json:"tools"`
-		System struct {
-			Parts []json.RawMessage `json:"parts"`
-		} `json:"systemInstruction"`
-		Contents []struct {
-			Role  string            `json:"role"`
-			Parts []json.RawMessage `json:"parts"`
-		} `json:"contents"`
-	}
-	err := json.Unmarshal(body, &r)
-	var parts []part
-	for _, t := range r.Tools {
-		parts = append(parts, part{"tools", t.Declarations})
-	}
-	parts = append(parts, part{"system", r.System.Parts})
-	for _, c := range r.Contents {
-		parts = append(parts, part{c.Role, c.Parts})
-	}
-	return parts, err
-}
-
 func writeAnthropic(s said, c cost) any {
 	content := map[string]any{"type": "text", "text": s.text}
 	if s.tool != "" {
@@ -171,7 +132,7 @@ func writeAnthropic(s said, c cost) any {
 	return map[string]any{
 		"type": "message", "role": "assistant", "content": []any{content},
 		"usage": map[string]any{
-			"input_tokens": c.input - c.read - c.written, "cache_read_input_tokens": c.read, "cache_creation_input_tokens": c.written, "output_tokens": 10,
+			"input_tokens": c.input - c.read, "cache_read_input_tokens": c.read, "output_tokens": 10,
 		},
 	}
 }
