@@ -84,31 +84,6 @@ func TestCounterIsBounded(t *testing.T) {
 	}
 }
 
-func TestEncodingFor(t *testing.T) {
-	t.Parallel()
-
-	tests := map[string]Encoding{
-		"":                  Cl100kBase,
-		"claude-opus-5":     O200kBase,
-		"gemini-3.5-flash":  O200kBase,
-		"gpt-4":             Cl100kBase,
-		"gpt-4-turbo":       Cl100kBase,
-		"gpt-3.5-turbo":     Cl100kBase,
-		"gpt-4o-mini":       O200kBase,
-		"gpt-4.1":           O200kBase,
-		"gpt-5.6-sol":       O200kBase,
-		"openai/gpt-6-sol":  O200kBase,
-		"ft:gpt-4o:org::id": O200kBase,
-		"o3-mini":           O200kBase,
-		"not-gpt-5":         O200kBase,
-	}
-	for model, want := range tests {
-		if got := EncodingFor(model); got != want {
-			t.Errorf("EncodingFor(%q) = %s, want %s", model, got, want)
-		}
-	}
-}
-
 // TestCounterPieces compares counting in pieces with counting at once.
 func TestCounterPieces(t *testing.T) {
 	t.Parallel()

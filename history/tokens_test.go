@@ -39,6 +39,11 @@ func TestTokensFor(t *testing.T) {
 			t.Errorf("TokensFor(%q) = %+v, want the factor %v", model, got, want)
 		}
 	}
+	for model, want := range map[string]Encoding{"": Cl100kBase, "gpt-4-turbo": Cl100kBase, "ft:gpt-4o:org::id": O200kBase, "o3-mini": O200kBase, "not-gpt-5": O200kBase} {
+		if got := EncodingFor(model); got != want {
+			t.Errorf("EncodingFor(%q) = %s, want %s", model, got, want)
+		}
+	}
 }
 
 // The kinds of text that tokenizers treat differently.

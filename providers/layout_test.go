@@ -2,7 +2,6 @@ package providers
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -369,31 +368,6 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestPartForProvider(t *testing.T) {
-	t.Parallel()
-
-	plain := []Part{{Text: "plain"}}
-	native := Part{Native: &history.Native{Provider: "p", Data: json.RawMessage(`[]`)}, Plain: plain}
-	fine := func(json.RawMessage) error { return nil }
-	bad := func(json.RawMessage) error { return errors.New("bad") }
-	l := &Layout{}
-	if got := l.For("p", native, fine); len(got) != 0 {
-		t.Errorf("the native form was read, and %v remains", got)
-	}
-	if got := l.For("q", native, fine); len(got) != 1 || got[0].Text != "plain" {
-		t.Errorf("another provider gets %v", got)
-	}
-	if got := l.For("q", plain[0], fine); len(got) != 1 || got[0].Text != "plain" {
-		t.Errorf("a plain part became %v", got)
-	}
-	if warned(l) != "" {
-		t.Errorf("warnings = %s", warned(l))
-	}
-	if got := l.For("p", native, bad); len(got) != 1 || warned(l) != "native_ignored" {
-		t.Errorf("what cannot be read became %v with %s", got, warned(l))
-	}
 }
 
 func TestKnown(t *testing.T) {

@@ -196,14 +196,6 @@ func TestCancelledWithAResult(t *testing.T) {
 	}
 }
 
-func TestNew(t *testing.T) {
-	t.Parallel()
-
-	if _, err := grapnel.New(grapnel.Options{}); err == nil {
-		t.Error("a plugin without an engine")
-	}
-}
-
 // TestRefusedMessage: the reason is the run's error, and no agent is asked.
 func TestRefusedMessage(t *testing.T) {
 	t.Parallel()

@@ -42,18 +42,6 @@ func TestSameCallID(t *testing.T) {
 	}
 }
 
-// TestCallWithoutArguments: a rewrite reaches a tool that the model has called without any.
-func TestCallWithoutArguments(t *testing.T) {
-	t.Parallel()
-
-	s := looptest.Start(t)
-	root := speaker(t, "root", says(asks(nil, "list x"), text("done")), repeats(t, "list"))
-	p := play(t, t.Context(), s, newRunner(t, s.Engine, root, loop.Options{}))
-	if got := p.results(); p.err != nil || len(got) != 1 || got[0] != "list x map[result:list got map[depth:1]]" {
-		t.Errorf("%v, results %q", p.err, got)
-	}
-}
-
 // TestCallThatCannotBeRewritten: a call is not made with other arguments than the plugins have agreed to.
 func TestCallThatCannotBeRewritten(t *testing.T) {
 	t.Parallel()

@@ -205,17 +205,6 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// TestWithoutRunner: a wrapped agent that runs without a runner is a turn, too.
-func TestWithoutRunner(t *testing.T) {
-	t.Parallel()
-
-	s := newScene(t)
-	answer, err := read(s.guard.Wrap(s.other(t, "alone", looptest.Reply{Text: "hi"})).Run(t.Context(), &adk.AgentInput{Messages: []*schema.Message{schema.UserMessage("hello")}}))
-	if end := s.end(t); err != nil || answer != "hi" || s.agents() != "[alone]" || end.UserText.Text != "hello" {
-		t.Errorf("answer %q, %v, the agents %s", answer, err, s.agents())
-	}
-}
-
 // TestRefusedPrompt: a refused prompt ends the run as blocked, with a typed error.
 func TestRefusedPrompt(t *testing.T) {
 	t.Parallel()

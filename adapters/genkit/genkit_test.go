@@ -14,7 +14,6 @@ import (
 	grapnel "github.com/grapnelhq/grapnel/adapters/genkit"
 	"github.com/grapnelhq/grapnel/internal/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -123,48 +122,6 @@ func requestOf(r *ai.ModelRequest) looptest.Request {
 	return out
 }
 
-// TestAgents: a Generate inside of a tool is another agent of the same turn.
-func TestAgents(t *testing.T) {
-	t.Parallel()
-
-	s := looptest.Start(t)
-	where := func(context.Context) phases.Context { return looptest.Where() }
-	inner := &looptest.Turn{Engine: s.Engine, Where: where, Message: "write a poem", Model: func(context.Context, looptest.Request) (looptest.Reply, error) {
-		return looptest.Reply{Text: "roses", Usage: phases.Usage{InputTokens: 10}}, nil
-	}}
-	rounds := 0
-	outer := &looptest.Turn{Engine: s.Engine, Where: where, Message: "hello", Model: func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
-		if rounds++; rounds == 1 {
-			return looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "writer", Arguments: json.RawMessage(`{}`)}}}, nil
-		}
-		return looptest.Reply{Text: r.Messages[len(r.Messages)-1]}, nil
-	}}
-	outer.Tools = []loop.Tool{{Tool: phases.Tool{Name: "writer"}, Call: func(ctx context.Context, _ json.RawMessage) (string, error) {
-		g, options := host(ctx, inner)
-		resp, err := genkit.Generate(ctx, g, append(options, ai.WithUse(grapnel.New(grapnel.Options{Engine: s.Engine, Where: where, Agent: "writer"})))...)
-		if err != nil {
-			return "", err
-		}
-		return resp.Text(), nil
-	}}}
-	answer, err := generate(t.Context(), outer)
-	if err != nil || !strings.Contains(answer, "roses") {
-		t.Fatalf("answer %q, %v", answer, err)
-	}
-	var agents []string
-	for _, m := range s.Records() {
-		if m.Kind == manifest.KindPrompt && m.TurnID == "1" {
-			agents = append(agents, m.AgentID)
-		}
-	}
-	if fmt.Sprint(agents) != "[ writer ]" {
-		t.Errorf("the prompts are of the agents %q", agents)
-	}
-	if err := s.WaitBackground(t.Context()); err != nil || len(s.Ended) != 1 {
-		t.Errorf("%d turns have ended, %v", len(s.Ended), err)
-	}
-}
-
 // TestInterrupt: a tool that wants a person reaches Genkit's caller, and the turn is not left open.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
@@ -229,23 +186,5 @@ func TestStructuredOutput(t *testing.T) {
 	}
 	if got := fmt.Sprint(outputs...); got != fmt.Sprint(map[string]any{"Bytes": 42}, "[removed]") {
 		t.Errorf("outputs %s", got)
-	}
-}
-
-// TestWithoutTools: a model that cannot call tools is offered none.
-func TestWithoutTools(t *testing.T) {
-	t.Parallel()
-
-	s := looptest.Start(t)
-	turn := &looptest.Turn{Engine: s.Engine, Message: "hello", Model: func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
-		return looptest.Reply{Text: fmt.Sprint(r.Tools)}, nil
-	}}
-	g := genkit.Init(context.WithoutCancel(t.Context()))
-	plain := genkit.DefineModel(g, "test/plain", &ai.ModelOptions{Supports: &ai.ModelSupports{SystemRole: true, Multiturn: true}}, model(turn))
-	resp, err := genkit.Generate(t.Context(), g, ai.WithModel(plain), ai.WithPrompt("hello"), ai.WithUse(grapnel.New(grapnel.Options{
-		Engine: s.Engine, Where: func(context.Context) phases.Context { return looptest.Where() }, WithoutTools: true,
-	})))
-	if err != nil || resp.Text() != "[]" {
-		t.Errorf("tools %v, %v", resp, err)
 	}
 }

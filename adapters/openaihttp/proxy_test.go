@@ -177,9 +177,10 @@ func TestPluginToolCalled(t *testing.T) {
 	})
 }
 
+// TestDeniedTool: calls that a guard denies or cannot judge do not reach the client.
 func TestDeniedTool(t *testing.T) {
 	t.Parallel()
-	each(t, script(said{calls: []call{{"a", "shell", `{"command":"rm"}`}}}, said{text: "I may not."}), func(t *testing.T, c *talk) {
+	each(t, script(said{calls: []call{{"a", "shell", `{"command":"rm"}`}, {"b", "fails", `{}`}}}, said{text: "I may not."}), func(t *testing.T, c *talk) {
 		t.Helper()
 		c.user("Remove it.")
 		s := c.ask()
@@ -187,24 +188,12 @@ func TestDeniedTool(t *testing.T) {
 			t.Errorf("the client got %+v", s)
 		}
 		if got := c.conversation(1); !strings.Contains(got, `result a the call of the tool "shell" was refused by desk.guard: no shell here`) ||
-			!strings.Contains(got, "permission.decision") {
+			!strings.Contains(got, "result b ") || !strings.Contains(got, "permission.decision") {
 			t.Errorf("request 1:\n%s", got)
 		}
-		if end := c.ended(); end.Status != phases.TurnSucceeded || end.ToolEvents[0].Outcome != "denied" {
+		if end := c.ended(); end.Status != phases.TurnSucceeded || end.ToolEvents[0].Outcome != "denied" || end.ToolEvents[1].Outcome != "denied" {
 			t.Errorf("the turn ended with %+v", end)
 		}
-	})
-}
-
-func TestGuardFailsClosed(t *testing.T) {
-	t.Parallel()
-	each(t, script(said{calls: []call{{"a", "fails", `{}`}}}, said{text: "I may not."}), func(t *testing.T, c *talk) {
-		t.Helper()
-		c.user("Do it.")
-		if s := c.ask(); s.text != "I may not." || len(s.calls) > 0 {
-			t.Errorf("the client got %+v", s)
-		}
-		c.ended()
 	})
 }
 

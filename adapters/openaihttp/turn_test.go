@@ -235,22 +235,6 @@ func TestUnknownFieldsKept(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsOfAnswer: nor do answers lose anything.
-func TestUnknownFieldsOfAnswer(t *testing.T) {
-	t.Parallel()
-	each(t, script(said{text: "Hi."}), func(t *testing.T, c *talk) {
-		t.Helper()
-		if c.path != chatPath || c.stream {
-			return
-		}
-		c.user("Hi.")
-		if s := c.ask(); !strings.Contains(s.body, `"vendor_field":12345678901234567`) {
-			t.Errorf("the client got %s", s.body)
-		}
-		c.ended()
-	})
-}
-
 func TestUpstreamErrors(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusInternalServerError} {

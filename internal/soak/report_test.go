@@ -42,11 +42,7 @@ type report struct {
 	Refused uint64
 	// DispatchMS are p50, p99 and the slowest of all dispatches.
 	DispatchMS [3]float64
-	// Slowest describes the slowest dispatch.
-	Slowest string
-	// Internal are the first failures of plugins with the cause "internal".
-	Internal []string
-	CloseMS  float64
+	CloseMS    float64
 	// Problems is empty if the run passed.
 	Problems []string
 }
@@ -115,10 +111,6 @@ func (r *report) Write(w io.Writer) error {
 		"a dispatch: p50 %.2f ms, p99 %.2f ms, slowest %.0f ms; Close: %.0f ms; heap: %+.0f KiB in %d dispatches\n",
 		r.Dispatches, r.Plugins, r.Seconds, r.Reloads, r.Refused, r.Seed,
 		r.DispatchMS[0], r.DispatchMS[1], r.DispatchMS[2], r.CloseMS, float64(grown)/1024, n)
-	fmt.Fprintf(&out, "slowest: %s\n", r.Slowest)
-	for _, text := range r.Internal {
-		fmt.Fprintf(&out, "internal: %s\n", text)
-	}
 	writeCounts(&out, "runs of hooks", r.Runs)
 	writeCounts(&out, "events", r.Events)
 	outcome := "passed"

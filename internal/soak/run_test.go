@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,7 +55,6 @@ type run struct {
 	runs, events   map[string]uint64
 	disturbed      []string // the first good hooks that were not served
 	disturbedCount uint64
-	slowest        time.Duration
 }
 
 // soak runs an engine; the report's problems are what the engine did wrong.
@@ -258,8 +256,7 @@ func (r *run) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint
 	}
 	begin := time.Now()
 	out, err := r.dispatchOne(ctx, rng)
-	took := time.Since(begin)
-	r.took.Record(took)
+	r.took.Record(time.Since(begin))
 	if abandons || ctx.Err() != nil { // its hooks are cut short
 		seen["(abandoned)"]++
 		return
@@ -268,7 +265,6 @@ func (r *run) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint
 		r.disturb("dispatch", fmt.Sprint(err))
 		return
 	}
-	r.slow(out, took)
 	for i := range out.Runs {
 		row := &out.Runs[i]
 		seen[strings.TrimSpace(string(row.State)+" "+row.Code)]++
@@ -276,19 +272,6 @@ func (r *run) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint
 			r.disturb(row.Subscription, fmt.Sprintf("%s %s", row.State, row.Code))
 		}
 	}
-}
-
-// slow keeps the slowest dispatch.
-func (r *run) slow(out *phases.Outcome, took time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if took <= r.slowest || len(out.Runs) == 0 {
-		return
-	}
-	r.slowest = took
-	longest := slices.MaxFunc(out.Runs, func(a, b phases.Run) int { return cmp.Compare(a.DurationMS+a.QueueMS, b.DurationMS+b.QueueMS) })
-	r.report.Slowest = fmt.Sprintf("%s in %.0f ms, of which %s took %.0f ms and waited %.0f ms (%s)", out.Phase, millis(took),
-		longest.Subscription, longest.DurationMS, longest.QueueMS, strings.TrimSpace(string(longest.State)+" "+longest.Code))
 }
 
 // dispatchOne dispatches a prompt, a tool call, or a prompt in a turn.
@@ -341,8 +324,5 @@ func (r *run) note(e runtime.Event) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.Kind == runtime.EventPlugin && e.Code == string(phases.CauseInternal) && len(r.report.Internal) < 5 {
-		r.report.Internal = append(r.report.Internal, fmt.Sprintf("%s is %s: %s", e.Plugin, e.State, e.Message+" "+e.Detail))
-	}
 	r.events[name] += uint64(max(1, e.Count))
 }
