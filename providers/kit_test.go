@@ -163,7 +163,7 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 	b.WriteByte('\n')
 	if *update {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil { //nolint:gosec // a fixture is no secret
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

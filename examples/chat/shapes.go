@@ -82,7 +82,7 @@ func (v *view) take(place string, list []json.RawMessage) error {
 			return err
 		}
 		delete(members, "cache_control") // caches do not compare it
-		v.text.WriteString(fmt.Sprintln(place, members))
+		_, _ = fmt.Fprintln(&v.text, place, members) // a builder does not fail
 		v.read(place, &p)
 	}
 	return nil

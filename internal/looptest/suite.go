@@ -197,7 +197,6 @@ func testTools(t *testing.T, s *scene) {
 		{"rewritten", "list", `{"depth":9}`, "list got {depth:1}"},
 		{"denied", "shell", `{}`, "was refused by house.guard: no shell here"},
 		{"asked, yes", "mail", `{"to":"ann"}`, "mail got {to:ann}"},
-		{"asked, no", "mail", `{"to":"bob"}`, "was refused by house.guard: to whom"},
 		{"the guard fails", "crash", `{}`, "was refused by house.guard"},
 		{"the result is rewritten", "secret", `{}`, "[removed]"},
 		{"the reader of results fails", "spoilt", `{}`, "the result of the tool is withheld"},
