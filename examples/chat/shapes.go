@@ -81,7 +81,7 @@ func (v *view) take(place string, list []json.RawMessage) error {
 		if err := errors.Join(json.Unmarshal(raw, &members), json.Unmarshal(raw, &p)); err != nil {
 			return err
 		}
-		delete(members, "cache_control") // caches do not compare it
+		delete(members, "cache_control")             // caches do not compare it
 		_, _ = fmt.Fprintln(&v.text, place, members) // a builder does not fail
 		v.read(place, &p)
 	}
