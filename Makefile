@@ -22,7 +22,7 @@ FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
 # operators and clients, and what removes plugins' directories.
 FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./internal/wire:FuzzLine ./config:FuzzParse ./internal/cond:FuzzCondition \
-        ./internal/merge:FuzzMerge ./internal/proc:FuzzRemove ./internal/rpc:FuzzBatch \
+        ./internal/engine/merge:FuzzMerge ./internal/proc:FuzzRemove ./internal/rpc:FuzzBatch \
         ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk/prompttext:FuzzEscape
 # How long `soak` runs: a time (30m) or a number of dispatches.
 SOAK ?= 1000000
@@ -114,7 +114,7 @@ ifneq ($(PROTOS),)
 		--go_out='$(OUT)' --go_opt=module=$(MODULE) \
 		--go-grpc_out='$(OUT)' --go-grpc_opt=module=$(MODULE) $(PROTOS)
 endif
-	@if [ '$(OUT)' = '$(CURDIR)' ]; then go generate ./internal/docgen ./internal/kitgen; fi
+	@if [ '$(OUT)' = '$(CURDIR)' ]; then go generate ./internal/docs/docgen ./internal/docs/kitgen; fi
 
 # The header of a generated file names the protoc that made it. Another protoc
 # is no difference as long as the code is the same.
@@ -125,7 +125,7 @@ verify: ## check that generated code and documents are fresh and go.mod tidy
 		grep -vE '^// (	|- )protoc +v' "$$file" >"$$2/$$(basename "$$file")"; done; }; \
 	flat . "$$tmp/have"; flat "$$tmp/new" "$$tmp/want"; \
 	diff -ru "$$tmp/have" "$$tmp/want" || { echo 'generated code is stale: run make generate' >&2; exit 1; }
-	@go test ./internal/docgen ./internal/kitgen
+	@go test ./internal/docs/docgen ./internal/docs/kitgen
 	@for module in . $(NESTED); do (cd "$$module" && go mod tidy -diff) || { echo "go.mod of $$module is not tidy" >&2; exit 1; }; done
 
 bench: ## run benchmarks (BENCH=Dispatch COUNT=10 PKGS=./runtime)
@@ -158,7 +158,7 @@ fuzz: ## fuzz decoder, configuration, conditions, merging, batches for FUZZTIME 
 	echo "== result, inputs tried"; cat "$$out/summary"; exit $$failed
 
 soak: ## run a million dispatches over 20 plugins, a third of them bad (SOAK=100000 or SOAK=30m)
-	GRAPNEL_SOAK=$(SOAK) go test ./internal/soak -run '^TestSoak$$' -v -count 1 -timeout 0
+	GRAPNEL_SOAK=$(SOAK) go test ./internal/tests/soak -run '^TestSoak$$' -v -count 1 -timeout 0
 
 agents: ## check the real Claude Code and Codex behind Grapnel, against a fake model (needs npm, and 350 MB once; AGENTS='-run cold -count 12 codex')
 	cd tools/hosts && go run . -check -parallel 2 $(AGENTS)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/digest/digesttest"
-	"github.com/grapnelhq/grapnel/internal/sections"
+	"github.com/grapnelhq/grapnel/internal/engine/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -2,7 +2,7 @@
 //
 // It is pure: the same [Input] gives the same bytes, whatever the order in which hook sections, tools and custom
 // sections are listed. Reading files, dispatching hooks and recording are its callers' work. Start at [Compile]; the
-// order of sections is the table in internal/sections.
+// order of sections is the table in internal/engine/sections.
 //
 // # Two parts
 //

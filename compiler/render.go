@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/sections"
+	"github.com/grapnelhq/grapnel/internal/engine/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
-	"github.com/grapnelhq/grapnel/internal/sections"
+	"github.com/grapnelhq/grapnel/internal/engine/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

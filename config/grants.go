@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

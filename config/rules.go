@@ -3,7 +3,7 @@ package config
 import (
 	"math"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // rule is what a key accepts beside its Go type. The decoder checks it and the schema shows it.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/api"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/runtime"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/tree"
 )
 

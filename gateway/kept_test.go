@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )

@@ -10,7 +10,7 @@ import (
 // longThread is 200 entries with 400 KiB in all: words, code and numbers, no
 // two entries alike.
 func longThread() []Entry {
-	const line = "The build of module %d failed: internal/plan/order.go:%d: undefined: layer (want 0x%x).\n"
+	const line = "The build of module %d failed: internal/engine/plan/order.go:%d: undefined: layer (want 0x%x).\n"
 	entries := make([]Entry, 200)
 	for i := range entries {
 		var b strings.Builder

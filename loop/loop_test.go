@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/looptest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"

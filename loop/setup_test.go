@@ -3,7 +3,7 @@ package loop_test
 import (
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/looptest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/runtime"
 )

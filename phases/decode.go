@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 )
 
 // DecodeInput decodes the JSON input of a phase strictly: unknown fields, a

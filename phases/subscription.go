@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 )
 
 // Role is how a hook takes part in a phase.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/answers"
-	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/answers"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

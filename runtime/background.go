@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/background"
-	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/supervise"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/supervise"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )

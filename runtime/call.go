@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/bounded"
 	"github.com/grapnelhq/grapnel/internal/cond"
-	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )

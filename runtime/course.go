@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/background"
-	"github.com/grapnelhq/grapnel/internal/keeper"
-	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/plan"
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/sessions"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/keeper"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/plan"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/sessions"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/bounded"
-	"github.com/grapnelhq/grapnel/internal/plan"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
+	"github.com/grapnelhq/grapnel/internal/engine/plan"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

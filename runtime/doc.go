@@ -33,7 +33,7 @@
 // Every phase takes one path, in dispatch.go: conditions, then stages (transform, contribute, validate, observe), in
 // each the layers of dependencies, and in each layer all hooks at the same time, bounded by each plugin's slots. A
 // hook gets the least of its own timeout, what is left of the phase and of the turn, and the caller's deadline; then
-// the caller goes on, whatever the plugin does. Answers are checked one by one (internal/merge.Admit) and merged in
+// the caller goes on, whatever the plugin does. Answers are checked one by one (internal/engine/merge.Admit) and merged in
 // plan order. Each expected hook has a row in the ledger, whether or not it ran, and each failure that did not stop
 // its phase leaves a fail_open diagnostic.
 //

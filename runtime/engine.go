@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/hostservice"
-	"github.com/grapnelhq/grapnel/internal/plan"
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
+	"github.com/grapnelhq/grapnel/internal/engine/plan"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

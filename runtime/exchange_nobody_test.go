@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
 )
 
 // BenchmarkNobodyRecords is what a call of a plugin pays for Options.OnExchange where

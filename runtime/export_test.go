@@ -3,8 +3,8 @@ package runtime
 import (
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/stats"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/stats"
 )
 
 // HoldSlots makes starts keep their slots for a given time, or until they end.

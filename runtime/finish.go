@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/background"
-	"github.com/grapnelhq/grapnel/internal/bounded"
-	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )

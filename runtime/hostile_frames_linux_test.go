@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 	"github.com/grapnelhq/grapnel/internal/wire/wiretest"
 	"github.com/grapnelhq/grapnel/phases"

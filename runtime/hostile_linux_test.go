@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/badplugin"
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
+	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 )
 
 // Environment variables of the hostile-plugin suite.

@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/bounded"
-	"github.com/grapnelhq/grapnel/internal/callctx"
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/supervise"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
+	"github.com/grapnelhq/grapnel/internal/engine/callctx"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/supervise"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -7,9 +7,9 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/grapnelhq/grapnel/internal/keeper"
-	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/engine/keeper"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/internal/persona"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/internal/hostservice"
-	"github.com/grapnelhq/grapnel/internal/keeper"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
+	"github.com/grapnelhq/grapnel/internal/engine/keeper"
 	"github.com/grapnelhq/grapnel/internal/persona"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"

@@ -4,13 +4,13 @@ import (
 	"slices"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/answers"
-	"github.com/grapnelhq/grapnel/internal/hostservice"
-	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/plan"
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/stats"
-	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/engine/answers"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/plan"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/stats"
+	"github.com/grapnelhq/grapnel/internal/engine/supervise"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

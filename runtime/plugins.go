@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/supervise"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/supervise"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grapnelhq/grapnel/internal/merge"
-	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

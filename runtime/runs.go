@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/background"
+	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/internal/turnstate"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/callctx"
-	"github.com/grapnelhq/grapnel/internal/hostservice"
-	"github.com/grapnelhq/grapnel/internal/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/callctx"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -3,7 +3,7 @@ package runtime
 import (
 	"context"
 
-	"github.com/grapnelhq/grapnel/internal/turnstate"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/cond"
-	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

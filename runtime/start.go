@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/background"
-	"github.com/grapnelhq/grapnel/internal/bounded"
-	"github.com/grapnelhq/grapnel/internal/hostservice"
-	"github.com/grapnelhq/grapnel/internal/keeper"
-	"github.com/grapnelhq/grapnel/internal/pool"
-	"github.com/grapnelhq/grapnel/internal/sessions"
-	"github.com/grapnelhq/grapnel/internal/stats"
+	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
+	"github.com/grapnelhq/grapnel/internal/engine/keeper"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
+	"github.com/grapnelhq/grapnel/internal/engine/sessions"
+	"github.com/grapnelhq/grapnel/internal/engine/stats"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/bounded"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // recording is what a program wrote to disk and printed, in order. From it come the disks that

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // shared is the PostgreSQL of this run.

@@ -36,8 +36,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
 	"github.com/grapnelhq/grapnel/manifest"
 )
 

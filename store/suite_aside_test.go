@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -34,7 +34,7 @@ func (x suite) testObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *update {
-		if err := os.WriteFile("../internal/schema/objects/"+string(kind)+".txt", []byte(strings.Join(got, "\n")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile("../internal/sqldb/schema/objects/"+string(kind)+".txt", []byte(strings.Join(got, "\n")+"\n"), 0o600); err != nil {
 			t.Error(err)
 		}
 	} else if diff := cmp.Diff(got, want); diff != "" {

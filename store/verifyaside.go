@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
-	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
 	"github.com/grapnelhq/grapnel/manifest"
 )
 

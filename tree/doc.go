@@ -2,7 +2,7 @@
 // documents of a workspace's root and its folders. The nearest document above a thread is in effect for it.
 //
 // It has types and rules. [Store] keeps a tree: package store/treestore in SQL databases,
-// package internal/treetest in memory. The JSON of the types is the gateway's.
+// package internal/tests/treetest in memory. The JSON of the types is the gateway's.
 //
 // # Rules
 //

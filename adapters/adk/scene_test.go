@@ -21,7 +21,7 @@ import (
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/adk"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/looptest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"

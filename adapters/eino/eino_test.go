@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/eino"
-	"github.com/grapnelhq/grapnel/internal/looptest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/eino"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/looptest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"

@@ -17,7 +17,7 @@ import (
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/genkit"
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/internal/looptest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"

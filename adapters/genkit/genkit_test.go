@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/genkit"
-	"github.com/grapnelhq/grapnel/internal/looptest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 )

@@ -22,7 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/autostart"
+	"github.com/grapnelhq/grapnel/internal/cli/autostart"
 )
 
 const (

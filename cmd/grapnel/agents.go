@@ -16,7 +16,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 )

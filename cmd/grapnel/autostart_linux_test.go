@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/autostart"
+	"github.com/grapnelhq/grapnel/internal/cli/autostart"
 )
 
 // TestSocketMovedByAnotherUser: another user listens at a socket that has come to belong to this user, in a directory of

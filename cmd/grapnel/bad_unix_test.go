@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 )
 
 // badPlugin is "badplugin MODE [ARG]...": a plugin's program that misbehaves.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/cond"
-	"github.com/grapnelhq/grapnel/internal/plan"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/engine/plan"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 )

@@ -17,11 +17,11 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/internal/engine/pool"
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/persona"
-	"github.com/grapnelhq/grapnel/internal/pool"
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/owned"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 )
 
 // replaceFile writes the file beside its place and renames it.

@@ -21,9 +21,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/install"
 	"github.com/grapnelhq/grapnel/internal/agents/pluginfile"
-	"github.com/grapnelhq/grapnel/internal/autostart"
-	"github.com/grapnelhq/grapnel/internal/suggest"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/cli/autostart"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )

@@ -32,7 +32,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/internal/agents"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 	"github.com/grapnelhq/grapnel/plugins/fileguard"

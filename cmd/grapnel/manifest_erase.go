@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/grapnelhq/grapnel/internal/logexport"
+	"github.com/grapnelhq/grapnel/internal/cli/logexport"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )

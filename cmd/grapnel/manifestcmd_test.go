@@ -19,7 +19,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/api"
-	"github.com/grapnelhq/grapnel/internal/logexport"
+	"github.com/grapnelhq/grapnel/internal/cli/logexport"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/internal/autostart"
+	"github.com/grapnelhq/grapnel/internal/cli/autostart"
 	"github.com/grapnelhq/grapnel/internal/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )

@@ -27,7 +27,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/secret"
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 )
 
 type memoryForgotten struct {

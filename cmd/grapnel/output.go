@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 )
 
 // noTemp says what to do where no temporary file can be made.

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/grapnelhq/grapnel/internal/sandbox"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 )
 
 type pinResult struct {

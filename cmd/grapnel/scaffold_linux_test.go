@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 )
 
 // TestScaffold makes a guard in each language (with [longSwitch] each kind of plugin) and runs the commands of its README: its tests, and the

@@ -24,7 +24,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/owned"
-	"github.com/grapnelhq/grapnel/internal/peer"
+	"github.com/grapnelhq/grapnel/internal/proc/peer"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/runtime"
 )

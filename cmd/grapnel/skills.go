@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/grapnelhq/grapnel/internal/skillset"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 )
 
 func (a *app) skillsLint(_ context.Context, _ *noFlags, args []string) error {

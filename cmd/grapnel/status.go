@@ -21,10 +21,10 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/internal/peer"
+	"github.com/grapnelhq/grapnel/internal/proc/peer"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"

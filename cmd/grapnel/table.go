@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/text"
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 )
 
 // table is rows in aligned columns. text/tabwriter cannot align some columns to the right and some to the left.

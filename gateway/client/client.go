@@ -28,7 +28,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/internal/peer"
+	"github.com/grapnelhq/grapnel/internal/proc/peer"
 )
 
 // ErrLost is wrapped by errors of calls without an answer: whether they took effect is unknown.

@@ -85,9 +85,9 @@ var impure = []string{
 // purePackages promise to be functions of their arguments: values in, values
 // out.
 var purePackages = []string{
-	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/plan", "internal/merge",
+	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/engine/plan", "internal/engine/merge",
 	"tree",
-	"internal/fileguard/protect", "internal/fileguard/shell", "internal/secret",
+	"plugins/fileguard/internal/fileguard/protect", "plugins/fileguard/internal/fileguard/shell", "internal/secret",
 	"internal/memory/recall", "internal/memory/turnpolicy", "plugins/memory/internal/toolset",
 }
 

@@ -23,21 +23,21 @@ const modulePath = "github.com/grapnelhq/grapnel"
 // internal and cmd), third-party, and any.
 const layers = `
 	# Vocabulary and leaves.
-	std < internal/suggest;
-	internal/suggest, internal/lazyregexp, github.com/go-json-experiment/json < internal/jsonscan;
-	internal/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
+	std < internal/text/suggest;
+	internal/text/suggest, internal/text/lazyregexp, github.com/go-json-experiment/json < internal/jsonscan;
+	internal/text/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
 	runtime, sdk, sdk/plugintest, store;
-	std < internal/lazyregexp, tools/count;
-	internal/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, internal/mcpclient, internal/skillset, internal/toolschema,
-	internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text, store/jobqueue;
+	std < internal/text/lazyregexp, tools/count;
+	internal/text/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, plugins/mcp/internal/mcpclient, internal/skillset, internal/toolschema,
+	plugins/fileguard/internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text, store/jobqueue;
 	std < tree;
 	std < internal/archtest;
 	std < internal/recent;
 	std < internal/owned;
 	internal/owned < config;
 	std < internal/procgroup;
-	internal/procgroup < internal/mcpclient, plugins/commandhooks;
-	golang.org/x/sys < internal/sandbox, internal/peer;
+	internal/procgroup < plugins/mcp/internal/mcpclient, plugins/commandhooks;
+	golang.org/x/sys < internal/proc/sandbox, internal/proc/peer;
 	github.com/cespare/xxhash/v2, github.com/go-json-experiment/json < internal/digest;
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;
 
@@ -45,64 +45,64 @@ const layers = `
 	internal/digest < internal/digest/digesttest;
 	phases, internal/digest, github.com/google/jsonschema-go, github.com/go-json-experiment/json < manifest;
 	phases, github.com/goccy/go-yaml, github.com/google/jsonschema-go < config;
-	phases, internal/text < internal/sections;
-	phases, manifest, internal/digest, internal/sections, internal/text < compiler;
-	phases, manifest, internal/sections, internal/text < internal/persona;
+	phases, internal/text < internal/engine/sections;
+	phases, manifest, internal/digest, internal/engine/sections, internal/text < compiler;
+	phases, manifest, internal/engine/sections, internal/text < internal/persona;
 	phases, github.com/expr-lang/expr < internal/cond;
-	phases, internal/cond, internal/sections < internal/plan;
+	phases, internal/cond, internal/engine/sections < internal/engine/plan;
 	phases < internal/toolschema;
-	phases, internal/digest, internal/sections, internal/text, internal/toolschema < internal/merge;
-	phases, internal/text < internal/stats;
-	internal/text < internal/words;
-	phases, config, manifest, compiler, internal/persona, internal/plan, internal/sections, internal/text, internal/words < internal/explain;
-	phases, config, manifest, internal/digest, internal/merge, internal/plan, internal/sections, internal/suggest, internal/text < internal/turnstate;
-	phases, manifest, internal/recent < internal/sessions;
-	phases, internal/merge, internal/recent, internal/turnstate < internal/answers;
+	phases, internal/digest, internal/engine/sections, internal/text, internal/toolschema < internal/engine/merge;
+	phases, internal/text < internal/engine/stats;
+	internal/text < internal/text/words;
+	phases, config, manifest, compiler, internal/persona, internal/engine/plan, internal/engine/sections, internal/text, internal/text/words < internal/explain;
+	phases, config, manifest, internal/digest, internal/engine/merge, internal/engine/plan, internal/engine/sections, internal/text/suggest, internal/text < internal/engine/turnstate;
+	phases, manifest, internal/recent < internal/engine/sessions;
+	phases, internal/engine/merge, internal/recent, internal/engine/turnstate < internal/engine/answers;
 
 	# Background work.
 	phases < jobs;
-	phases, jobs < internal/memqueue;
-	phases, jobs, internal/memqueue < internal/background;
+	phases, jobs < internal/engine/memqueue;
+	phases, jobs, internal/engine/memqueue < internal/engine/background;
 
 	# The author's side.
 	phases < sdk;
 	phases, internal/text < sdk/prompttext;
-	phases, sdk, internal/peer, internal/wire, github.com/hashicorp/go-plugin,
+	phases, sdk, internal/proc/peer, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog < sdk/serve;
 	phases, sdk, sdk/serve, runtime, internal/conformance, internal/wire, golang.org/x/tools < sdk/plugintest;
 
 	# The wire and the processes.
-	phases, internal/callctx, internal/wire/..., google.golang.org/grpc,
+	phases, internal/engine/callctx, internal/wire/..., google.golang.org/grpc,
 	google.golang.org/protobuf, github.com/go-json-experiment/json, golang.org/x/sys < internal/wire/...;
-	phases, internal/peer, internal/sandbox, internal/wire,
+	phases, internal/proc/peer, internal/proc/sandbox, internal/wire,
 	golang.org/x/sys < internal/proc;
 
 	phases, github.com/google/jsonschema-go < internal/configschema;
 	phases, internal/configschema, internal/proc, internal/toolschema, internal/wire < internal/conformance;
 
 	# Calls that may hang, and the plugins that run.
-	phases < internal/bounded;
-	phases, config, internal/bounded, internal/callctx, internal/configschema, internal/suggest, internal/wire, internal/proc, internal/sandbox,
-	internal/supervise < internal/pool;
+	phases < internal/engine/bounded;
+	phases, config, internal/engine/bounded, internal/engine/callctx, internal/configschema, internal/text/suggest, internal/wire, internal/proc, internal/proc/sandbox,
+	internal/engine/supervise < internal/engine/pool;
 
 	# The engine.
-	std < internal/callctx;
-	phases, manifest, internal/bounded < internal/keeper;
-	phases, config, internal/bounded, internal/configschema, internal/recent, internal/text, internal/turnstate,
-	github.com/google/jsonschema-go < internal/hostservice;
-	phases, config, manifest, compiler, jobs, internal/answers, internal/background, internal/bounded, internal/callctx,
-	internal/cond, internal/digest, internal/hostservice, internal/keeper, internal/merge, internal/persona, internal/plan,
-	internal/pool, internal/sessions, internal/stats, internal/supervise, internal/text, internal/turnstate, internal/wire,
+	std < internal/engine/callctx;
+	phases, manifest, internal/engine/bounded < internal/engine/keeper;
+	phases, config, internal/engine/bounded, internal/configschema, internal/recent, internal/text, internal/engine/turnstate,
+	github.com/google/jsonschema-go < internal/engine/hostservice;
+	phases, config, manifest, compiler, jobs, internal/engine/answers, internal/engine/background, internal/engine/bounded, internal/engine/callctx,
+	internal/cond, internal/digest, internal/engine/hostservice, internal/engine/keeper, internal/engine/merge, internal/persona, internal/engine/plan,
+	internal/engine/pool, internal/engine/sessions, internal/engine/stats, internal/engine/supervise, internal/text, internal/engine/turnstate, internal/wire,
 	github.com/oklog/ulid/v2 < runtime;
 
 	# What stands on the engine. Drivers of databases and providers are added
 	# beside the package that needs them.
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
-	internal/sqldb < internal/schema;
+	internal/sqldb < internal/sqldb/schema;
 	github.com/transparency-dev/formats, golang.org/x/mod < internal/translog;
-	phases, manifest, internal/digest, internal/translog, internal/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
+	phases, manifest, internal/digest, internal/translog, internal/sqldb/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
 	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
-	internal/schema, internal/sqldb, store/treestore, go.uber.org/goleak < internal/storetest;
+	internal/sqldb/schema, internal/sqldb, store/treestore, go.uber.org/goleak < internal/tests/storetest;
 	phases, jobs, internal/sqldb < store/jobqueue;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
@@ -112,17 +112,17 @@ const layers = `
 	# What every agent loop does.
 	phases, manifest, compiler, runtime, sdk/prompttext < loop;
 	phases, compiler, manifest, runtime, loop < internal/framework;
-	phases, config, manifest, runtime, sdk, loop < internal/looptest;
+	phases, config, manifest, runtime, sdk, loop < internal/tests/looptest;
 
 	# What plugins were sent, kept and sent again.
 	phases, runtime < record;
-	phases, record, runtime, internal/digest < internal/replay;
+	phases, record, runtime, internal/digest < internal/cli/replay;
 
-	manifest < internal/logexport;
+	manifest < internal/cli/logexport;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
 	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go, github.com/go-json-experiment/json,
 	golang.org/x/time < internal/rpc;
-	tree, internal/peer, github.com/coder/websocket < gateway/client;
+	tree, internal/proc/peer, github.com/coder/websocket < gateway/client;
 	phases, manifest, runtime, loop, sdk/prompttext, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
@@ -131,8 +131,8 @@ const layers = `
 	github.com/prometheus/client_golang < gateway;
 	std < gateway/internal/web;
 	# What agents start, and the socket where that finds a gateway.
-	internal/owned < internal/autostart, cmd/grapnel-hook;
-	internal/autostart < cmd/grapnel-hook;
+	internal/owned < internal/cli/autostart, cmd/grapnel-hook;
+	internal/cli/autostart < cmd/grapnel-hook;
 	# Agents that speak the Model Context Protocol; only who serves them links its SDK.
 	phases, github.com/modelcontextprotocol/go-sdk < internal/mcpserver;
 	gateway/internal/web, internal/mcpserver < gateway;
@@ -145,7 +145,7 @@ const layers = `
 	phases, history, internal/digest, providers, compiler,
 	google.golang.org/genai < providers/gemini;
 	manifest, providers/internal/... < providers/internal/prefixcache;
-	std < internal/oracle;
+	std < internal/tests/oracle;
 
 	# Plugins, written as a stranger would write them: each knows the sdk and
 	# itself. Only their mains serve a process.
@@ -153,14 +153,16 @@ const layers = `
 	golang.org/x/sys < internal/agentsdoc/..., plugins/agentsdoc;
 	plugins/agentsdoc < plugins/agentsdoc/cmd/...;
 	internal/configschema < internal/agentsdoc/settings;
-	github.com/fsnotify/fsnotify < internal/agentsdoc/watch;
+	internal/agentsdoc/fsview, golang.org/x/sys < plugins/agentsdoc/internal/watch;
+	plugins/agentsdoc/internal/watch < plugins/agentsdoc;
+	github.com/fsnotify/fsnotify < plugins/agentsdoc/internal/watch;
 	golang.org/x/text < internal/agentsdoc/agentsdoctest;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
 	# The guard of files reads commands as a shell does, and .gitignore as git does.
-	mvdan.cc/sh/v3 < internal/fileguard/shell;
-	internal/fileguard/shell, golang.org/x/text < internal/fileguard/protect;
-	internal/fileguard/protect, internal/fileguard/shell, internal/agentsdoc/ignore, internal/secret, github.com/go-json-experiment/json < internal/fileguard;
-	phases, sdk, internal/fileguard, internal/fileguard/protect, internal/secret < plugins/fileguard;
+	mvdan.cc/sh/v3 < plugins/fileguard/internal/fileguard/shell;
+	plugins/fileguard/internal/fileguard/shell, golang.org/x/text < plugins/fileguard/internal/fileguard/protect;
+	plugins/fileguard/internal/fileguard/protect, plugins/fileguard/internal/fileguard/shell, internal/agentsdoc/ignore, internal/secret, github.com/go-json-experiment/json < plugins/fileguard/internal/fileguard;
+	phases, sdk, plugins/fileguard/internal/fileguard, plugins/fileguard/internal/fileguard/protect, internal/secret < plugins/fileguard;
 	plugins/fileguard < plugins/fileguard/cmd/...;
 	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
@@ -176,10 +178,10 @@ const layers = `
 	internal/agents, internal/agents/agent, github.com/tailscale/hujson < internal/agents/scripts;
 	phases, sdk, sdk/prompttext, internal/agents/agent, internal/agents/scripts, internal/recent < plugins/commandhooks;
 	plugins/commandhooks < plugins/commandhooks/cmd/...;
-	github.com/goccy/go-yaml, phases, internal/suggest, internal/words, internal/agentsdoc/fsview, internal/agentsdoc/pathglob < internal/skillset;
+	github.com/goccy/go-yaml, phases, internal/text/suggest, internal/text/words, internal/agentsdoc/fsview, internal/agentsdoc/pathglob < internal/skillset;
 	# Servers of the Model Context Protocol, and the plugin that brings their tools.
-	phases, sdk/prompttext, internal/toolschema, github.com/modelcontextprotocol/go-sdk < internal/mcpclient;
-	phases, manifest, sdk, sdk/prompttext, internal/mcpclient < plugins/mcp;
+	phases, sdk/prompttext, internal/toolschema, github.com/modelcontextprotocol/go-sdk < plugins/mcp/internal/mcpclient;
+	phases, manifest, sdk, sdk/prompttext, plugins/mcp/internal/mcpclient < plugins/mcp;
 	plugins/mcp < plugins/mcp/cmd/...;
 	# The memory owns a database as a stranger's plugin would, by sqldb; only the hooks
 	# and the command know the sdk, the cores below them are values in, values out.
@@ -196,23 +198,23 @@ const layers = `
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/fileguard/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# Plugins as processes of the host's own binary.
-	sdk, sdk/serve, runtime, internal/suggest < builtin;
+	sdk, sdk/serve, runtime, internal/text/suggest < builtin;
 
 	# Plugins that misbehave, for tests.
 	phases, sdk, sdk/serve, internal/wire/..., github.com/hashicorp/go-plugin,
-	github.com/hashicorp/go-hclog < internal/badplugin;
+	github.com/hashicorp/go-hclog < internal/tests/badplugin;
 
 	# A host whose plugins misbehave for a long time, for tests.
-	phases, config, runtime, sdk, sdk/serve, internal/badplugin, internal/stats < internal/soak;
+	phases, config, runtime, sdk, sdk/serve, internal/tests/badplugin, internal/engine/stats < internal/tests/soak;
 
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog, google.golang.org/grpc,
-	google.golang.org/protobuf < internal/bench/...;
+	google.golang.org/protobuf < internal/tests/bench/...;
 	phases, sdk, sdk/serve, internal/wire, internal/wire/wiretest,
-	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/badplugin;
-	any < cmd/..., internal/docgen, internal/kitgen;
-	internal/framework, internal/looptest < adapters/...;
+	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/tests/badplugin;
+	any < cmd/..., internal/docs/docgen, internal/docs/kitgen;
+	internal/framework, internal/tests/looptest < adapters/...;
 	public, third-party < examples/..., adapters/..., gateway/internal/web/build, tools/hosts;
 `
 

@@ -35,7 +35,7 @@ func checkRequirements(requirements []moduleRequirement, imported []string) []st
 		case slices.ContainsFunc(foreign, func(p string) bool { return matchPath(p+"/...", r.Path) }):
 			problems = append(problems, "go.mod requires "+r.Path+", which hosts must not inherit: it belongs to a nested module")
 		case !r.Indirect && !slices.Contains(testLibraries, r.Path) && !slices.ContainsFunc(imported, below):
-			problems = append(problems, "go.mod requires "+r.Path+" for tests only: they belong to the module internal/oracle")
+			problems = append(problems, "go.mod requires "+r.Path+" for tests only: they belong to the module internal/tests/oracle")
 		}
 	}
 	return problems

@@ -151,13 +151,13 @@ func checkClock(p sourcePkg) []string {
 // goroutineOwners are the packages that may start goroutines; they also wait
 // for them.
 var goroutineOwners = []string{
-	"runtime", "internal/pool", "internal/bounded", "internal/memqueue", "internal/proc", "internal/supervise", "internal/wire", "sdk/serve",
+	"runtime", "internal/engine/pool", "internal/engine/bounded", "internal/engine/memqueue", "internal/proc", "internal/engine/supervise", "internal/wire", "sdk/serve",
 	// The system tells of changed files when it likes, and somebody has to listen.
-	"internal/agentsdoc/watch",
+	"plugins/agentsdoc/internal/watch",
 	// Each job runs in one.
 	"store/jobqueue",
 	// Each server is kept connected by one; one waits for its program, one for its session.
-	"internal/mcpclient",
+	"plugins/mcp/internal/mcpclient",
 	// One listens to the database, one reads what changed, one thins, while it serves.
 	"gateway",
 	// One reads and one writes each connection; calls end before their connection.
@@ -173,7 +173,7 @@ var goroutineOwners = []string{
 	// It runs several agents at once, which take long to start.
 	"tools/hosts",
 	// It leaks them: that is what it is for.
-	"internal/badplugin",
+	"internal/tests/badplugin",
 }
 
 // checkGoroutines lists starts of goroutines outside goroutineOwners, tests and

@@ -7,8 +7,8 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 )
 
 var unexpected = lazyregexp.New(`^unexpected token (\w+)(?:\("(.*)"\))?`)

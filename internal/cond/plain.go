@@ -7,7 +7,7 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 )
 
 // Messages of the validator. A text of the configuration stands in them as a whole and as it is: a host hides what came from

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
 

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto" //nolint:depguard // the plugin is made by hand
 
-	"github.com/grapnelhq/grapnel/internal/badplugin"
+	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 	"github.com/grapnelhq/grapnel/internal/wire/wiretest"

@@ -19,7 +19,7 @@ func reference(v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := digest.JSON(nil, raw) // compared with another implementation in internal/oracle
+	out, err := digest.JSON(nil, raw) // compared with another implementation in internal/tests/oracle
 	return string(out), err
 }
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/engine/plan"
 	"github.com/grapnelhq/grapnel/internal/explain"
-	"github.com/grapnelhq/grapnel/internal/plan"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

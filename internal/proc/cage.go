@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 )
 
 // attackThreads tries to signal, to read and to trace each thread of the host.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

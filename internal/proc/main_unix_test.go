@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
 

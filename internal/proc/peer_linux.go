@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/grapnelhq/grapnel/internal/peer"
+	"github.com/grapnelhq/grapnel/internal/proc/peer"
 )
 
 // checkListener checks before dialling that each listener of a TCP address is the plugin's; else checkPeer does.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/grapnelhq/grapnel/internal/proc"
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 )
 
 // vandal starts a process that outlives its plugin: nothing leads to it, and it

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 )
 
 // answer runs a message's requests in order and returns the answer, nil if none is due. The lease holds the text, and

@@ -187,7 +187,7 @@ func TestParseWide(t *testing.T) {
 }
 
 // FuzzParse: what is accepted is valid JSON, and valid JSON is never a parse error.
-// The module internal/oracle compares the meaning of requests with jrpc2's.
+// The module internal/tests/oracle compares the meaning of requests with jrpc2's.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","method":"m","id":1,"params":{"a":["\ud83d\ude00",1.5e3,null,true]}}`,

@@ -3,7 +3,7 @@ package secret
 import (
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // Bounds of a random token, in bytes (a longer one is a file), and the entropies from which a token is random: after

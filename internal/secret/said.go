@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // naming finds secrets that a sentence names: "the PIN of my card is 4471", "4471 is my PIN". Words may stand between

@@ -20,7 +20,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // maxFindings bounds the findings of one rule.

@@ -16,8 +16,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/pathglob"
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 

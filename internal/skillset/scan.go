@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/internal/words"
+	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 

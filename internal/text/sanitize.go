@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // maxSequence bounds a terminal's escape sequence, in bytes. Longer ones are shown.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/callctx"
+	"github.com/grapnelhq/grapnel/internal/engine/callctx"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

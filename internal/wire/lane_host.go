@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/callctx"
+	"github.com/grapnelhq/grapnel/internal/engine/callctx"
 )
 
 // keeperTick is how long nobody may have read before the keeper does.

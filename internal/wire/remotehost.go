@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/grapnelhq/grapnel/internal/callctx"
+	"github.com/grapnelhq/grapnel/internal/engine/callctx"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

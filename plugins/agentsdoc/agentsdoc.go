@@ -47,8 +47,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/watch"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/internal/watch"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )

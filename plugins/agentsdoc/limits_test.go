@@ -9,7 +9,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/internal/merge"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

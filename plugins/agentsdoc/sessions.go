@@ -9,8 +9,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/watch"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/agentsdoc/internal/watch"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 

@@ -4,7 +4,7 @@
 // The hook "call" judges every text in a call's arguments, whatever the tool: as a path, a glob or a command, which it
 // reads as a shell does. The hook "prompt" denies prompts that mention such a file with @, since agents attach its content
 // without a call. The hook "result" is the second line: it redacts what came in another way, such as by a program that puts the
-// name together. Package internal/fileguard judges; docs/SECURITY.md says what it cannot see.
+// name together. Package plugins/fileguard/internal/fileguard judges; docs/SECURITY.md says what it cannot see.
 //
 // Stability: experimental until 1.0.
 package fileguard
@@ -18,10 +18,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/grapnelhq/grapnel/internal/fileguard"
-	"github.com/grapnelhq/grapnel/internal/fileguard/protect"
 	"github.com/grapnelhq/grapnel/internal/secret"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard"
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/mcpclient"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/mcp/internal/mcpclient"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 

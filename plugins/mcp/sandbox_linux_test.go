@@ -17,7 +17,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/sandbox"
+	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 	mcpplugin "github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/runtime"
 )

@@ -7,9 +7,9 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/mcpclient"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/mcp/internal/mcpclient"
 )
 
 // What became of a definition.

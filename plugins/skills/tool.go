@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/skillset"
-	"github.com/grapnelhq/grapnel/internal/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"

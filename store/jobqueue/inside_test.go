@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/internal/schema"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
+	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
 	"github.com/grapnelhq/grapnel/jobs"
 )
 

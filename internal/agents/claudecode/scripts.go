@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // values are what matchers of steps without a tool are tested against.

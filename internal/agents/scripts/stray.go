@@ -9,7 +9,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // unseen matches what a terminal does not show: sequences that set colours or titles, and byte order marks.

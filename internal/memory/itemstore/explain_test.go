@@ -9,7 +9,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // TestPostgresUsesItsIndexes asks PostgreSQL how it runs the statements of a recall, in

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // killRuns is how often a writing program is killed.

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // shared is the PostgreSQL server of this run.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 func contextWithCause(t *testing.T, cause error) (ctx context.Context, cancel func()) {

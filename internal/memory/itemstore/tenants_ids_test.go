@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // TestIDsOfOthers: an id that is another workspace's by now, or that another workspace's

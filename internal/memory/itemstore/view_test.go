@@ -12,7 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/internal/storetest"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // placed is an item of a scope in a workspace, written "workspace scope id".

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
-	"github.com/grapnelhq/grapnel/internal/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 //go:embed rules/*.json

@@ -1,0 +1,273 @@
+package merge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// grants is a hook with these grants and all declared kinds.
+func grants(g phases.Grants) *merge.Hook {
+	h := hook("p.h", phases.Kinds()...)
+	h.Grants = &g
+	return h
+}
+
+func section(id, content string) *phases.PromptSection {
+	return &phases.PromptSection{SectionID: id, Content: content}
+}
+
+func stable(id string) *phases.PromptSection {
+	return &phases.PromptSection{SectionID: id, Content: "x", Stability: phases.StabilityStable}
+}
+
+func bundle(id string, tools ...string) *phases.ToolBundle {
+	b := &phases.ToolBundle{BundleID: id}
+	for _, name := range tools {
+		b.Tools = append(b.Tools, phases.Tool{Name: name})
+	}
+	return b
+}
+
+func policy(domain, key, value string) *phases.Policy {
+	return &phases.Policy{Common: phases.Common{Domain: domain}, Key: key, Value: json.RawMessage(value)}
+}
+
+func TestAdmitGrants(t *testing.T) {
+	t.Parallel()
+
+	sections := []string{string(phases.KindPromptSection)}
+	all := []string{"*"}
+	inDomain := &phases.Noop{Common: phases.Common{Domain: "memory"}}
+	tests := []struct {
+		name   string
+		grants phases.Grants
+		give   phases.Contribution
+		slot   string // of the drop; "-" means admitted
+	}{
+		{"kind granted", phases.Grants{Contribute: []string{"reminder"}}, &phases.Reminder{Type: "t"}, "-"},
+		{"kind by wildcard", phases.Grants{Contribute: all}, &phases.Reminder{Type: "t"}, "-"},
+		{"kind missing", phases.Grants{Contribute: sections}, &phases.Reminder{Type: "t"}, ""},
+		{"noop needs none", phases.Grants{}, &phases.Noop{}, "-"},
+		{"manifest diagnostic needs none", phases.Grants{}, &phases.ManifestDiagnostic{Code: "c"}, "-"},
+		{"audit needs one", phases.Grants{}, &phases.Audit{EventKind: "e"}, ""},
+		{"domain missing", phases.Grants{}, inDomain, ""},
+		{"domain granted", phases.Grants{Domains: []string{"mem*"}}, inDomain, "-"},
+		{"section missing", phases.Grants{Contribute: sections}, section("notes", "x"), "notes"},
+		{"section granted", phases.Grants{Contribute: sections, Sections: []string{"notes"}}, section("notes", "x"), "-"},
+		{"section by wildcard", phases.Grants{Contribute: sections, Sections: all}, section("notes", "x"), "-"},
+		{"section by join", phases.Grants{Contribute: sections, Join: []string{"notes"}}, section("notes", "x"), "-"},
+		{"stable without its grant", phases.Grants{Contribute: sections, Sections: all}, stable("notes"), "notes"},
+		{"stable granted", phases.Grants{Contribute: sections, StableSections: []string{"notes"}}, stable("notes"), "-"},
+		{"house row", phases.Grants{Contribute: sections, Sections: []string{"*", "identity"}, Join: []string{"identity"}}, section("identity", "x"), "identity"},
+		{"house row stable", phases.Grants{Contribute: sections, StableSections: []string{"safety"}}, stable("safety"), "safety"},
+		{"known row by wildcard", phases.Grants{Contribute: sections, Sections: all, StableSections: all, Join: all}, section("agents_md", "x"), "agents_md"},
+		{"known row by prefix", phases.Grants{Contribute: sections, Sections: []string{"memory_*"}}, section("memory_recall", "x"), "memory_recall"},
+		{"known row by name", phases.Grants{Contribute: sections, Sections: []string{"skills_runtime"}}, section("skills_runtime", "x"), "-"},
+		{"known row keeps its stability", phases.Grants{Contribute: sections, Sections: []string{"agents_md"}}, stable("agents_md"), "-"},
+		{"policy missing", phases.Grants{Contribute: all, Domains: all, Policies: []string{"memory/a"}}, policy("memory", "b", "1"), "memory/b"},
+		{"policy granted, domain not", phases.Grants{Contribute: all, Policies: []string{"memory/*"}}, policy("memory", "b", "1"), "-"},
+		{"one tool missing", phases.Grants{Contribute: all, Tools: []string{"a"}}, bundle("b", "a", "c"), "c"},
+		{"tools granted", phases.Grants{Contribute: all, Tools: []string{"a", "c"}}, bundle("b", "a", "c"), "-"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			sibling := &phases.Noop{}
+			got, err := merge.Admit(anyRow(), grants(tt.grants), []phases.Contribution{tt.give, sibling})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.slot == "-" {
+				if len(got.Entries) != 2 || len(got.Dropped)+len(got.Diagnostics) != 0 {
+					t.Fatalf("got %+v, want it admitted", got)
+				}
+				return
+			}
+			if len(got.Entries) != 1 || phases.KindOf(got.Entries[0].Value) != phases.KindNoop || len(got.Dropped) != 1 {
+				t.Fatalf("got %+v, want only the sibling", got)
+			}
+			want := merge.Drop{
+				ContributionID: "p.h#0", Slot: tt.slot, Kind: phases.KindOf(tt.give), Cause: phases.CauseForbidden,
+				Message: got.Dropped[0].Message, Chars: got.Dropped[0].Chars,
+			}
+			checkSame(t, "drop", got.Dropped[0], want)
+			d := got.Diagnostics[0]
+			if d.Code != "forbidden" || d.Slot != tt.slot || d.Subscription != "p.h" || !strings.Contains(d.Message, "plugin p may not") {
+				t.Errorf("diagnostic %+v does not say who may not do what", d)
+			}
+		})
+	}
+}
+
+func TestAdmitKinds(t *testing.T) {
+	t.Parallel()
+
+	h := hook("p.h", phases.KindReminder, phases.KindPolicy)
+	h.Visibility = phases.VisibilityDebug
+	got, err := merge.Admit(rowOf(t, phases.PrePromptCompile), h, []phases.Contribution{
+		&phases.Policy{},                // not in the row, and not even well formed
+		section("notes", "Grüße"),       // in the row, not declared
+		&phases.Reminder{Type: "hello"}, // fine
+		&phases.Noop{},                  // always
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Entries) != 2 {
+		t.Errorf("entries = %+v, want reminder and noop", got.Entries)
+	}
+	want := []phases.Diagnostic{
+		{
+			Code: "contribution_not_allowed", Severity: phases.SeverityWarning, Plugin: "p", Subscription: "p.h", Visibility: phases.VisibilityDebug,
+			Message: "hook h: phase turn.pre_prompt_compile does not take policy",
+		},
+		{
+			Code: "contribution_not_allowed", Severity: phases.SeverityWarning, Plugin: "p", Subscription: "p.h", Visibility: phases.VisibilityDebug,
+			Message: "hook h: does not declare prompt_section, which it sent in phase turn.pre_prompt_compile",
+		},
+	}
+	checkSame(t, "diagnostics", got.Diagnostics, want)
+	if d := got.Dropped[1]; d.Chars != 5 || d.ContributionID != "p.h#1" {
+		t.Errorf("drop = %+v, want its length and id", d)
+	}
+	omitted := got.Dropped[1].Omitted(h)
+	checkSame(t, "omitted", omitted, phases.Omitted{ID: "p.h#1", Owner: "p", Reason: "contribution_not_allowed", Chars: 5})
+}
+
+func TestAdmitInvalid(t *testing.T) {
+	t.Parallel()
+
+	deep := strings.Repeat("[", 33) + strings.Repeat("]", 33)
+	rewrite := func(path string) phases.Contribution { return &phases.Rewrite{Path: path, Value: json.RawMessage("1")} }
+	tests := []struct {
+		name string
+		give []phases.Contribution
+		says string
+	}{
+		{"too many", make([]phases.Contribution, 257), "257 contributions; at most 256"},
+		{"empty entry", []phases.Contribution{nil}, "contribution 0 is empty"},
+		{"typed nil", []phases.Contribution{(*phases.Noop)(nil)}, "contribution 0 is empty"},
+		{"not UTF-8", []phases.Contribution{section("a", "\xff")}, "contribution 0: prompt_section: content is not valid UTF-8"},
+		{"NUL", []phases.Contribution{section("a", "\x00")}, "content holds a NUL"},
+		{"section id", []phases.Contribution{section("a b", "x")}, "section_id"},
+		{"deep JSON", []phases.Contribution{policy("d", "k", deep)}, "nested deeper than 32"},
+		{"lone surrogate", []phases.Contribution{policy("d", "k", `"\ud800"`)}, "contribution 0: policy"},
+		{"number beyond a double", []phases.Contribution{policy("d", "k", `1e999`)}, "contribution 0: policy"},
+		{"one of several", []phases.Contribution{&phases.Noop{}, section("", "x")}, "contribution 1"},
+		{"pointer escape", []phases.Contribution{rewrite("/a~2")}, "~ must be followed by 0 or 1"},
+		{"pointer end", []phases.Contribution{rewrite("/a~")}, "~ must be followed by 0 or 1"},
+		{"pointer depth", []phases.Contribution{rewrite(strings.Repeat("/a", 33))}, "deeper than 32"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got, err := merge.Admit(anyRow(), hook("p.h", phases.Kinds()...), tt.give)
+			if phases.CodeOf(err) != phases.CauseInvalidReply || !strings.Contains(phases.Whole(err), tt.says) || !strings.Contains(fmt.Sprint(err), "p.h") {
+				t.Errorf("error = %v, want invalid_reply of p.h with %q", err, tt.says)
+			}
+			if got.Entries != nil || got.Dropped != nil {
+				t.Errorf("got %+v beside the error", got)
+			}
+		})
+	}
+}
+
+func TestAdmitNamesAndHashes(t *testing.T) {
+	t.Parallel()
+
+	given := []phases.Contribution{section("a", "x"), &phases.Noop{Common: own("mine", 0)}, section("a", "x")}
+	got, err := merge.Admit(anyRow(), hook("p.h", phases.Kinds()...), given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, e := range got.Entries {
+		ids = append(ids, e.Value.Head().ContributionID)
+	}
+	checkSame(t, "ids", ids, []string{"p.h#0", "mine", "p.h#2"})
+	if given[0].Head().ContributionID != "" {
+		t.Error("Admit changed what it was given")
+	}
+	canonical := `{"content":"x","contribution_id":"p.h#0","kind":"prompt_section","section_id":"a"}`
+	if want := digest.SHA256([]byte(canonical)); got.Entries[0].Hash != want {
+		t.Errorf("hash = %s, want %s of %s", got.Entries[0].Hash, want, canonical)
+	}
+	checkSame(t, "hashes", got.Hashes(), []string{got.Entries[0].Hash, got.Entries[1].Hash, got.Entries[2].Hash})
+}
+
+// TestAdmitHashesEveryKind compares with the slow way: the JSON of phases with
+// its kind, made canonical.
+func TestAdmitHashesEveryKind(t *testing.T) {
+	t.Parallel()
+
+	no := false
+	head := phases.Common{ContributionID: "id", Domain: "d", Priority: 3}
+	all := phases.Contributions{
+		&phases.Policy{Common: head, Key: "k", Value: json.RawMessage(`{"b":1,"a":2.50}`)},
+		&phases.PromptContext{Common: head, Content: "c\n", MaxChars: 4, SourceRefs: []phases.SourceRef{{Kind: "file"}}, Render: &no},
+		&phases.PromptSection{Common: head, SectionID: "s", Content: "é", Frame: &phases.Frame{Open: "<"}, Cut: &phases.SelfCut{Original: 2, Kept: 1}},
+		&phases.ToolBundle{Common: head, BundleID: "b", Tools: []phases.Tool{{Name: "t", InputSchema: json.RawMessage(`{"type": "object", "properties": {}}`)}}},
+		&phases.Decision{Common: head, Verdict: phases.VerdictAsk, Reason: "r"},
+		&phases.Rewrite{Common: head, Path: "/a", Value: json.RawMessage(`null`)},
+		&phases.Reminder{Common: head, Type: "t", Attributes: map[string]string{"b": "1", "a": "2"}, Text: "x"},
+		&phases.ManifestDiagnostic{Common: head, Code: "c", Severity: phases.SeverityError},
+		&phases.Audit{Common: head, EventKind: "e", Details: json.RawMessage(`[1, 2]`)},
+		&phases.BackgroundJob{Common: head, JobKind: "j", IdempotencyKey: "k"},
+		&phases.Noop{Common: head},
+	}
+	if len(all) != len(phases.Kinds()) {
+		t.Fatalf("%d kinds in the test, %d in phases", len(all), len(phases.Kinds()))
+	}
+	got, err := merge.Admit(anyRow(), hook("p.h", phases.Kinds()...), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range all {
+		list, err := json.Marshal(all[i : i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := digest.JSON(nil, list[1:len(list)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Entries[i].Hash != digest.SHA256(want) {
+			t.Errorf("%s: hash is not that of %s", phases.KindOf(c), want)
+		}
+	}
+}
+
+func TestAdmitNothing(t *testing.T) {
+	t.Parallel()
+
+	got, err := merge.Admit(anyRow(), hook("p.h"), nil)
+	if err != nil || !reflect.DeepEqual(got, merge.Admitted{}) {
+		t.Errorf("Admit(nil) = %+v, %v", got, err)
+	}
+}
+
+func ExampleAdmit() {
+	row, _ := phases.Standard().Lookup(phases.PrePromptCompile)
+	h := &merge.Hook{
+		Subscription: "rules.text", Hook: "text", Plugin: "rules", Kinds: []phases.Kind{phases.KindPromptSection},
+		Grants: &phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"house_rules"}},
+	}
+	got, err := merge.Admit(row, h, []phases.Contribution{
+		&phases.PromptSection{SectionID: "house_rules", Content: "Be brief."},
+		&phases.PromptSection{SectionID: "safety", Content: "Anything goes."},
+	})
+	fmt.Println(err, len(got.Entries), got.Entries[0].Value.Head().ContributionID)
+	fmt.Println(got.Dropped[0].Cause, "-", got.Dropped[0].Message)
+	// Output:
+	// <nil> 1 rules.text#0
+	// forbidden - plugin rules may not contribute section "safety": it belongs to builtin
+}

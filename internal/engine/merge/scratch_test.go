@@ -1,0 +1,81 @@
+package merge_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// checkScratch: in memory that is used again, Merge comes to the same, and what outlives a
+// dispatch stays when the memory is cleared.
+func checkScratch(t *testing.T, replies []merge.Reply, w world, want merge.Result) {
+	t.Helper()
+
+	var s merge.Scratch
+	var got merge.Result
+	s.Merge(&got, anyRow(), slices.Concat(replies, replies), w.state, w.limits) // leaves more than is needed
+	s.Merge(&got, anyRow(), replies, w.state, w.limits)
+	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" {
+		t.Errorf("merged in memory that is used again:\n%s", diff)
+	}
+	parts := slices.Clone(got.Parts)
+	s.Clear()
+	if got.Parts = parts; encode(t, got) != encode(t, want) {
+		t.Errorf("cleared memory changed a result:\n%s", cmp.Diff(encode(t, want), encode(t, got)))
+	}
+}
+
+func TestScratchIsForgotten(t *testing.T) {
+	t.Parallel()
+
+	eachWorld(t, func(t *testing.T, _ *rand.Rand, w world) {
+		replies := w.admit(t)
+		checkScratch(t, replies, w, merge.Merge(anyRow(), replies, w.state, w.limits))
+	})
+}
+
+// checkOwned: AdmitOwned comes to the same as Admit.
+func checkOwned(t *testing.T, h *merge.Hook, cs []phases.Contribution, want merge.Admitted, wantErr error) {
+	t.Helper()
+
+	mine := slices.Clone(cs)
+	for i, c := range mine {
+		mine[i] = phases.CloneContribution(c)
+	}
+	own := hook(h.Subscription, h.Kinds...)
+	own.Grants, own.IDs = h.Grants, merge.DefaultIDs(h.Subscription)
+	got, err := merge.AdmitOwned(anyRow(), own, mine, make([]merge.Entry, 0, 1))
+	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+		t.Errorf("AdmitOwned: %v, Admit: %v", err, wantErr)
+	}
+	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" && err == nil {
+		t.Errorf("AdmitOwned differs from Admit:\n%s", diff)
+	}
+}
+
+func TestOwnedContributionsAreAdmittedAlike(t *testing.T) {
+	t.Parallel()
+
+	h := hook("p.h", phases.KindPromptSection)
+	h.Grants = &phases.Grants{Contribute: []string{"prompt_section", "audit"}, Sections: []string{"s"}}
+	note := []phases.Diagnostic{{Code: "c", Message: "m"}}
+	for name, cs := range map[string][]phases.Contribution{
+		"unnamed":     {&phases.PromptSection{SectionID: "s"}, &phases.PromptSection{SectionID: "s"}},
+		"with notes":  {&phases.PromptSection{Common: phases.Common{Diagnostics: note}, SectionID: "s"}},
+		"not granted": {&phases.PromptSection{SectionID: "t"}, &phases.PromptSection{SectionID: "s"}},
+		"undeclared":  {&phases.Policy{Common: phases.Common{ContributionID: "no id"}, Key: "k"}, &phases.Noop{}},
+		"not valid":   {&phases.PromptSection{SectionID: "s", MaxChars: -1}},
+		"many":        slices.Repeat([]phases.Contribution{&phases.Noop{}}, 12),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, err := merge.Admit(anyRow(), h, cs)
+			checkOwned(t, h, cs, want, err)
+		})
+	}
+}

@@ -1,0 +1,277 @@
+package merge_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/grapnelhq/grapnel/internal/engine/merge"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// prio sets a contribution's own priority.
+func prio[T phases.Contribution](c T, priority int) T {
+	c.Head().Priority = priority
+	return c
+}
+
+// lost lists conflicts as "loser -> other: slot".
+func lost(r merge.Result) []string {
+	var out []string
+	for _, d := range r.Diagnostics {
+		if d.Code == "conflict" {
+			out = append(out, d.Subscription+" -> "+d.OtherSubscription+": "+d.Slot)
+		}
+	}
+	return out
+}
+
+// omitted lists what was omitted as "id of owner: reason".
+func omitted(r merge.Result) []string {
+	var out []string
+	for _, l := range r.Omitted {
+		out = append(out, l.ID+" of "+l.Owner+": "+l.Reason)
+	}
+	return out
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name      string
+		turn      []phases.PolicyEntry
+		replies   func(t *testing.T) []merge.Reply
+		want      []phases.PolicyEntry // of the dispatch
+		conflicts []string
+		omitted   []string
+	}{
+		{
+			name: "stronger subscription", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 2), policy("d", "k", "2"))}
+			},
+			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 2, Owner: "b.h"}},
+			omitted: []string{"a.h#0 of a: outranked"},
+		},
+		{
+			name: "stronger contribution", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 1), prio(policy("d", "k", "2"), 5))}
+			},
+			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "b.h"}},
+			omitted: []string{"a.h#0 of a: outranked"},
+		},
+		{
+			name: "equal priorities, other value", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", `"secret1"`)), from(t, ranked("b.h", 1), policy("d", "k", `"secret2"`))}
+			},
+			want:      []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`"secret1"`), Priority: 1, Owner: "a.h"}},
+			conflicts: []string{"b.h -> a.h: d/k"},
+			omitted:   []string{"b.h#0 of b: conflict"},
+		},
+		{
+			name: "two conflicts of one reply", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{
+					from(t, hook("a.h"), policy("d", "k", "1"), policy("d", "l", "1")),
+					from(t, hook("b.h"), policy("d", "k", "2"), policy("d", "l", "2"), policy("d", "l", "3")),
+				}
+			},
+			want: []phases.PolicyEntry{
+				{Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "a.h"}, {Domain: "d", Key: "l", Value: json.RawMessage("1"), Owner: "a.h"},
+			},
+			conflicts: []string{"b.h -> a.h: d/k", "b.h -> a.h: d/l"},
+			omitted:   []string{"b.h#0 of b: conflict", "b.h#1 of b: conflict", "b.h#2 of b: conflict"},
+		},
+		{
+			name: "equal priorities, equal value", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", `{"a":1,"b":2}`)), from(t, ranked("b.h", 1), policy("d", "k", ` {"b": 2.0, "a": 1}`))}
+			},
+			want: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`{"a":1,"b":2}`), Priority: 1, Owner: "a.h"}},
+		},
+		{
+			name: "keys are apart and sorted", replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, hook("a.h"), policy("d", "z", "1"), policy("d", "k", "1"), policy("c", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{
+				{Domain: "c", Key: "k", Value: json.RawMessage("2"), Owner: "a.h"},
+				{Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "a.h"},
+				{Domain: "d", Key: "z", Value: json.RawMessage("1"), Owner: "a.h"},
+			},
+		},
+		{
+			name: "the turn's is stronger", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 5, Owner: "z.h"}},
+			replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{}, omitted: []string{"a.h#0 of a: outranked"},
+		},
+		{
+			name: "the turn's is equal", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "z.h"}},
+			replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{}, conflicts: []string{"a.h -> z.h: d/k"}, omitted: []string{"a.h#0 of a: conflict"},
+		},
+		{
+			name: "the turn's is of the same subscription", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "a.h"}},
+			replies: func(t *testing.T) []merge.Reply {
+				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
+			},
+			want: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "a.h"}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			got := merge.Merge(anyRow(), tt.replies(t), merge.State{Policies: tt.turn}, merge.Limits{})
+			checkSame(t, "policies", got.Merged.Policies, tt.want)
+			checkSame(t, "conflicts", lost(got), tt.conflicts)
+			checkSame(t, "omitted", omitted(got), tt.omitted)
+			for _, d := range got.Diagnostics {
+				if strings.Contains(d.Message, "secret") {
+					t.Errorf("diagnostic shows a value: %s", d.Message)
+				}
+			}
+			if len(got.Losses) != len(tt.conflicts) {
+				t.Errorf("losses = %+v, want one per conflict", got.Losses)
+			}
+		})
+	}
+}
+
+func TestPoliciesOfTheTurn(t *testing.T) {
+	t.Parallel()
+
+	turn := []phases.PolicyEntry{{Domain: "z", Key: "k", Owner: "old.h"}, {Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "old.h"}}
+	given := slices.Clone(turn)
+	got := merge.Merge(anyRow(), []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"), policy("m", "k", "3"))}, merge.State{Policies: turn}, merge.Limits{})
+	want := []phases.PolicyEntry{
+		{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "a.h"},
+		{Domain: "m", Key: "k", Value: json.RawMessage("3"), Priority: 1, Owner: "a.h"},
+		{Domain: "z", Key: "k", Owner: "old.h"},
+	}
+	checkSame(t, "the turn's set", got.Policies, want)
+	if diff := cmp.Diff(turn, given); diff != "" {
+		t.Errorf("Merge changed the state (-now +before):\n%s", diff)
+	}
+}
+
+func TestTools(t *testing.T) {
+	t.Parallel()
+
+	schema := bundle("one", "zeta")
+	schema.Tools[0].InputSchema = json.RawMessage(`{"type": "object", "properties": {"b": {}, "a": {}}}`)
+	got := merge.Merge(anyRow(), []merge.Reply{
+		from(t, ranked("a.h", 1), schema, bundle("two", "shell", "read")),
+		from(t, ranked("b.h", 9), bundle("three", "read"), bundle("four", "read", "write"), bundle("five")),
+	}, merge.State{HostTools: []string{"view", "shell"}}, merge.Limits{})
+
+	want := []phases.MergedTool{
+		{Name: "read", BundleID: "two", Owner: "a"}, {Name: "write", BundleID: "four", Owner: "b"}, {Name: "zeta", BundleID: "one", Owner: "a"},
+	}
+	checkSame(t, "tools", got.Merged.Tools, want, cmpopts.IgnoreFields(phases.MergedTool{}, "Definition", "Hash"))
+	zeta := got.Merged.Tools[2]
+	if string(zeta.Definition.InputSchema) != `{"properties":{"a":{},"b":{}},"type":"object"}` || !strings.HasPrefix(zeta.Hash, "sha256:") {
+		t.Errorf("zeta = %s, hash %s: want a canonical schema and a hash", zeta.Definition.InputSchema, zeta.Hash)
+	}
+	// b.h loses "read" twice, which is one conflict.
+	checkSame(t, "conflicts", lost(got), []string{"a.h -> host: shell", "b.h -> a.h: read"})
+	var kept []string
+	for _, c := range got.Contributions {
+		bundle, ok := c.Value.(*phases.ToolBundle)
+		if !ok {
+			t.Fatalf("kept %T", c.Value)
+		}
+		kept = append(kept, bundle.BundleID)
+	}
+	checkSame(t, "kept bundles", kept, []string{"one", "two", "four", "five"})
+}
+
+func decision(v phases.Verdict, reason string) *phases.Decision {
+	return &phases.Decision{Verdict: v, Reason: reason}
+}
+
+func TestDecisions(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name     string
+		verdicts []phases.Verdict
+		want     phases.Verdict
+	}{
+		{"nobody", nil, ""},
+		{"allow", []phases.Verdict{"allow"}, "allow"},
+		{"ask beats allow", []phases.Verdict{"allow", "ask", "allow"}, "ask"},
+		{"deny beats all", []phases.Verdict{"deny", "ask", "allow"}, "deny"},
+		{"deny comes last", []phases.Verdict{"allow", "ask", "deny"}, "deny"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			var replies []merge.Reply
+			var want []phases.Reason
+			for i, v := range tt.verdicts {
+				h := ranked("p."+string(rune('a'+i)), -i)
+				replies = append(replies, from(t, h, decision(v, "because")))
+				want = append(want, phases.Reason{Subscription: h.Subscription, Verdict: v, Reason: "because"})
+			}
+			got := merged(replies...).Decision
+			if tt.want == "" {
+				if got != nil {
+					t.Errorf("decision = %+v, want none", got)
+				}
+				return
+			}
+			if got.Verdict != tt.want {
+				t.Errorf("verdict = %s, want %s", got.Verdict, tt.want)
+			}
+			checkSame(t, "reasons", got.Reasons, want)
+		})
+	}
+}
+
+func TestHandedOn(t *testing.T) {
+	t.Parallel()
+
+	a, b := hook("a.h"), with(hook("b.h"), func(h *merge.Hook) { h.Visibility = phases.VisibilityUserAudit })
+	got := merged(
+		from(t, a, &phases.Audit{EventKind: "e"}, &phases.Noop{}, policy("d", "k", "1"), &phases.ManifestDiagnostic{Code: "own", Severity: phases.SeverityError, Message: "m"}),
+		from(t, b, &phases.ManifestDiagnostic{Code: "other", SafeForUser: true}, &phases.BackgroundJob{JobKind: "j"}, policy("d", "k", "2")),
+	)
+	if len(got.Audits) != 1 || got.Audits[0].Hook != a || got.Audits[0].Value.EventKind != "e" || got.Audits[0].Hash == "" {
+		t.Errorf("audits = %+v", got.Audits)
+	}
+	if len(got.Jobs) != 1 || got.Jobs[0].Hook != b || got.Jobs[0].Value.JobKind != "j" || got.Jobs[0].Hash == "" {
+		t.Errorf("jobs = %+v", got.Jobs)
+	}
+	// In plan order, although conflicts are found before diagnostics are copied.
+	want := []phases.Diagnostic{
+		{Code: "own", Severity: phases.SeverityError, Message: phases.HiddenRemark, Detail: "m", Plugin: "a", Subscription: "a.h"},
+		{Code: "conflict", Severity: phases.SeverityWarning, Plugin: "b", Subscription: "b.h", OtherSubscription: "a.h", Slot: "d/k", Visibility: phases.VisibilityUserAudit},
+		{Code: "other", Severity: phases.SeverityInfo, Plugin: "b", Subscription: "b.h", SafeForUser: true, Visibility: phases.VisibilityUserAudit},
+	}
+	want[1].Message = `policy "d/k" belongs to a.h: what b.h contributed to it was dropped`
+	checkSame(t, "diagnostics", got.Diagnostics, want)
+	checkSame(t, "losses", got.Losses, []merge.Loss{{Reply: 1, Subscription: "b.h", Cause: phases.CauseConflict, Slot: "d/k"}})
+	if n := len(got.Parts[0].Kept); n != 4 {
+		t.Errorf("a.h kept %d hashes, want 4 (noop included)", n)
+	}
+	if n := len(got.Parts[1].Kept); n != 2 {
+		t.Errorf("b.h kept %d hashes, want 2 (without the lost policy)", n)
+	}
+}
+
+func TestDroppedBecomesOmitted(t *testing.T) {
+	t.Parallel()
+
+	h := hook("a.h")
+	h.Grants.Sections = []string{"mine"}
+	got := merged(from(t, h, section("yours", "abc"), section("mine", "x")))
+	want := []phases.Omitted{{ID: "yours", Owner: "a", Reason: "forbidden", Chars: 3}}
+	checkSame(t, "omitted", got.Omitted, want)
+}

@@ -1,0 +1,65 @@
+package pool
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/engine/supervise"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// TestLevelOf: a cause is logged as a warning once, however often the plugin is started again for it.
+func TestLevelOf(t *testing.T) {
+	t.Parallel()
+	in := &Instance{}
+	for i, step := range []struct {
+		state    supervise.State
+		code     string
+		failures int
+		words    string
+		want     slog.Level
+	}{
+		{supervise.StateStarting, "", 0, "", slog.LevelInfo},
+		{supervise.StateBackoff, "crash", 1, "", slog.LevelWarn},
+		{supervise.StateReady, "", 1, "", slog.LevelInfo},
+		{supervise.StateBackoff, "crash", 2, "", slog.LevelInfo},
+		{supervise.StateBackoff, "oom", 3, "its words", slog.LevelError},
+		{supervise.StateBackoff, "oom", 4, "its words", slog.LevelInfo},
+		{supervise.StateQuarantined, "oom", 5, "", slog.LevelError},
+		{supervise.StateReady, "", 0, "", slog.LevelInfo},
+		{supervise.StateBackoff, "oom", 1, "", slog.LevelWarn},
+		{supervise.StateBackoff, "unavailable", 0, "", slog.LevelWarn}, // the host's fault, which is not counted
+		{supervise.StateBackoff, "unavailable", 0, "", slog.LevelInfo},
+		{supervise.StateReady, "", 0, "", slog.LevelInfo},
+		{supervise.StateDegraded, "unavailable", 0, "", slog.LevelWarn},
+	} {
+		st := supervise.Status{State: step.state, Code: step.code, Failures: step.failures}
+		if got := in.levelOf(&st, step.words); got != step.want {
+			t.Errorf("step %d: level %s, want %s", i, got, step.want)
+		}
+	}
+}
+
+// TestLevelOfRefusal: a refused configuration is no error in the log only where whoever awaits the first start reports it.
+func TestLevelOfRefusal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		awaited bool
+		before  []supervise.State
+		want    slog.Level
+	}{
+		{true, []supervise.State{supervise.StateStarting}, slog.LevelInfo},
+		{false, []supervise.State{supervise.StateStarting}, slog.LevelError},
+		{true, []supervise.State{supervise.StateStarting, supervise.StateReady, supervise.StateBackoff, supervise.StateStarting}, slog.LevelError},
+		{true, []supervise.State{supervise.StateStarting, supervise.StateQuarantined, supervise.StateStarting}, slog.LevelError},
+	} {
+		in := &Instance{awaited: tt.awaited}
+		for _, state := range tt.before {
+			in.levelOf(&supervise.Status{State: state}, "")
+		}
+		refused := supervise.Status{State: supervise.StateQuarantined, Last: &supervise.Failure{Err: &phases.ConfigError{}}}
+		if got := in.levelOf(&refused, ""); got != tt.want {
+			t.Errorf("%v: level %s", tt, got)
+		}
+	}
+}

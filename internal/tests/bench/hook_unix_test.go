@@ -1,0 +1,128 @@
+//go:build unix
+
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hookPayload is what Codex gives a hook for a call.
+const hookPayload = `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/","turn_id":"u","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"c"}`
+
+// The same guard in languages that hooks are written in: it denies one command, and so has nothing to say here.
+const (
+	pythonGuard = `import json, sys
+payload = json.load(sys.stdin)
+if "rm -rf" in payload["tool_input"].get("command", ""):
+    print(json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "no"}}))
+`
+	nodeGuard = `const payload = JSON.parse(require("fs").readFileSync(0, "utf8"))
+if ((payload.tool_input.command ?? "").includes("rm -rf"))
+  console.log(JSON.stringify({hookSpecificOutput: {hookEventName: "PreToolUse", permissionDecision: "deny", permissionDecisionReason: "no"}}))
+`
+)
+
+// BenchmarkHookProcess runs what an agent starts for a call, from the start of the process to its end, each in turn, and
+// reports the fastest and the median in ms: grapnel-hook with a gateway that runs, the same guard as a script, a Go
+// program that does nothing, and /bin/true, which is the start of a process alone. GRAPNEL_BENCH_OLD lists other builds of
+// grapnel-hook to compare with.
+func BenchmarkHookProcess(b *testing.B) {
+	dir, err := os.MkdirTemp("", "hook") //nolint:usetesting // paths of sockets are short
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = os.RemoveAll(dir) })
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		return path
+	}
+	build := func(name, from string) string {
+		path := filepath.Join(dir, name)
+		if out, err := exec.CommandContext(b.Context(), "go", "build", "-ldflags", "-s -w", "-o", path, from).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		return path
+	}
+	socket, payload := filepath.Join(dir, "s"), file("payload", hookPayload)
+	env := []string{"HOME=" + dir, "XDG_DATA_HOME=" + filepath.Join(dir, "data"), "PATH=" + os.Getenv("PATH")}
+	gateway(b, env, build("grapnel", "../../../cmd/grapnel"), "serve", "--config", file("grapnel.yaml", "version: 1\nserve: {roots: [/]}\n"), "--socket", socket)
+	hookArgs := []string{"--no-start", "--socket", socket, "codex", "PreToolUse"}
+	commands := [][]string{{"/bin/true"}, {build("hello", file("hello.go", "package main\n\nfunc main() {}\n"))}, append([]string{build("grapnel-hook", "../../../cmd/grapnel-hook")}, hookArgs...)}
+	for _, old := range filepath.SplitList(os.Getenv("GRAPNEL_BENCH_OLD")) {
+		commands = append(commands, append([]string{old}, hookArgs...))
+	}
+	for _, script := range []struct{ name, itself, guard string }{
+		{"python3", "import sys; print(sys.executable)", pythonGuard},
+		{"node", "console.log(process.execPath)", nodeGuard},
+	} { // the interpreter itself, and not a shim that looks for it
+		out, err := exec.CommandContext(b.Context(), script.name, map[string]string{"python3": "-c", "node": "-e"}[script.name], script.itself).Output()
+		if err == nil {
+			commands = append(commands, []string{strings.TrimSpace(string(out)), file(script.name+"-guard", script.guard)})
+		}
+	}
+	took := make([][]time.Duration, len(commands))
+	for range max(b.N, 21) {
+		for i, command := range commands {
+			took[i] = append(took[i], runHook(b, env, payload, command))
+		}
+	}
+	for i, all := range took {
+		slices.Sort(all)
+		name := filepath.Base(commands[i][0])
+		b.ReportMetric(float64(all[0].Microseconds())/1000, name+"-min-ms")
+		b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, name+"-p50-ms")
+	}
+	b.ReportMetric(0, "ns/op") // a run of all: not a time of anything
+}
+
+// gateway starts a gateway that ends with the benchmark.
+func gateway(b *testing.B, env []string, program string, args ...string) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, program, args...)
+	var errs strings.Builder
+	cmd.Env, cmd.Stderr = env, &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "listening on ") {
+		b.Fatalf("the gateway did not start: %q, %v", line, errors.Join(err, cmd.Wait(), errors.New(errs.String())))
+	}
+}
+
+// runHook runs a hook once.
+func runHook(b *testing.B, env []string, payload string, command []string) time.Duration {
+	b.Helper()
+	in, err := os.Open(payload)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // only read
+	cmd := exec.CommandContext(b.Context(), command[0], command[1:]...)
+	cmd.Env, cmd.Stdin = env, in
+	begun := time.Now()
+	if err := cmd.Run(); err != nil {
+		b.Fatalf("%s: %v", command, err)
+	}
+	return time.Since(begun)
+}

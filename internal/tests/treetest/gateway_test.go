@@ -1,0 +1,202 @@
+package treetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/tree"
+)
+
+// listen opens the gateway's listeners and returns what clients dial.
+func listen(ctx context.Context, dir string) (targets []string, listeners []net.Listener, err error) {
+	var lc net.ListenConfig
+	tcp, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(dir, "s")
+	_ = os.Remove(path) // a killed gateway leaves it
+	unix, err := lc.Listen(ctx, "unix", path)
+	addr := tcp.Addr().String()
+	return []string{"http://" + addr, "ws://" + addr, "unix:" + path}, []net.Listener{tcp, unix}, err
+}
+
+// socketDir makes a directory with a short path, which names of unix sockets need.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gw") //nolint:usetesting // test directories have long paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func dialTree(t *testing.T, target, token string) tree.Store {
+	t.Helper()
+	c, err := client.Dial(t.Context(), target, client.Options{Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return client.NewTree(c)
+}
+
+// killSeed makes the calls of TestKilledGateway, and when the gateway is killed. With the
+// default many of them change something between two kills: what a loss needs.
+var killSeed = flag.Uint64("kill.seed", 9, "seed of the calls on a gateway that is killed")
+
+const killClients = 6
+
+// TestKilledGateway plays random calls on a gateway by clients over HTTP, a WebSocket and a unix
+// socket: first in turns, each answer compared with the model's, then at once, while the gateway
+// is killed again and again. It fails if anything that was acknowledged is lost: only the call that
+// was under way at a kill may be missing.
+func TestKilledGateway(t *testing.T) {
+	t.Parallel()
+
+	const steps, every = 250, 40
+	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
+		k := &killed{dir: socketDir(t), dsn: dsn, trees: make([]tree.Store, killClients)}
+		k.start(t)
+		o := RunOptions{Seed: *killSeed, Steps: steps, Clients: k.clients(), Remote: true, Prefix: "turns-", CrashEvery: every}
+		Run(t, o)
+		o.Prefix, o.Steps, o.Crash = "at-once-", steps/killClients, k.crash
+		RunConcurrent(t, o)
+		storetest.CheckFolders(t, dsn)
+		if k.crashes < steps/killClients*killClients/every {
+			t.Errorf("killed %d times", k.crashes)
+		}
+	})
+}
+
+// serveTree is the gateway that is killed: it prints where it listens and serves the tree of a
+// database. Its argument is the directory of its socket.
+func serveTree(ctx context.Context, dsn, dir string) error {
+	s, end, err := openTree(ctx, dsn, treestore.Options{})
+	if err != nil {
+		return err
+	}
+	o := gateway.Options{Tree: s}
+	for n := range killClients { // a token's name is who acts
+		name := fmt.Sprintf("client-%d", n)
+		o.Tokens = append(o.Tokens, rpc.Token{Name: name, SHA256: tree.Sum(name), Rights: rpc.Rights(), Workspaces: []string{rpc.EveryWorkspace}})
+	}
+	g, err := gateway.New(o)
+	if err != nil {
+		return err
+	}
+	targets, listeners, err := listen(ctx, dir)
+	if err != nil {
+		return err
+	}
+	fmt.Println(strings.Join(targets, " "))
+	return errors.Join(g.Serve(ctx, listeners...), end())
+}
+
+// killed is a gateway that is killed and started anew on the same store, and its clients, which
+// connect again.
+type killed struct {
+	dir, dsn string
+	cmd      *exec.Cmd
+	crashes  int
+
+	mu    sync.Mutex // guards trees
+	trees []tree.Store
+}
+
+// clients have the trees of their latest connections.
+func (k *killed) clients() []Client {
+	list := make([]Client, len(k.trees))
+	for n := range list {
+		list[n].Actor = "client-" + strconv.Itoa(n)
+		list[n].Store = func() tree.Store {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.trees[n]
+		}
+	}
+	return list
+}
+
+func (k *killed) start(t *testing.T) {
+	t.Helper()
+	k.cmd = storetest.Program(t, "gateway", k.dsn, k.dir)
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := k.cmd
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := strings.Fields(line)
+	trees := make([]tree.Store, len(k.trees))
+	for n := range trees {
+		trees[n] = dialTree(t, targets[n%len(targets)], fmt.Sprintf("client-%d", n))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.trees = trees
+}
+
+// crash kills the gateway, waits until nothing works for it any more, and starts it.
+func (k *killed) crash(t *testing.T) {
+	t.Helper()
+	k.crashes++
+	if err := k.cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = k.cmd.Wait() // it was killed
+	if strings.HasPrefix(k.dsn, "postgres:") {
+		waitForSessions(t, k.dsn)
+	}
+	k.start(t)
+}
+
+// waitForSessions waits until PostgreSQL has noticed that a program was killed: until then it
+// may still commit what that one has sent.
+func waitForSessions(t *testing.T, dsn string) {
+	t.Helper()
+	db := storetest.Raw(t, dsn)
+	defer db.Close() //nolint:errcheck // nothing was changed
+	db.SetMaxOpenConns(1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const others = `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
+	for sessions := -1; sessions != 0; {
+		err := db.QueryRowContext(ctx, others).Scan(&sessions)
+		if err == nil && sessions > 0 {
+			_, err = db.ExecContext(ctx, "SELECT pg_sleep(0.005)")
+		}
+		if err != nil {
+			t.Fatalf("%d sessions of the killed gateway are left: %v", sessions, err)
+		}
+	}
+}

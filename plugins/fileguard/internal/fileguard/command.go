@@ -1,0 +1,327 @@
+package fileguard
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+)
+
+// script judges a text that a shell runs.
+func (j *judge) script(text string, dirs []string, depth int) *Finding {
+	if depth == 0 {
+		return &Finding{How: "a command inside a command inside a command cannot be judged: run it by itself"}
+	}
+	commands, err := shell.Read(text)
+	broken := errors.Is(err, shell.ErrSyntax) // another shell's, or a program
+	if err != nil && !broken {
+		return &Finding{How: err.Error() + ": write long texts with the tool for files, and split the command"}
+	}
+	for i := range commands {
+		if f := j.command(&commands[i], dirs, depth); f != nil {
+			return f
+		}
+	}
+	if !broken {
+		return nil
+	}
+	bare := strings.ReplaceAll(text, `\`, "")
+	if f := j.tokens(bare, dirs); f != nil {
+		return f
+	}
+	return j.tokens(strings.NewReplacer(`'`, "", `"`, "").Replace(bare), dirs)
+}
+
+// argv judges a command that was split into words already.
+func (j *judge) argv(args []string, s scope) *Finding {
+	return j.command(&shell.Command{Args: args}, s.dirs, maxScripts)
+}
+
+func oneOf(list string, names ...string) bool {
+	words := strings.Fields(list)
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(words, name) })
+}
+
+const (
+	shells = "sh bash zsh dash ksh ash fish pwsh powershell cmd"
+	// runners take a command, or a part of one, as words.
+	runners = "eval ssh su runuser watch parallel xargs script flock docker podman kubectl tmux screen nsenter chroot unshare at trap alias entr"
+	// filters read what they are given, and no files by the names in it.
+	filters = "cat tee grep egrep fgrep rg wc sort uniq head tail sed tr cut jq yq less more column fold nl gh glab git pbcopy xclip base64 md5sum sha256sum true diff :"
+	// lookers show no file's content: a glob that matches protected names beside others does no harm.
+	lookers = "ls stat du rm rmdir chmod chown touch test [ wc echo printf basename dirname mkdir type which"
+	greps   = "grep egrep fgrep zgrep rg ripgrep ag ack ugrep"
+)
+
+// command judges one simple command.
+func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
+	if c.Dir != "" {
+		inner := inDirs(dirs, c.Dir)
+		dirs = append(slices.Clip(inner[1:]), c.Dir)
+	}
+	args := unwrap(c.Args)
+	one := *c
+	one.Args = args
+	dirs = append(slices.Clip(dirs), changed(args)...)
+	for _, file := range c.Files {
+		if f := j.redirect(file, dirs); f != nil {
+			return f
+		}
+	}
+	if f := cmp.Or(j.bodies(&one, dirs, depth), j.words(&one, c.Args, dirs), j.inner(&one, dirs, depth)); f != nil {
+		return f
+	}
+	for _, r := range readings(&one) {
+		for _, root := range r.roots {
+			for _, full := range inDirs(dirs, root) {
+				if len(dirs) > 0 && full == root && !strings.HasPrefix(root, "/") && !strings.HasPrefix(root, "~") {
+					continue
+				}
+				if f := j.walk(full, &r.reading); f != nil {
+					return f
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// unwrap drops sudo, env and the like from the front of a command, with their options.
+func unwrap(args []string) []string {
+	for i, arg := range args {
+		name := (&shell.Command{Args: []string{arg}}).Name()
+		if i > 0 && (strings.HasPrefix(arg, "-") || strings.Contains(arg, "=") || strings.Trim(arg, "0123456789.smhd") == "") {
+			continue
+		}
+		if !shell.Wraps(name) {
+			return args[i:]
+		}
+	}
+	return args
+}
+
+// changed are the directories that options make a command work in.
+func changed(args []string) []string {
+	var dirs []string
+	for i, arg := range args[min(1, len(args)):] {
+		if oneOf("-C --directory --chdir --cwd --prefix", args[i]) {
+			dirs = append(dirs, arg)
+		} else if dir, ok := strings.CutPrefix(arg, "--directory="); ok {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+func (j *judge) redirect(file string, dirs []string) *Finding {
+	if f := j.word(file, dirs); f != nil || !strings.ContainsAny(file, wildcards) {
+		return f
+	}
+	return j.expandIn(file, dirs)
+}
+
+func (j *judge) expandIn(word string, dirs []string) *Finding {
+	if len(dirs) == 0 {
+		return j.expand("", word)
+	}
+	for _, d := range dirs {
+		if f := j.expand(d, word); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// words judges the words of a command, but for those that only are text to it.
+func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
+	harmless := harmless(c)
+	for i := range all {
+		at := i - (len(all) - len(c.Args))
+		if at >= 0 && harmless[at] {
+			continue
+		}
+		word := all[i]
+		if c.Args[0] == "=" && !strings.ContainsAny(word, wildcards) {
+			if f := j.file(word, dirs); f != nil { // a value is judged where it is used
+				return f
+			}
+			continue
+		}
+		if f := j.word(word, dirs); f != nil {
+			return f
+		}
+		looks := oneOf(lookers, c.Name()) && filtered(c.Feeds)
+		if strings.ContainsAny(word, wildcards) && !looks && c.Name() != "=" {
+			if f := j.expandIn(word, dirs); f != nil {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// filtered reports whether all commands behind a pipe only read what comes through it.
+func filtered(feeds []string) bool {
+	return !slices.ContainsFunc(feeds, func(name string) bool { return !oneOf(filters, name) })
+}
+
+// harmless says which words of a command are text to it, and never the name of a file whose content it reads.
+func harmless(c *shell.Command) map[int]bool {
+	skip := map[int]bool{}
+	name := c.Name()
+	encoded := slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf("base64 openssl", n) })
+	printed := oneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)) && !encoded
+	if printed || oneOf("test [", name) || name == "git" && slices.Contains(c.Args, "check-ignore") {
+		for i := range c.Args {
+			skip[i] = true
+		}
+	}
+	if at := pattern(name, c.Args); at > 0 {
+		skip[at] = true
+	}
+	for _, at := range scripts(c) { // they are judged as such
+		skip[at] = true
+	}
+	for i := 1; i < len(c.Args); i++ {
+		negated := i > 1 && oneOf("! -not", c.Args[i-2]) && oneOf("-name -iname -path -ipath", c.Args[i-1])
+		if negated || text(name, c.Args[i-1], c.Args[i]) {
+			skip[i] = true
+		}
+	}
+	return skip
+}
+
+// pattern is the place of the word that a search looks for, or of a filter's program; 0 if there is none.
+func pattern(name string, args []string) int {
+	from := 0
+	if name == "git" {
+		if from = slices.Index(args, "grep"); from < 0 {
+			return 0
+		}
+	} else if !oneOf(greps+" jq gojq yq", name) {
+		return 0
+	}
+	at := operand(args[from:])
+	if at == 0 || patternGiven(args) {
+		return 0
+	}
+	return from + at
+}
+
+// text reports whether a word is a message, a pattern to look for, or what is to be left out.
+func text(name, before, word string) bool {
+	excluding := oneOf("--exclude --exclude-dir --ignore --ignore-dir -not !", before) || before == "-x" && name == "zip"
+	switch {
+	case excluding, strings.HasPrefix(word, "--exclude="), strings.HasPrefix(word, "--exclude-dir="), strings.HasPrefix(word, "--ignore="):
+		return true
+	case strings.HasPrefix(word, ":!"), strings.HasPrefix(word, ":^"), strings.HasPrefix(word, ":(exclude)"):
+		return true
+	case oneOf(greps, name):
+		return oneOf("-e --regexp", before) || strings.HasPrefix(word, "!") || strings.HasPrefix(word, "-g!") || strings.HasPrefix(word, "--glob=!")
+	case name == "git":
+		return oneOf("-m --message --grep -S -G -e", before) || strings.HasPrefix(word, "--message=") || strings.HasPrefix(word, "-m") ||
+			strings.HasPrefix(word, "-am") || before == "-am"
+	case oneOf("gh glab", name):
+		return oneOf("-t --title -b --body -n --notes --description -d -m --message", before) ||
+			strings.HasPrefix(word, "--title=") || strings.HasPrefix(word, "--body=")
+	}
+	return false
+}
+
+// operand is the index of the first word that is not an option or its value; 0 if there is none.
+func operand(args []string) int {
+	for i := 1; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "--" && i+1 < len(args):
+			return i + 1
+		case strings.HasPrefix(arg, "-") && arg != "-":
+			if oneOf("-A -B -C -m -g -t -T -f --file --glob --type --max-count --context --include --exclude --exclude-dir --arg --argjson --indent -d -j -M --iglob", arg) {
+				i++
+				if oneOf("--arg --argjson", arg) {
+					i++
+				}
+			}
+		default:
+			return i
+		}
+	}
+	return 0
+}
+
+// patternGiven reports whether an option has the pattern, so that all operands are files.
+func patternGiven(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		return oneOf("-e -f --regexp --file --from-file --files", a) || strings.HasPrefix(a, "--regexp=") || strings.HasPrefix(a, "--file=") ||
+			len(a) > 2 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a[1:], "ef") && !strings.ContainsAny(a[1:], "0123456789*./!")
+	})
+}
+
+// bodies judges here-documents: as a script where a shell reads them, as text where they are only written somewhere.
+func (j *judge) bodies(c *shell.Command, dirs []string, depth int) *Finding {
+	name := c.Name()
+	for _, body := range c.Texts {
+		var f *Finding
+		switch {
+		case oneOf("base64 openssl", name):
+			f = j.word(strings.TrimSpace(body), dirs)
+		case oneOf(shells, name), slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf(shells, n) }):
+			f = j.script(body, dirs, depth-1)
+		case oneOf(filters+" apply_patch patch", name) && filtered(c.Feeds):
+			for _, file := range patched(body) {
+				f = cmp.Or(f, j.file(file, dirs))
+			}
+		default:
+			f = j.tokens(body, dirs)
+		}
+		if f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// inner judges the commands that are words of a command.
+func (j *judge) inner(c *shell.Command, dirs []string, depth int) *Finding {
+	name := c.Name()
+	var list []string
+	for _, at := range scripts(c) {
+		list = append(list, plain(c.Args[at]))
+	}
+	piped := slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf(shells, n) })
+	switch {
+	case name == "eval", piped && oneOf("echo printf", name):
+		list = append(list, plain(strings.Join(c.Args[1:], " ")))
+	case oneOf(runners+" source . "+shells, name):
+		for _, arg := range c.Args[1:] {
+			if strings.ContainsAny(arg, " \t\n") {
+				list = append(list, plain(arg))
+			}
+		}
+	}
+	for _, script := range list {
+		if f := j.script(script, dirs, depth-1); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// scripts are the places of the words that a shell runs: those behind its option -c.
+func scripts(c *shell.Command) []int {
+	if oneOf(filters, c.Name()) {
+		return nil
+	}
+	var list []int
+	found := false
+	for i, arg := range c.Args {
+		option := len(arg) > 1 && arg[0] == '-' && strings.Contains(strings.ToLower(arg), "c") || strings.EqualFold(arg, "/c")
+		if found && option && i+1 < len(c.Args) {
+			list = append(list, i+1)
+			found = false
+		}
+		found = found || oneOf(shells, (&shell.Command{Args: []string{arg}}).Name())
+	}
+	return list
+}

@@ -1,0 +1,282 @@
+package fileguard
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/ignore"
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+)
+
+// place is where a name lies in the file system, if that can be known.
+func (j *judge) place(name string) (string, bool) {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "file://"), "file:")
+	if before, _, cut := strings.Cut(name, "\x00"); cut {
+		name = before
+	}
+	switch {
+	case name == "" || len(name) > 4096 || strings.ContainsRune(name, shell.Unknown):
+		return "", false
+	case (name == "~" || strings.HasPrefix(name, "~/")) && j.Home != "":
+		name = filepath.Join(j.Home, name[1:])
+	case !filepath.IsAbs(name) && j.dir != "":
+		name = filepath.Join(j.dir, name)
+	}
+	return name, filepath.IsAbs(name)
+}
+
+func (j *judge) exists(name string, dirs []string) bool {
+	for _, full := range inDirs(dirs, name) {
+		if at, ok := j.place(full); ok {
+			if _, err := os.Lstat(at); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// link finds the protected file that a name leads to: by a symbolic link, or by a hard link to a file that lies beside
+// it or in the working directory.
+func (j *judge) link(name string) *Finding {
+	at, ok := j.place(name)
+	if !ok || j.files > maxFiles {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return nil
+	}
+	if j.files++; j.files > maxFiles {
+		return nil // Call and Prompt refuse what they could not judge
+	}
+	if p, ok := j.Set.Path(real); ok {
+		return &Finding{File: name, Pattern: p, How: "it leads to " + visible(real) + ":"}
+	}
+	info, err := os.Stat(real)
+	if err != nil || !info.Mode().IsRegular() || !shared(info) {
+		return nil
+	}
+	for _, dir := range slices.Compact([]string{filepath.Dir(real), j.dir}) {
+		for _, entry := range j.list(dir) {
+			p, ok := j.Set.Path(filepath.Join(dir, entry.Name()))
+			if !ok {
+				continue
+			}
+			if other, err := entry.Info(); err == nil && os.SameFile(info, other) {
+				return &Finding{File: name, Pattern: p, How: "it is the same file as " + visible(entry.Name()) + ":"}
+			}
+		}
+	}
+	return nil
+}
+
+// list returns the entries of a directory, as many as may still be looked at.
+func (j *judge) list(dir string) []fs.DirEntry {
+	if dir == "" || j.left <= 0 {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // only read
+	entries, _ := f.ReadDir(j.left)
+	j.left -= len(entries) + 1
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries
+}
+
+// expand judges what a shell would put in the place of a glob in a directory.
+func (j *judge) expand(dir, glob string) *Finding {
+	glob = shell.Join(dir, glob)
+	elems := strings.Split(glob, "/")
+	first := slices.IndexFunc(elems, func(e string) bool { return strings.ContainsAny(e, wildcards) })
+	if first < 0 || strings.ContainsRune(glob, shell.Unknown) {
+		return nil
+	}
+	base := strings.Join(elems[:first], "/")
+	if base == "" {
+		base = map[bool]string{true: "/", false: "."}[strings.HasPrefix(glob, "/")]
+	}
+	f := j.matches(base, elems[first:])
+	if f == nil && j.left <= 0 {
+		return &Finding{How: plain(glob) + " matches more files than can be checked for protected ones: name a directory with fewer"}
+	}
+	return f
+}
+
+func (j *judge) matches(base string, elems []string) *Finding {
+	at, ok := j.place(base)
+	if !ok || j.left <= 0 {
+		return nil
+	}
+	if strings.Trim(elems[0], string(shell.Star)) == "" && len(elems[0]) > len(string(shell.Star)) { // **
+		rest := elems[len(elems)-1]
+		return j.walk(base, &reading{only: []string{rest}, lenient: true, follow: true})
+	}
+	for _, entry := range j.list(at) {
+		if !protect.Match(elems[0], entry.Name()) {
+			continue
+		}
+		name := strings.TrimSuffix(base, "/") + "/" + entry.Name()
+		if base == "." {
+			name = entry.Name()
+		}
+		if len(elems) == 1 {
+			if f := j.found(name, entry); f != nil {
+				return f
+			}
+		} else if f := j.matches(name, elems[1:]); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// found judges a file that is there.
+func (j *judge) found(name string, entry fs.DirEntry) *Finding {
+	if entry.Type()&fs.ModeSymlink != 0 {
+		return j.file(name, nil)
+	}
+	if p, ok := j.Set.Path(name); ok {
+		return &Finding{File: name, Pattern: p}
+	}
+	return nil
+}
+
+// reading is what a command reads below a directory.
+type reading struct {
+	only   []string // globs, of which a file's name must match one; nil takes all
+	except []string // globs of names and paths that are left out
+	git    bool     // what git ignores is left out
+	hidden bool     // also files and directories whose names begin with a dot
+	follow bool     // files that links lead to are read
+	// lenient gives up where there are too many files: the names of files stand in the result, from which they are
+	// redacted.
+	lenient bool
+	how     string
+}
+
+// walk returns the first protected file below a directory that would be read.
+func (j *judge) walk(root string, r *reading) *Finding {
+	at, ok := j.place(root)
+	if !ok {
+		return nil
+	}
+	info, err := os.Stat(at)
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	w := walker{judge: j, reading: r}
+	if r.git {
+		w.enter(at)
+	}
+	f := w.walk(at, filepath.Clean(root), 0)
+	if f == nil && j.left <= 0 && !r.lenient {
+		return &Finding{How: fmt.Sprintf("%s there are more files in %s than can be checked for protected ones: name a smaller directory, or use git grep or rg", r.how, visible(root))}
+	}
+	if f != nil && f.How == "" {
+		f.How = r.how
+	}
+	return f
+}
+
+type walker struct {
+	*judge
+	*reading
+	way ignore.Way
+}
+
+// enter takes the rules of the directories above, from the top of the source tree.
+func (w *walker) enter(dir string) {
+	top := dir
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			top = d
+			break
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	rel, err := filepath.Rel(top, dir)
+	if err != nil || rel == "." {
+		return
+	}
+	at := top
+	for elem := range strings.SplitSeq(filepath.ToSlash(rel), "/") {
+		w.rules(at)
+		w.way.Enter(elem)
+		at = filepath.Join(at, elem)
+	}
+}
+
+func (w *walker) rules(dir string) {
+	path := filepath.Join(dir, ignore.File)
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > ignore.MaxBytes {
+		return
+	}
+	if text, err := os.ReadFile(path); err == nil {
+		w.way.Add(string(text))
+	}
+}
+
+func (w *walker) walk(at, name string, depth int) *Finding {
+	if depth > maxDepth {
+		return nil
+	}
+	if w.git {
+		w.rules(at)
+	}
+	for _, entry := range w.list(at) {
+		if f := w.entry(at, name, entry, depth); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func (w *walker) entry(at, name string, entry fs.DirEntry, depth int) *Finding {
+	base := entry.Name()
+	if !w.hidden && strings.HasPrefix(base, ".") || entry.IsDir() && (base == ".git" || base == "node_modules") {
+		return nil
+	}
+	full := base
+	if name != "." {
+		full = strings.TrimSuffix(name, "/") + "/" + base
+	}
+	if w.out(base, full) {
+		return nil
+	}
+	if w.git {
+		w.way.Enter(base)
+		defer w.way.Leave()
+		if w.way.Ignored() {
+			return nil
+		}
+	}
+	if entry.IsDir() {
+		return w.walk(filepath.Join(at, base), full, depth+1)
+	}
+	if entry.Type()&fs.ModeSymlink != 0 && !w.follow {
+		return nil
+	}
+	if w.only != nil && !slices.ContainsFunc(w.only, func(glob string) bool { return protect.Match(glob, base) }) {
+		return nil
+	}
+	return w.found(full, entry)
+}
+
+// out reports whether the command leaves a file or directory out.
+func (r *reading) out(base, full string) bool {
+	return slices.ContainsFunc(r.except, func(glob string) bool {
+		glob = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(glob, "./"), "**/"), "/")
+		return protect.Match(glob, base) || protect.Match(glob, full)
+	})
+}

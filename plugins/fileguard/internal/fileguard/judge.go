@@ -1,0 +1,190 @@
+package fileguard
+
+import (
+	"encoding/base64"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+)
+
+const (
+	maxLooks   = 20_000 // entries of directories that are looked at for one call
+	maxFiles   = 300    // files that are there, and whose links are followed, for one call
+	maxScripts = 4      // commands inside commands
+)
+
+// judge is the work on one call.
+type judge struct {
+	*Guard
+	dir   string
+	tool  string // in lower case
+	left  int    // entries that may still be looked at
+	files int    // files whose links were followed
+}
+
+// searches reports whether the tool searches in files, so that its pattern is not one of names.
+func (j *judge) searches() bool { return searchTool().MatchString(j.tool) }
+
+var searchTool = lazyregexp.New(`grep|search|_rg|^[ra]g$`)
+
+// file judges a whole text as the path of a file.
+func (j *judge) file(name string, dirs []string) *Finding {
+	if strings.ContainsAny(name, "\n") || web(name) {
+		return nil
+	}
+	for _, full := range inDirs(dirs, name) {
+		if p, ok := j.Set.Path(full); ok {
+			return &Finding{File: name, Pattern: p}
+		}
+	}
+	for _, full := range inDirs(dirs, name) {
+		if f := j.link(full); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// web reports whether a text has the address of something elsewhere.
+func web(s string) bool {
+	scheme, _, found := strings.Cut(s, "://")
+	return found && !strings.HasSuffix(strings.ToLower(scheme), "file")
+}
+
+// word judges one word: as a path, as a glob, and by the paths that stand in it.
+func (j *judge) word(word string, dirs []string) *Finding {
+	if strings.ContainsAny(word, wildcards) {
+		return j.glob(word, dirs)
+	}
+	if f := j.file(word, dirs); f != nil {
+		return f
+	}
+	if strings.ContainsAny(word, "*?") && !strings.ContainsAny(word, " \t\n") && !web(word) { // the command's own glob
+		own := strings.NewReplacer("*", string(shell.Unknown), "?", string(shell.Any)).Replace(word)
+		if p, ok := j.Set.Glob(own); ok {
+			return &Finding{File: word, Pattern: p}
+		}
+	}
+	if text, ok := decoded(word); ok {
+		if f := j.script(text, dirs, 1); f != nil && f.Pattern != "" {
+			f.How = "in base64:"
+			return f
+		}
+	}
+	return j.tokens(word, dirs)
+}
+
+// decoded is a word of base64 that stands for a text.
+func decoded(word string) (string, bool) {
+	if len(word) < 8 || len(word)%4 != 0 {
+		return "", false
+	}
+	data, err := base64.StdEncoding.DecodeString(word)
+	readable := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\t' }
+	return string(data), err == nil && !slices.ContainsFunc(data, func(c byte) bool { return !readable(c) })
+}
+
+// meant judges a glob of a tool's own by the names that it is meant for.
+func (j *judge) meant(glob string, dirs []string) *Finding {
+	for elem := range strings.SplitSeq(strings.NewReplacer("{", ",", "}", ",").Replace(glob), ",") {
+		if f := j.file(elem, dirs); f != nil {
+			return f
+		}
+		if p, ok := j.Set.Glob(elem); ok && strings.ContainsAny(elem, "*?[") {
+			return &Finding{File: elem, Pattern: p}
+		}
+	}
+	if f := j.file(strings.NewReplacer("{", "", "}", "", "[", "", "]", "").Replace(glob), dirs); f != nil {
+		return f
+	}
+	return nil
+}
+
+const wildcards = string(shell.Star) + string(shell.Any) + string(shell.Unknown)
+
+// plain shows wildcards as a shell does.
+func plain(word string) string {
+	return strings.NewReplacer(string(shell.Star), "*", string(shell.Any), "?", string(shell.Unknown), "…").Replace(word)
+}
+
+// glob judges a word with wildcards: by the names that it is meant for, and by what it matches.
+func (j *judge) glob(word string, dirs []string) *Finding {
+	for _, part := range pieces(word) {
+		for _, full := range inDirs(dirs, part.text) {
+			if p, ok := j.Set.Glob(full); ok && strings.ContainsAny(path.Base(full), wildcards) {
+				return &Finding{File: plain(part.text), Pattern: p}
+			}
+		}
+		base := path.Base(part.text)
+		if strings.HasPrefix(base, "."+string(shell.Unknown)) && strings.Trim(base, "."+wildcards) == "" {
+			return &Finding{How: plain(part.text) + " can be any hidden file, as far as one can tell before it runs: write the name"}
+		}
+		if f := j.file(part.text, dirs); f != nil {
+			return &Finding{File: plain(f.File), Pattern: f.Pattern, How: f.How}
+		}
+		if p, ok := j.Set.Path(strings.ReplaceAll(part.text, string(shell.Unknown), "")); ok && strings.ContainsRune(part.text, shell.Unknown) {
+			return &Finding{File: plain(part.text), Pattern: p}
+		}
+	}
+	return nil
+}
+
+// piece is a part of a word that can be a path.
+type piece struct {
+	text   string
+	quoted bool // has a quote on both sides
+}
+
+// template matches what is filled in by a program, such as {{.Env}} of docker inspect.
+var template = lazyregexp.New(`\{\{[^{}]*\}\}`)
+
+// pieces splits a word at the signs that are rarely in the name of a file, and often around one.
+func pieces(word string) []piece {
+	word = template().ReplaceAllString(word, " ")
+	var list []piece
+	for _, at := range names().FindAllStringIndex(word, -1) {
+		p := piece{text: word[at[0]:at[1]]}
+		p.quoted = at[0] > 0 && at[1] < len(word) && strings.IndexByte("\"'`", word[at[0]-1]) >= 0 && strings.IndexByte("\"'`", word[at[1]]) >= 0
+		list = append(list, p)
+	}
+	return list
+}
+
+var names = lazyregexp.New("[^\\s\"'`()\\[\\]{}<>=:;,|&@!#$^+]+")
+
+// address matches what is fetched from elsewhere.
+var address = lazyregexp.New(`(?i)\b(?:https?|ssh|git|wss?|ftp)://[^\s"'<>|]*`)
+
+// tokens judges the paths that stand in a text. A name that only ends as a protected one does must look like a path:
+// programs have members such as env.key.
+func (j *judge) tokens(text string, dirs []string) *Finding {
+	rest := address().ReplaceAllString(text, " ")
+	list := pieces(rest)
+	if strings.Contains(rest, `\`) { // in the text of a program
+		list = append(list, pieces(strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\n", `\0`, " ").Replace(rest))...)
+	}
+	for _, part := range list {
+		name := strings.TrimRight(part.text, ".?")
+		p, ok := j.Set.Path(name)
+		for _, d := range dirs {
+			if !ok && d != "" && !strings.ContainsAny(d, wildcards) && !path.IsAbs(name) {
+				p, ok = j.Set.Path(d + "/" + name)
+			}
+		}
+		if !ok {
+			continue
+		}
+		if protect.Suffix(p) && !part.quoted && !strings.ContainsAny(name, "/\\") && part.text != text && !j.exists(name, dirs) && code(rest) {
+			continue
+		}
+		return &Finding{File: name, Pattern: p}
+	}
+	return nil
+}
+
+// code reports whether a text is more than a path with an option before it.
+func code(text string) bool { return strings.ContainsAny(text, " \t\n(){};'\"") }

@@ -1,0 +1,233 @@
+package fileguard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+)
+
+// rooted is a reading with the directories that it begins at.
+type rooted struct {
+	reading
+	roots []string
+}
+
+// readings returns what a command reads without naming it: all files below a directory.
+func readings(c *shell.Command) []rooted {
+	name := c.Name()
+	args := c.Args
+	switch {
+	case name == "git" && len(args) > 1 && slices.Contains(args, "grep"):
+		return searching(c, args[slices.Index(args, "grep"):], true)
+	case oneOf("rg ripgrep ag ack ugrep", name), oneOf("grep egrep fgrep zgrep", name) && recursive(args, "rR", "--recursive", "--dereference-recursive", "--directories=recurse"):
+		return searching(c, args, false)
+	case oneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
+		roots := operands(args)
+		return all(args, roots[:max(len(roots)-1, 0)], name)
+	case packs(name, args):
+		return all(args, operands(args), name)
+	case oneOf("find fd fdfind", name):
+		return finding(c)
+	case oneOf("ls tree", name) && reads(c), name == "git" && slices.Contains(args, "ls-files") && reads(c):
+		r := rooted{roots: roots(operands(args)), reading: reading{follow: true, how: name + " hands the names to a command that reads the files:"}}
+		r.hidden, r.git = name == "git" || recursive(args, "aA", "--all"), name == "git"
+		if name == "git" {
+			r.roots = []string{"."}
+		}
+		return []rooted{r}
+	}
+	return nil
+}
+
+// packs reports whether a command reads whole directories into one file, or compares them.
+func packs(name string, args []string) bool {
+	switch name {
+	case "tar", "bsdtar":
+		return len(args) > 1 && strings.Contains(args[1], "c") && !strings.HasPrefix(args[1], "--") || recursive(args, "c", "--create", "--append")
+	case "zip":
+		return recursive(args, "r", "--recurse-paths")
+	case "7z":
+		return slices.Contains(args, "a")
+	}
+	return name == "diff" && recursive(args, "r", "--recursive")
+}
+
+// recursive reports whether one of the letters is in a cluster of options, or one of the long options is there.
+func recursive(args []string, letters string, long ...string) bool {
+	return slices.ContainsFunc(args[min(1, len(args)):], func(arg string) bool {
+		return slices.Contains(long, arg) || len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(arg[1:], letters)
+	})
+}
+
+// operands are the words that are neither options nor the values of some.
+func operands(args []string) []string {
+	var list []string
+	for rest := args; ; {
+		at := operand(rest)
+		if at == 0 {
+			return list
+		}
+		list = append(list, rest[at])
+		rest = rest[at:]
+	}
+}
+
+func roots(operands []string) []string {
+	if len(operands) == 0 {
+		return []string{"."}
+	}
+	return operands
+}
+
+// exceptions are the globs that options leave out.
+func exceptions(args []string) []string {
+	var globs []string
+	for i, arg := range args {
+		for _, head := range []string{"--exclude=", "--exclude-dir=", "--ignore=", "--glob=!", "-g!", ":!", ":^", ":(exclude)", "!"} {
+			if glob, ok := strings.CutPrefix(arg, head); ok && glob != "" {
+				globs = append(globs, plain(glob))
+			}
+		}
+		if i > 0 && (oneOf("--exclude --exclude-dir --ignore --ignore-dir", args[i-1]) || args[i-1] == "-x" && args[0] == "zip") {
+			globs = append(globs, plain(arg))
+		}
+	}
+	return globs
+}
+
+func all(args, operands []string, name string) []rooted {
+	r := rooted{roots: operands, reading: reading{hidden: true, except: exceptions(args), how: name + " would take it along; leave it out with --exclude:"}}
+	if name == "zip" {
+		r.follow, r.how = true, "zip would take it along; leave it out with -x:"
+	}
+	return []rooted{r}
+}
+
+// searching is what grep and its kin read.
+func searching(c *shell.Command, args []string, git bool) []rooted {
+	list := operands(args)
+	if !patternGiven(args) && len(list) > 0 {
+		list = list[1:]
+	}
+	grep := oneOf("grep egrep fgrep zgrep", c.Name()) && !git
+	if slices.Contains(args, "--files") || len(list) == 0 && c.Fed && !grep {
+		return nil // it shows names, or reads what comes through the pipe
+	}
+	r := rooted{roots: roots(list), reading: reading{except: exceptions(args), how: args[0] + " would read it; leave it out with --exclude='.env*' (rg: -g '!.env*'):"}}
+	r.only = included(args)
+	r.hidden = grep || git || oneOf("--hidden -. -uu -uuu", args...) || strings.Contains(strings.Join(args, " "), " -u -u")
+	r.git = !grep && !recursive(args, "", "--no-ignore", "--no-ignore-vcs", "-u", "-uu", "-uuu", "--unrestricted")
+	r.lenient, r.follow = !grep, recursive(args, "RL", "--dereference-recursive", "--follow")
+	return []rooted{r}
+}
+
+// included are the globs of names that a search is limited to; nil if it is not.
+func included(args []string) []string {
+	var globs []string
+	for i, arg := range args {
+		before := args[max(i-1, 0)]
+		glob, ok := strings.CutPrefix(arg, "--include=")
+		if !ok {
+			glob, ok = strings.CutPrefix(arg, "--glob=")
+		}
+		if !ok && oneOf("--include -g --glob --iglob", before) {
+			glob, ok = arg, true
+		}
+		if ok && !strings.HasPrefix(glob, "!") {
+			globs = append(globs, plain(glob))
+		}
+		if kind := strings.TrimPrefix(arg, "--type="); kind != arg || oneOf("-t --type", before) {
+			globs = append(globs, "*."+kind)
+		}
+	}
+	return globs
+}
+
+// reads reports whether what a command prints is taken as names of files to read.
+func reads(c *shell.Command) bool { return c.Inside || !filtered(c.Feeds) }
+
+// finding is what the commands read that find starts.
+func finding(c *shell.Command) []rooted {
+	args := c.Args
+	runs := oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", args...)
+	if !runs && !reads(c) {
+		return nil
+	}
+	r := rooted{reading: reading{follow: true, hidden: c.Name() == "find" || oneOf("-H --hidden -u", args...), git: c.Name() != "find", how: "find hands it to a command that reads it:"}}
+	expression := false
+	for i, arg := range args[1:] {
+		before := args[i]
+		switch {
+		case oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", arg):
+			r.roots = roots(r.roots)
+			return []rooted{r}
+		case oneOf("-name -iname -path -ipath -wholename", before):
+			glob := plain(arg)
+			if i > 0 && oneOf("! -not", args[i-1]) {
+				r.except = append(r.except, glob)
+			} else if strings.HasSuffix(before, "name") {
+				r.only = append(r.only, glob)
+			}
+		case before == "-type":
+			r.follow = r.follow && arg != "f"
+		case strings.HasPrefix(arg, "-") || arg == "!" || arg == "(":
+			expression = true
+		case !expression:
+			r.roots = append(r.roots, arg)
+		}
+	}
+	r.roots = roots(r.roots)
+	return []rooted{r}
+}
+
+var (
+	// filesSearch matches the names of tools that search in files, whatever their arguments are called.
+	filesSearch = lazyregexp.New(`grep|_rg\b|^[ra]g$|^search$|^semantic_?search|codebase|code_|_code\b|(?:^|[^o])file|(?:^|_)fs_|folder|director|(?:^|_|search_?)(?:text|contents?)(?:_|search|$)`)
+	// filesArgument matches the folded names of arguments that only a search in files has.
+	filesArgument = lazyregexp.New(`(?:path|dir|folder|glob|pattern|(?:^|[^o])file)s?$|director(?:y|ies)$|regexp?$|^recursive$|^casesensitive$`)
+)
+
+// inFiles reports whether an argument, or one in it, is of a search in files.
+func inFiles(n node) bool {
+	return uses[fold(n.key)] >= usePattern || filesArgument().MatchString(fold(n.key)) || slices.ContainsFunc(n.kids, inFiles)
+}
+
+// search judges a search by a tool of the agent's, which shows lines of all files below a directory. Others search the
+// web, the agent's tools, a memory or something behind an MCP server.
+func (j *judge) search(n node) *Finding {
+	if !j.searches() || n.kind != '{' || oneOf("toolsearch websearch googlewebsearch", fold(j.tool)) || !filesSearch().MatchString(j.tool) && !inFiles(n) {
+		return nil
+	}
+	mode, given := n.member("outputmode")
+	if given && mode != "content" || !given && j.tool == "grep" { // it shows names only
+		return nil
+	}
+	r := reading{git: true, hidden: true, lenient: true, how: "the search would read it; leave it out (glob \"!.env*\"), or search a smaller directory:"}
+	if glob, ok := n.member("glob", "include", "includepattern"); ok {
+		if rest, negated := strings.CutPrefix(glob, "!"); negated {
+			r.except = []string{strings.Trim(rest, "{}")}
+		} else {
+			r.only = []string{pathBase(glob)}
+		}
+	}
+	if exclude, ok := n.member("exclude", "excludepattern"); ok {
+		r.except = append(r.except, exclude)
+	}
+	dir, ok := n.member("path", "dirpath", "directory", "dir", "folder")
+	if !ok {
+		dir = "."
+	}
+	return j.walk(dir, &r)
+}
+
+func pathBase(glob string) string {
+	if i := strings.LastIndexByte(glob, '/'); i >= 0 {
+		glob = glob[i+1:]
+	}
+	if strings.ContainsAny(glob, "{}") {
+		return "*" // its names are many
+	}
+	return glob
+}
