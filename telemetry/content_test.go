@@ -64,6 +64,32 @@ func leaks(exported, secret string) []string {
 	return lines
 }
 
+// TestNoContent gives events whose every text is a sentence: none of it is exported,
+// whatever field it stands in. Names are no sentences.
+func TestNoContent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, telemetry.Options{AllRuns: true})
+	for _, kind := range kinds() {
+		for _, phase := range []phases.Phase{"", phases.PrePromptCompile, phases.PhaseToolCall, phases.PhaseHostCall} {
+			var ev runtime.Event
+			filled(reflect.ValueOf(&ev).Elem(), "event")
+			ev.Kind, ev.Time = kind, noon()
+			if phase != "" {
+				ev.Run.Phase = phase
+			}
+			r.OnEvent(ev)
+			_, _, end := r.BeginRun(context.Background(), phases.Trace{}, ev.Run)
+			end(ev.Run, noon())
+		}
+	}
+	if len(r.spanNames()) == 0 || len(r.names(t)) < 9 {
+		t.Fatalf("nothing was exported: %q, %q", r.spanNames(), r.names(t))
+	}
+	for _, leak := range leaks(r.exported(t), "secret") {
+		t.Errorf("exported: …%s…", leak)
+	}
+}
+
 // TestNoIdentity has the texts look like names, where a plugin or a model has a say in
 // them that no configuration bounds.
 func TestNoIdentity(t *testing.T) {
