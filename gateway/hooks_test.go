@@ -88,6 +88,9 @@ func TestHooks(t *testing.T) {
 // TestHooksOfALongTurn: an agent that makes so many calls for one prompt that the ledger of the turn is full goes on in
 // another turn, judged as before, as is its end. Each call is on record, and the usage with its prompt.
 func TestHooksOfALongTurn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it fills a ledger of 4 MiB")
+	}
 	t.Parallel()
 
 	over := make(chan phases.PostTurnInput, 10)
