@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,16 +23,17 @@ var update = flag.Bool("update", false, "write the table of docs/BRIDGES.md agai
 // said is what each plugin has to say; NAME is the agent's.
 const said = "Heron of NAME"
 
-// firstParty are the plugins, with a configuration that gives them something to say.
-var firstParty = []struct{ name, config string }{
-	{"agentsdoc", `grants: {contribute: [prompt_section, reminder], sections: [agents_md], see: [touched_paths, state], read: ['*']}
+// firstParty are the plugins, with a configuration that gives them something to say. The default run has these agents: one for
+// each place where the text may arrive; GRAPNEL_LONG=1 has all.
+var firstParty = []struct{ name, agents, config string }{
+	{"agentsdoc", "claude-code gemini", `grants: {contribute: [prompt_section, reminder], sections: [agents_md], see: [touched_paths, state], read: ['*']}
     env: {pass: [HOME, XDG_CONFIG_HOME]}`},
-	{"commandhooks", `grants: {contribute: [decision, prompt_context, reminder, rewrite], see: [arguments, model, outcome, result, source, text, touched_paths, user_text]}
+	{"commandhooks", "claude-code vscode", `grants: {contribute: [decision, prompt_context, reminder, rewrite], see: [arguments, model, outcome, result, source, text, touched_paths, user_text]}
     config: {format: claude, files: [HOME/hooks.json]}`},
-	{"fileguard", `grants: {contribute: [decision, rewrite], see: [user_text, arguments, result]}`},
-	{"mcp", `grants: {contribute: [tool_bundle], tools: ['*'], host: [state]}
+	{"fileguard", "opencode", `grants: {contribute: [decision, rewrite], see: [user_text, arguments, result]}`},
+	{"mcp", "amp claude-code", `grants: {contribute: [tool_bundle], tools: ['*'], host: [state]}
     config: {servers: {birds: {command: [HOME/server]}}}`},
-	{"memory", `grants:
+	{"memory", "amp codex vscode", `grants:
       contribute: [policy, prompt_context, audit, tool_bundle, prompt_section]
       policies: [memory/turn_policy]
       domains: [memory]
@@ -41,7 +41,7 @@ var firstParty = []struct{ name, config string }{
       tools: [memory_search, memory_list, memory_get, memory_remember, memory_forget]
       see: [user_text, assistant_text, status, tool_events, recall_plan, tool_calling, available_tools, policy, context, metadata]
     env: {pass: [HOME, XDG_DATA_HOME]}`},
-	{"skills", `grants: {contribute: [prompt_section, tool_bundle], sections: [skills_runtime], tools: [read_skill], see: [tool_calling, available_tools, touched_paths], read: ['*']}`},
+	{"skills", "amp codex opencode vscode", `grants: {contribute: [prompt_section, tool_bundle], sections: [skills_runtime], tools: [read_skill], see: [tool_calling, available_tools, touched_paths], read: ['*']}`},
 }
 
 // birds is an MCP server with one tool.
@@ -57,55 +57,54 @@ done
 `
 
 // TestDelivery sends a conversation of each agent through the program, as grapnel install has set it up, for each plugin of
-// ours, and keeps the table of what came back in docs/BRIDGES.md.
+// ours, and compares what came back with the table in docs/BRIDGES.md.
 func TestDelivery(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a gateway and eight agents for each plugin")
-	}
 	t.Parallel()
 
-	bin := newHome(t, "grapnel")
+	const path, begin, end = "../../docs/BRIDGES.md", "<!-- observed: delivery -->\n", "<!-- end -->"
+	doc, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(doc), begin)
+	table, after, ok := strings.Cut(rest, end)
+	if !ok {
+		t.Fatalf("%s has no %q", path, begin)
+	}
 	rows := make([]string, len(firstParty))
 	t.Run("plugins", func(t *testing.T) {
 		for i, p := range firstParty {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
 
-				d := newDelivery(t, bin, p.name, p.config)
-				cells := []string{"`" + p.name + "`"}
-				for _, host := range agents.Names() {
-					cells = append(cells, d.converse(t, host))
+				d := newDelivery(t, p.name, p.config)
+				if p.name == "skills" {
+					d.checkServers(t) // before opencode has ours in a file of the user
 				}
-				rows[i] = "| " + strings.Join(cells, " | ") + " |\n"
+				_, row, _ := strings.Cut(table, "\n| `"+p.name+"` | ")
+				row, _, _ = strings.Cut(row, " |\n")
+				cells := strings.Split(row, " | ")
+				for n, host := range agents.Names() {
+					if all := *update || os.Getenv("GRAPNEL_LONG") == "1"; !all && !slices.Contains(strings.Fields(p.agents), host) {
+						continue
+					}
+					if cell := d.converse(t, host); *update {
+						rows[i] += " | " + cell
+					} else if n >= len(cells) || cells[n] != cell {
+						t.Errorf("%s, %s: %s; go test ./cmd/grapnel-hook -run TestDelivery -update writes the table", path, host, cell)
+					}
+				}
 			})
 		}
 	})
-	if t.Failed() || slices.Contains(rows, "") {
-		return // -run has left out a plugin
-	}
-	table := "| plugin | `" + strings.Join(agents.Names(), "` | `") + "` |\n" + strings.Repeat("|---", len(agents.Names())+1) + "|\n" + strings.Join(rows, "")
-	checkTable(t, table)
-}
-
-func checkTable(t *testing.T, table string) {
-	t.Helper()
-	const path, begin, end = "../../docs/BRIDGES.md", "<!-- observed: delivery -->\n", "<!-- end -->"
-	doc, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(doc), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no %q", path, begin)
-	}
-	now := before + begin + table + end + after
 	if *update {
-		if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
+		table = "| plugin | `" + strings.Join(agents.Names(), "` | `") + "` |\n" + strings.Repeat("|---", len(agents.Names())+1) + "|\n"
+		for i, p := range firstParty {
+			table += "| `" + p.name + "`" + rows[i] + " |\n"
+		}
+		if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if now != string(doc) {
-		t.Errorf("%s says something else; go test ./cmd/grapnel-hook -run TestDelivery -update writes:\n%s", path, table)
 	}
 }
 
@@ -114,54 +113,25 @@ type delivery struct {
 	*home
 
 	plugin string
-	env    []string
 	tools  bool // the agent has those of plugins
 }
 
-func newDelivery(t *testing.T, bin *home, plugin, config string) *delivery {
+func newDelivery(t *testing.T, plugin, config string) *delivery {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "del") //nolint:usetesting // the test's own directory has a long path
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+dir, "XDG_CONFIG_HOME="+dir)
-	d := &delivery{home: &home{dir, filepath.Join(dir, "grapnel", "hook.sock")}, plugin: plugin, env: env}
-	t.Cleanup(func() { d.kill(t); _ = os.RemoveAll(dir) })
-	if err := os.Symlink(filepath.Join(bin.dir, "bin"), filepath.Join(dir, "bin")); err != nil {
-		t.Fatal(err)
-	}
-	d.write(t, "grapnel/grapnel.yaml", "version: 1\nstore: sqlite:"+dir+"/grapnel.db\nplugins:\n  - name: "+plugin+"\n    builtin: "+plugin+"\n    "+strings.ReplaceAll(config, "HOME/", dir+"/")+"\n", 0o600)
+	d := &delivery{home: newUser(t, "  - name: "+plugin+"\n    builtin: "+plugin+"\n    "+config+"\n"), plugin: plugin}
 	d.write(t, "server", birds, 0o700)
 	d.write(t, "hooks.json", `{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "read -r line; line=${line#*in the house of }; echo \"Heron of ${line%%.*}\""}]}]}}`, 0o600)
 	return d
 }
 
-func (d *delivery) write(t *testing.T, name, text string, mode os.FileMode) {
+// send sends an event, and returns the answer.
+func (d *delivery) send(t *testing.T, host, event, session, dir, prompt string, turn int) string {
 	t.Helper()
-	path := filepath.Join(d.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
+	code, out, errs := d.hook(t, strings.NewReader(d.payload(t, host, event, session, dir, prompt, turn)), host, event)
+	if code != exitAllowed {
+		t.Fatalf("%s %s: exit code %d: %s", host, event, code, errs)
 	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// grapnel runs the command in a directory of the home. Refused is what it says if it ends with another exit code than 0.
-func (d *delivery) grapnel(t *testing.T, dir, in string, args ...string) (out []byte, refused string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(d.dir, "bin", "grapnel"), args...)
-	cmd.Dir, cmd.Env, cmd.Stdin = dir, d.env, strings.NewReader(in)
-	var errs strings.Builder
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	if err != nil {
-		refused = errs.String()
-	}
-	return out, refused
+	return out
 }
 
 // converse installs the hooks of an agent, has two sessions with it, and says where the plugin's text was in the answers.
@@ -192,7 +162,7 @@ func (d *delivery) converse(t *testing.T, host string) string {
 		Events []string `json:"events"`
 		MCP    bool     `json:"mcp"`
 	}
-	if err := json.Unmarshal(out, &installed); err != nil {
+	if err := json.Unmarshal([]byte(out), &installed); err != nil {
 		t.Fatal(err)
 	}
 	if agents.Lookup(host).Plugin != "" { // the file sends all
@@ -203,7 +173,7 @@ func (d *delivery) converse(t *testing.T, host string) string {
 	if cells = append(cells, placesOf(found)...); len(found) == 0 && d.plugin != "mcp" {
 		cells = append(cells, "recorded only ("+d.recorded(t, dir, host)+")")
 	}
-	if d.tools && d.offers(t, dir) {
+	if d.tools && strings.Contains(d.mcp(t, dir, `"tools/list"`), `"inputSchema"`) {
 		cells = append(cells, "tools")
 	}
 	return strings.Join(cells, "; ")
@@ -215,12 +185,7 @@ func (d *delivery) talk(t *testing.T, host, dir string, events []string, mark st
 	found := map[agent.Step][]int{}
 	send := func(turn int, step agent.Step, prompt string) {
 		if i := slices.IndexFunc(events, func(event string) bool { return agents.Lookup(host).Events[event].Step == step }); i >= 0 {
-			event, session := events[i], fmt.Sprintf("%s-%d", host, (turn+1)/2)
-			payload := d.payload(t, host, event, session, dir, prompt, turn)
-			code, out, errs := d.hook(t, strings.NewReader(payload), "--socket", d.socket, host, event)
-			if code != 0 {
-				t.Fatalf("%s %s: exit code %d: %s", host, event, code, errs)
-			}
+			out := d.send(t, host, events[i], fmt.Sprintf("%s-%d", host, (turn+1)/2), dir, prompt, turn)
 			if strings.Contains(strings.ReplaceAll(out, prompt, ""), mark) || strings.Contains(out, "is protected (") {
 				found[step] = append(found[step], turn)
 			}
@@ -256,7 +221,7 @@ func (d *delivery) await(t *testing.T, dir, text string, args ...string) {
 	t.Helper()
 	for begun := time.Now(); ; {
 		out, errs := d.grapnel(t, dir, "", args...)
-		if strings.Contains(string(out), text) {
+		if strings.Contains(out, text) {
 			return
 		} else if time.Since(begun) > patience {
 			t.Fatalf("%q never says %q: %s%s", args, text, out, errs)
@@ -264,35 +229,53 @@ func (d *delivery) await(t *testing.T, dir, text string, args ...string) {
 	}
 }
 
-// TestNotDelivered: what was recalled and does not reach the model has a row that says why.
-func TestNotDelivered(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts gateways")
-	}
+// TestMemory: what the user wishes of a prompt holds for the calls that the agent makes over the MCP server, until the turn ends;
+// the prompt of a subagent is nobody's wish. What was recalled and does not reach the model has a row that says why.
+func TestMemory(t *testing.T) {
 	t.Parallel()
 
-	bin := newHome(t, "grapnel")
-	memory := firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "memory" })].config
-	for _, tt := range []struct{ host, config, why string }{
-		{"vscode", memory, "recalled, not delivered: the section memory_recall: no answer of the turn had room for it"}, // the turn has no call
-		{"claude-code", strings.Replace(memory, "[memory_recall]", "[other]", 1), "recalled, not delivered: memory.prompt wrote no section with it (forbidden)"},
-		{"claude-code", strings.Replace(memory, "policy, context", "policy", 1), "recalled, not delivered: memory.prompt wrote no section with it (succeeded)"},
+	memory := firstParty[slices.IndexFunc(firstParty, func(p struct{ name, agents, config string }) bool { return p.name == "memory" })].config
+	type wish struct{ event, prompt, want, behind string }
+	const added, refused = `\"added\"`, `"isError":true`
+	for i, tt := range []struct {
+		config    string
+		wishes    []wish
+		host, why string
+	}{
+		{
+			memory, []wish{
+				{"UserPromptSubmit", "Do not remember this. My passphrase is SWORDFISH.", refused, added},
+				{"SubagentStart", "Do not remember this.", added, `\"known\"`},
+			},
+			"vscode", "recalled, not delivered: the section memory_recall: no answer of the turn had room for it", // the turn has no call
+		},
+		{
+			strings.Replace(memory, "[memory_recall]", "[other]", 1) + "\n    config: {default_policy: no_save}",
+			[]wish{{"UserPromptSubmit", "Remember that my fish is SWORDFISH.", added, refused}},
+			"claude-code", "recalled, not delivered: memory.prompt wrote no section with it (forbidden)",
+		},
+		{strings.Replace(memory, "policy, context", "policy", 1), []wish{{"UserPromptSubmit", "Hello.", added, `\"known\"`}}, "claude-code", "recalled, not delivered: memory.prompt wrote no section with it (succeeded)"},
 	} {
-		d := newDelivery(t, bin, "memory", tt.config)
-		for i, prompt := range []string{"Remember that my dog is called Rex.", "What is my dog called?"} {
-			for _, event := range []string{"UserPromptSubmit", "Stop"} {
-				if code, out, errs := d.hook(t, strings.NewReader(d.payload(t, tt.host, event, "s", d.dir, prompt, i)), "--socket", d.socket, tt.host, event); code != 0 || strings.Contains(out, "Rex") {
-					t.Fatalf("%s: exit code %d: %s%s", event, code, out, errs)
+		if i == 2 && os.Getenv("GRAPNEL_LONG") != "1" {
+			continue
+		}
+		d := newDelivery(t, "memory", tt.config)
+		for j, w := range tt.wishes {
+			for k, want := range []string{w.want, w.behind} {
+				event := []string{w.event, "Stop"}[k]
+				d.send(t, "claude-code", event, fmt.Sprint("wish", j), d.dir, w.prompt, 1)
+				if got := d.mcp(t, d.dir, fmt.Sprintf(`"tools/call","params":{"name":"memory_remember","arguments":{"text":"SWORDFISH %d"}}`, j)); !strings.Contains(got, want) {
+					t.Errorf("%q, %s: %s, want %s", w.prompt, event, got, want)
 				}
 			}
-			if i == 0 {
-				d.await(t, d.dir, "Rex", "memory", "list", "--workspace", "local", "--json")
-			}
+		}
+		const question = "What is SWORDFISH 0?"
+		if out := d.send(t, tt.host, "UserPromptSubmit", "s", d.dir, question, 2) + d.send(t, tt.host, "Stop", "s", d.dir, question, 2); strings.Contains(out, "SWORDFISH") {
+			t.Errorf("it was delivered: %s", out)
 		}
 		d.await(t, d.dir, tt.why, "explain", "memory_recall")
 		d.await(t, d.dir, tt.why, "explain", "memory")
-		found, _ := d.grapnel(t, d.dir, "", "manifest", "find", "--diagnostic", "not_delivered", "--json")
-		if !strings.Contains(string(found), `"total": 1`) {
+		if found, _ := d.grapnel(t, d.dir, "", "manifest", "find", "--diagnostic", "not_delivered", "--json"); !strings.Contains(found, `"total": 1`) {
 			t.Errorf("%s: %s", tt.why, found)
 		}
 	}
@@ -320,63 +303,28 @@ func (*delivery) payload(t *testing.T, host, event, session, dir, prompt string,
 	return string(payload)
 }
 
-// offers reports whether the MCP server that the agent starts lists a tool of the plugin.
-func (d *delivery) offers(t *testing.T, dir string) bool {
-	t.Helper()
-	return strings.Contains(d.mcp(t, dir, `"tools/list"`), `"inputSchema"`)
-}
-
 // mcp makes a request of the MCP server that the agent starts.
 func (d *delivery) mcp(t *testing.T, dir, request string) string {
 	t.Helper()
 	const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":`
-	out, refused := d.grapnel(t, dir, begin+request+"}\n", "mcp", "--socket", d.socket)
+	out, refused := d.grapnel(t, dir, begin+request+"}\n", "mcp")
 	if refused != "" {
 		t.Error(refused)
 	}
-	return string(out)
-}
-
-// TestWishHolds: what the user wishes of a prompt holds for the calls that the agent makes over the MCP server, until the
-// turn ends. The prompt of a subagent is nobody's wish.
-func TestWishHolds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts gateways")
-	}
-	t.Parallel()
-
-	bin := newHome(t, "grapnel")
-	memory := firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "memory" })].config
-	const refused = `"isError":true`
-	for _, tt := range []struct{ policy, event, prompt, want, behind string }{
-		{"normal", "UserPromptSubmit", "Do not remember this. My passphrase is SWORDFISH.", refused, `\"added\"`},
-		{"no_save", "UserPromptSubmit", "Remember that my fish is SWORDFISH.", `\"added\"`, refused},
-		{"normal", "SubagentStart", "Do not remember this.", `\"added\"`, `\"known\"`},
-	} {
-		d := newDelivery(t, bin, "memory", memory+"\n    config: {default_policy: "+tt.policy+"}")
-		for i, want := range []string{tt.want, tt.behind} {
-			event := []string{tt.event, "Stop"}[i]
-			if code, _, errs := d.hook(t, strings.NewReader(d.payload(t, "claude-code", event, "s", d.dir, tt.prompt, 1)), "--socket", d.socket, "claude-code", event); code != 0 {
-				t.Fatalf("exit code %d: %s", code, errs)
-			}
-			if got := d.mcp(t, d.dir, `"tools/call","params":{"name":"memory_remember","arguments":{"text":"SWORDFISH"}}`); !strings.Contains(got, want) {
-				t.Errorf("%q, %s: %s, want %s", tt.prompt, event, got, want)
-			}
-		}
-	}
+	return out
 }
 
 // recorded returns why the record has the plugin's text and the model does not.
 func (d *delivery) recorded(t *testing.T, dir, host string) string {
 	t.Helper()
-	out, refused := d.grapnel(t, dir, "", "manifest", "show", "latest", "--thread", host+"-2", "--json", "--store", "sqlite:"+d.dir+"/grapnel.db")
+	out, refused := d.grapnel(t, dir, "", "manifest", "show", "latest", "--thread", host+"-2", "--json")
 	var m struct {
 		Omitted     []phases.Omitted    `json:"omitted"`
 		Diagnostics []phases.Diagnostic `json:"diagnostics"`
 	}
-	if err := json.Unmarshal(out, &m); err != nil {
+	if err := json.Unmarshal([]byte(out), &m); err != nil {
 		t.Fatal(err, refused)
 	}
 	var why []string
@@ -415,28 +363,21 @@ func placesOf(found map[agent.Step][]int) (places []string) {
 	return places
 }
 
-// TestServerOfRepository: an agent has plugins' tools by a file of the project only if that names this grapnel.
-func TestServerOfRepository(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a gateway")
-	}
-	t.Parallel()
-
-	bin := newHome(t, "grapnel")
-	d := newDelivery(t, bin, "skills", firstParty[slices.IndexFunc(firstParty, func(p struct{ name, config string }) bool { return p.name == "skills" })].config)
+// checkServers: an agent has plugins' tools by a file of the project only if that names this grapnel.
+func (d *delivery) checkServers(t *testing.T) {
+	t.Helper()
 	for i, file := range []struct{ host, path, text string }{
 		{"claude-code", ".mcp.json", `{"mcpServers": {"grapnel": {"command": "PROGRAM", "args": ["mcp"]}}}`},
 		{"opencode", ".opencode/plugins/grapnel.ts", `const server: string[] = ["PROGRAM","mcp"]`},
 	} {
 		for j, program := range []string{filepath.Join(d.dir, "bin", "grapnel"), "/nowhere/grapnel", "./grapnel", "WORK/grapnel"} {
-			dir := fmt.Sprintf("work/%d-%d", i, j)
-			d.write(t, dir+"/.agents/skills/bird/SKILL.md", "---\nname: bird\ndescription: Heron\n---\nLook.\n", 0o600)
-			d.write(t, dir+"/grapnel", "#!/bin/sh\n", 0o700)
-			d.write(t, dir+"/"+file.path, strings.ReplaceAll(strings.ReplaceAll(file.text, "PROGRAM", program), "WORK", filepath.Join(d.dir, dir)), 0o600)
-			session := fmt.Sprint(file.host, j)
-			code, out, errs := d.hook(t, strings.NewReader(d.payload(t, file.host, "UserPromptSubmit", session, filepath.Join(d.dir, dir), "Hello.", 1)), "--socket", d.socket, file.host, "UserPromptSubmit")
-			if code != 0 || strings.Contains(out, "call the tool read_skill") != (j == 0) {
-				t.Errorf("%s, %s: exit code %d: %s%s", file.path, program, code, out, errs)
+			work := fmt.Sprintf("work/%d-%d", i, j)
+			dir := filepath.Join(d.dir, work)
+			d.write(t, work+"/.agents/skills/bird/SKILL.md", "---\nname: bird\ndescription: Heron\n---\nLook.\n", 0o600)
+			d.write(t, work+"/grapnel", "#!/bin/sh\n", 0o700)
+			d.write(t, work+"/"+file.path, strings.ReplaceAll(strings.ReplaceAll(file.text, "PROGRAM", program), "WORK", dir), 0o600)
+			if out := d.send(t, file.host, "UserPromptSubmit", fmt.Sprint(file.host, j), dir, "Hello.", 1); strings.Contains(out, "call the tool read_skill") != (j == 0) {
+				t.Errorf("%s, %s: %s", file.path, program, out)
 			}
 		}
 	}

@@ -8,12 +8,9 @@ import (
 
 // TestExplained: what show, explain and find say of two turns with a compaction between them is what the model was given.
 func TestExplained(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts a gateway")
-	}
 	t.Parallel()
 
-	d := newDelivery(t, newHome(t, "grapnel"), "agentsdoc", firstParty[0].config+`
+	d := newDelivery(t, "agentsdoc", firstParty[0].config+`
   - name: house
     builtin: scripted
     grants: {contribute: [prompt_section, reminder, decision, prompt_context], sections: [house_rules]}
@@ -32,7 +29,7 @@ manifest: {keep_text: true}`)
 	work := d.dir + "/outer/work"
 	send := func(turn int, event, more string) string {
 		payload := fmt.Sprintf(`{"hook_event_name":%q,"session_id":"s","cwd":%q,"prompt":"hi","prompt_id":"%d"%s}`, event, work, turn, more)
-		code, out, errs := d.hook(t, strings.NewReader(payload), "--socket", d.socket, "claude-code", event)
+		code, out, errs := d.hook(t, strings.NewReader(payload), "claude-code", event)
 		if code != 0 {
 			t.Fatalf("%s: exit code %d: %s", event, code, errs)
 		}
@@ -40,7 +37,7 @@ manifest: {keep_text: true}`)
 	}
 	says := func(want string, args ...string) {
 		t.Helper()
-		if out, errs := d.grapnel(t, work, "", args...); !strings.Contains(string(out)+errs, want) {
+		if out, errs := d.grapnel(t, work, "", args...); !strings.Contains(out+errs, want) {
 			t.Errorf("%q does not say %q:\n%s%s", args, want, out, errs)
 		}
 	}
@@ -80,7 +77,7 @@ manifest: {keep_text: true}`)
 	says("in the prompt: it was said by the plugin agentsdoc (agentsdoc.prompt) in agents_md", "explain", "--sentence", "Heron of the tree.")
 	says("reminder  house  ", "manifest", "find", "the gap")
 	found, _ := d.grapnel(t, work, "", "manifest", "find", "the gap", "--json")
-	_, events, _ := strings.Cut(string(found), `"manifest_id": "`)
+	_, events, _ := strings.Cut(found, `"manifest_id": "`)
 	events, _, _ = strings.Cut(events, `"`)
 	says("before the record of events "+events, "explain", "house", "--manifest", events)
 	says(`"asked": "`+events, "explain", "house", "--manifest", events, "--json")

@@ -124,13 +124,9 @@ func TestFilesOfOthers(t *testing.T) {
 	t.Parallel()
 
 	h := newHome(t)
-	if err := os.WriteFile(filepath.Join(h.dir, "bin", "grapnel"), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	h.write(t, "bin/grapnel", "#!/bin/sh\nexit 1\n", 0o700)
+	h.write(t, "precious", "precious", 0o600)
 	precious := filepath.Join(h.dir, "precious")
-	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	spoils := map[string]func(path string) error{
 		"a link":      func(path string) error { return os.Symlink(precious, path) },
 		"a dead link": func(path string) error { return os.Symlink(path+".made", path) },
@@ -258,12 +254,6 @@ func TestWhyItEnded(t *testing.T) {
 	t.Parallel()
 
 	h := newHome(t)
-	fake := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(h.dir, "bin", "grapnel"), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, tt := range map[string]struct{ script, want string }{
 		"an error":      {"echo some log >&2\necho 'grapnel: c.yaml:3:5: no such plugin' >&2\nexit 2\n", "has ended (exit code 2): c.yaml:3:5: no such plugin; see hook.log beside "},
 		"several lines": {"printf 'grapnel: c.yaml:3:5: bad\\n  3 | x\\n' >&2\nexit 2\n", "has ended (exit code 2): c.yaml:3:5: bad\n  3 | x; see hook.log beside "},
@@ -271,9 +261,9 @@ func TestWhyItEnded(t *testing.T) {
 		"a signal":      {"kill -9 $$\n", "has ended (signal 9); see hook.log beside "},
 	} {
 		socket := filepath.Join(h.place(t), "s")
-		fake("echo 'grapnel: an older error' >&2\nexit 1\n")
+		h.write(t, "bin/grapnel", "#!/bin/sh\necho 'grapnel: an older error' >&2\nexit 1\n", 0o700)
 		h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse")
-		fake(tt.script)
+		h.write(t, "bin/grapnel", "#!/bin/sh\n"+tt.script, 0o700)
 		if code, _, errs := h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, tt.want) {
 			t.Errorf("%s: exit code %d: %s", name, code, errs)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -23,23 +24,99 @@ const (
 	prompt   = `{"hook_event_name":"UserPromptSubmit","session_id":"s","prompt":"hi","prompt_id":"1"}`
 )
 
-// home is a user with both programs and a directory for sockets. Its path is short: those of sockets are bounded.
+// TestMain removes the programs that the tests have built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := programs(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// programs is a directory with grapnel-hook, and with grapnel unless tests are to be short. They are built once.
+var programs = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "programs")
+	if err != nil {
+		return "", err
+	}
+	args := []string{"build", "-o", dir, "."}
+	if !testing.Short() {
+		args = append(args, "../grapnel")
+	}
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil { //nolint:noctx // for all tests
+		return dir, fmt.Errorf("%w: %s", err, out)
+	}
+	return dir, nil
+})
+
+// home is a user with a directory for sockets. Its path is short: those of sockets are bounded.
 type home struct{ dir, socket string }
 
-func newHome(t *testing.T, programs ...string) *home {
+// newHome is a user who has grapnel-hook alone.
+func newHome(t *testing.T) *home {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hook") //nolint:usetesting // the test's own directory has a long path
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	for _, name := range append(programs, "grapnel-hook") {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "bin", name), "../"+name)
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	h := &home{dir, filepath.Join(dir, "grapnel", "hook.sock")}
+	h.link(t, "grapnel-hook")
+	return h
+}
+
+// newUser is a user who has both programs, and a configuration with these plugins. The test's end ends the gateway.
+func newUser(t *testing.T, plugins string) *home {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts gateways")
 	}
-	return &home{dir, filepath.Join(dir, "grapnel", "hook.sock")}
+	h := newHome(t)
+	h.link(t, "grapnel")
+	t.Cleanup(func() { h.end(t, syscall.SIGKILL) })
+	h.configure(t, plugins)
+	return h
+}
+
+func (h *home) link(t *testing.T, program string) {
+	t.Helper()
+	built, err := programs()
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Join(h.dir, "bin"), 0o700), os.Link(filepath.Join(built, program), filepath.Join(h.dir, "bin", program)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *home) configure(t *testing.T, plugins string) {
+	t.Helper()
+	h.write(t, "grapnel/grapnel.yaml", "version: 1\nstore: sqlite:"+h.dir+"/grapnel.db\nplugins:\n"+strings.ReplaceAll(plugins, "HOME/", h.dir+"/"), 0o600)
+}
+
+func (h *home) write(t *testing.T, name, text string, mode os.FileMode) {
+	t.Helper()
+	path := filepath.Join(h.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), mode)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// grapnel runs the command in a directory. Refused is what it says if it ends with another exit code than 0.
+func (h *home) grapnel(t *testing.T, dir, in string, args ...string) (out, refused string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(h.dir, "bin", "grapnel"), args...)
+	cmd.Dir, cmd.Stdin, cmd.Env = dir, strings.NewReader(in), append(os.Environ(), "HOME="+h.dir, "XDG_RUNTIME_DIR="+h.dir, "XDG_CONFIG_HOME="+h.dir)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	said, err := cmd.Output()
+	switch {
+	case cmd.ProcessState == nil:
+		t.Fatal(err)
+	case err != nil:
+		refused = errs.String()
+	}
+	return string(said), refused
 }
 
 // hook runs the program as an agent does.
@@ -111,14 +188,11 @@ func TestFailures(t *testing.T) {
 		t.Errorf("no program: exit code %d: %s", code, errs)
 	}
 	const fake = "#!/bin/sh\necho \"$@\" >\"$0.args\"\n"
-	program := filepath.Join(h.dir, "bin", "grapnel")
-	if err := os.WriteFile(program, []byte(fake), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	h.write(t, "bin/grapnel", fake, 0o700)
 	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--config", "/c.yaml", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "has ended (exit code 0); see hook.log beside "+h.socket) {
 		t.Errorf("a gateway that ends: exit code %d: %s", code, errs)
 	}
-	if args, err := os.ReadFile(program + ".args"); err != nil || string(args) != "serve --socket "+h.socket+" --config /c.yaml\n" {
+	if args, err := os.ReadFile(filepath.Join(h.dir, "bin", "grapnel.args")); err != nil || string(args) != "serve --socket "+h.socket+" --config /c.yaml\n" {
 		t.Errorf("it was started with %q, %v", args, err)
 	}
 	if code, _, errs := h.hook(t, io.LimitReader(spaces{}, 100<<20), "--no-start", "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "longer than 1 MiB") {
@@ -170,65 +244,18 @@ func serveText(t *testing.T, socket, answer string) (stop func()) {
 	}
 }
 
-// TestGateway: a gateway that nobody started is started once, answers, and is started again after it was killed.
-func TestGateway(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the gateway")
-	}
-	t.Parallel()
-
-	h := newHome(t, "grapnel")
-	t.Cleanup(func() { h.kill(t) })
-	h.wake(t)
-	if code, _, errs := h.hook(t, strings.NewReader(`{"hook_event_name":"PreToolUse","session_id":"s","tool_name":7}`), "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "decided nothing") {
-		t.Errorf("a payload that is not the host's: exit code %d: %s", code, errs)
-	}
-	h.kill(t)
-	if code, _, _ := h.hook(t, strings.NewReader(prompt), "--no-start", "claude-code", "UserPromptSubmit"); code != exitBlocked {
-		t.Errorf("after a kill: exit code %d", code)
-	}
-	before := h.started(t)
-	var hooks sync.WaitGroup
-	for range 8 {
-		hooks.Go(func() { h.hook(t, strings.NewReader(prompt), "claude-code", "UserPromptSubmit") })
-	}
-	hooks.Wait()
-	if code, _, errs := h.hook(t, strings.NewReader(prompt), "claude-code", "UserPromptSubmit"); code != exitAllowed {
-		t.Errorf("after another start: exit code %d: %s", code, errs)
-	}
-	if n := h.started(t) - before; n != 1 {
-		t.Errorf("%d gateways were started, want 1", n)
-	}
-}
-
 // wake starts a gateway. That takes longer than a hook waits on a busy machine, the first one above all, which prepares the
 // user's directories.
-func (h *home) wake(t *testing.T, args ...string) {
+func (h *home) wake(t *testing.T) {
 	t.Helper()
 	for begun := time.Now(); ; {
-		code, _, errs := h.hook(t, strings.NewReader(prompt), append(args, "claude-code", "UserPromptSubmit")...)
+		code, _, errs := h.hook(t, strings.NewReader(prompt), "claude-code", "UserPromptSubmit")
 		if code == exitAllowed {
 			return
 		} else if time.Since(begun) > patience {
 			t.Fatalf("exit code %d: %s", code, errs)
 		}
 	}
-}
-
-// started is how many gateways have listened.
-func (h *home) started(t *testing.T) int {
-	t.Helper()
-	log, err := os.ReadFile(filepath.Join(filepath.Dir(h.socket), "hook.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.Count(log, []byte("listening on unix:"))
-}
-
-// kill ends the gateway without a chance to clean up.
-func (h *home) kill(t *testing.T) {
-	t.Helper()
-	h.end(t, syscall.SIGKILL)
 }
 
 // end ends the gateway by a signal, if there is one, and waits for it.
@@ -239,16 +266,21 @@ func (h *home) end(t *testing.T, by syscall.Signal) {
 		return
 	}
 	defer conn.Close() //nolint:errcheck // it is killed
-	pid, err := peer(conn)
+	raw, err := conn.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ending, err := unix.PidfdOpen(pid, 0)
+	var peer *unix.Ucred
+	controlled := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(controlled, err); err != nil {
+		t.Fatal(err)
+	}
+	ending, err := unix.PidfdOpen(int(peer.Pid), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(ending) //nolint:errcheck // it is only waited for
-	if err := errors.Join(syscall.Kill(pid, by), conn.Close()); err != nil {
+	if err := errors.Join(syscall.Kill(int(peer.Pid), by), conn.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(ending), Events: unix.POLLIN}}, int(patience.Milliseconds())); n != 1 {
