@@ -13,12 +13,11 @@ import (
 // matcher names another tool.
 func BenchmarkHook(b *testing.B) {
 	for _, script := range []struct{ name, command string }{{"sh", `exit 0`}, {"python", `python3 -c 'import json,sys; json.load(sys.stdin)'`}} {
-		dir, file := project(b, "claude", `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"`+script.command+`"}]}]}}`)
-		p, d := configured(b, map[string]any{"format": "claude", "files": []string{file}})
+		p := newProject(b, "claude", `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"`+script.command+`"}]}]}}`, nil)
 		run := func(b *testing.B, in phases.Input) {
 			b.Helper()
 			for b.Loop() {
-				if _, err := dispatch(b.Context(), b, p, d, dir, in); err != nil {
+				if _, err := p.dispatch(b.Context(), b, in); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -15,13 +15,9 @@ import (
 )
 
 // guard is the plugin with one script before tool calls of Claude Code.
-func guard(t *testing.T, script string) func(ctx context.Context, in phases.Input) ([]phases.Contribution, error) {
+func guard(t *testing.T, script string) *project {
 	t.Helper()
-	dir, file := project(t, "claude", one(t, "claude", "PreToolUse", script, nil))
-	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
-	return func(ctx context.Context, in phases.Input) ([]phases.Contribution, error) {
-		return dispatch(ctx, t, p, d, dir, in)
-	}
+	return newProject(t, "claude", one(t, "claude", "PreToolUse", script, nil), nil)
 }
 
 // TestHostileScripts: each ends, within bounds, and as a failure where it did not do its work.
@@ -51,7 +47,7 @@ func TestHostileScripts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			cs, err := guard(t, tt.script)(t.Context(), tt.in)
+			cs, err := guard(t, tt.script).dispatch(t.Context(), t, tt.in)
 			got := shown(cs, err)
 			if tt.name == "100 MB of errors" {
 				if len(cs) != 1 || len(got) > 4*maxText {
@@ -71,7 +67,7 @@ func TestTimeout(t *testing.T) {
 	t.Parallel()
 
 	pids := filepath.Join(t.TempDir(), "pids")
-	call := guard(t, `trap '' TERM; (trap '' TERM; echo $BASHPID >>`+pids+`; while :; do sleep 1000; done) & echo $$ >>`+pids+`; while :; do sleep 1000; done`)
+	p := guard(t, `trap '' TERM; (trap '' TERM; echo $BASHPID >>`+pids+`; while :; do sleep 1000; done) & echo $$ >>`+pids+`; while :; do sleep 1000; done`)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, func() {
 		for ctx.Err() == nil {
@@ -80,7 +76,7 @@ func TestTimeout(t *testing.T) {
 			}
 		}
 	})
-	if _, err := call(ctx, bash("ls")); err == nil {
+	if _, err := p.dispatch(ctx, t, bash("ls")); err == nil {
 		t.Error("no error")
 	}
 	data, err := os.ReadFile(pids)
@@ -109,8 +105,7 @@ func TestPayloadIsNoCommand(t *testing.T) {
 
 	trace := filepath.Join(t.TempDir(), "trace")
 	evil := "$(touch " + trace + ")`touch " + trace + "`'; touch " + trace + " #"
-	cs, err := guard(t, `cmd=$(sed 's/.*"command":"//'); echo "saw $cmd" >&2; exit 2`)(t.Context(), bash(evil))
-	if got := shown(cs, err); !strings.HasPrefix(got, "deny saw $(touch") {
+	if got := guard(t, `cmd=$(sed 's/.*"command":"//'); echo "saw $cmd" >&2; exit 2`).shown(t, bash(evil)); !strings.HasPrefix(got, "deny saw $(touch") {
 		t.Errorf("got %s", got)
 	}
 	if _, err := os.Stat(trace); !errors.Is(err, os.ErrNotExist) {
@@ -123,8 +118,7 @@ func TestBackgroundWorkLives(t *testing.T) {
 	t.Parallel()
 
 	done := filepath.Join(t.TempDir(), "done")
-	cs, err := guard(t, `(sleep 0.5; echo ok >`+done+`) >/dev/null 2>&1 </dev/null & exit 0`)(t.Context(), bash("ls"))
-	if got := shown(cs, err); got != "" {
+	if got := guard(t, `(sleep 0.5; echo ok >`+done+`) >/dev/null 2>&1 </dev/null & exit 0`).shown(t, bash("ls")); got != "" {
 		t.Fatalf("got %s", got)
 	}
 	for t.Context().Err() == nil {

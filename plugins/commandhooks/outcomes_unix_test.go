@@ -8,27 +8,24 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// outcomes are what real scripts do, by format and event: what comes of it is what the agent's contract says, or a failure.
-func outcomes() []struct {
-	format         string
-	event, script  string
-	in             phases.Input
-	want           string
-	rewrites, asIs bool
-} {
-	type row = struct {
-		format         string
-		event, script  string
-		in             phases.Input
-		want           string
-		rewrites, asIs bool
-	}
+// TestOutcomes: what comes of what real scripts do is what the agent's contract says, or a failure.
+//
+//nolint:funlen // a table
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+
 	const claude, codex, gemini, copilot, cursor = "claude", "codex", "gemini", "copilot", "cursor"
 	specific := func(event, fields string) string {
 		return `echo '{"hookSpecificOutput":{"hookEventName":"` + event + `",` + fields + `}}'`
 	}
 	ls := bash("ls")
-	return []row{
+	for _, tt := range []struct {
+		format         string
+		event, script  string
+		in             phases.Input
+		want           string
+		rewrites, asIs bool
+	}{
 		// Claude Code: exit codes.
 		{claude, "PreToolUse", `exit 0`, ls, "", false, false},
 		{claude, "PreToolUse", `echo fine`, ls, "", false, false},
@@ -135,27 +132,15 @@ func outcomes() []struct {
 		{cursor, "sessionStart", `echo '{"additional_context":"c","env":{"A":"b"}}'`, &phases.SessionStartInput{}, "context c | hook_not_carried Grapnel cannot do what the hook asked for: env", false, false},
 		{cursor, "stop", `echo '{"followup_message":"more"}'`, finished("done", 0), "deny more", false, false},
 		{cursor, "stop", `echo '{"followup_message":"more"}'`, finished("done", 5), "", false, false},
-	}
-}
-
-func TestOutcomes(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range outcomes() {
+	} {
 		t.Run(tt.format+" "+tt.event+" "+tt.script, func(t *testing.T) {
 			t.Parallel()
 
-			dir, file := project(t, tt.format, one(t, tt.format, tt.event, tt.script, nil))
-			cfg := map[string]any{"format": tt.format, "files": []string{file}, "as_host": tt.asIs}
+			cfg := map[string]any{"as_host": tt.asIs}
 			if tt.rewrites {
-				parsed, err := readFile(tt.format, file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				cfg["rewrites"] = []string{parsed.Hooks[0].ID}
+				cfg["rewrites"] = true
 			}
-			p, d := configured(t, cfg)
-			if got := shown(dispatch(t.Context(), t, p, d, dir, tt.in)); got != tt.want {
+			if got := newProject(t, tt.format, one(t, tt.format, tt.event, tt.script, nil), cfg).shown(t, tt.in); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})

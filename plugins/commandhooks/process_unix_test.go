@@ -43,9 +43,8 @@ func TestPayloads(t *testing.T) {
 			t.Parallel()
 
 			out := filepath.Join(t.TempDir(), "payload")
-			dir, file := project(t, tt.format, one(t, tt.format, tt.event, "cat >"+out, nil))
-			p, d := configured(t, map[string]any{"format": tt.format, "files": []string{file}})
-			if _, err := dispatch(t.Context(), t, p, d, dir, tt.in); err != nil {
+			p := newProject(t, tt.format, one(t, tt.format, tt.event, "cat >"+out, nil), nil)
+			if _, err := p.dispatch(t.Context(), t, tt.in); err != nil {
 				t.Fatal(err)
 			}
 			data, err := os.ReadFile(out)
@@ -62,7 +61,7 @@ func TestPayloads(t *testing.T) {
 				}
 				got["transcript_path"] = "T"
 			}
-			if err := json.Unmarshal([]byte(strings.ReplaceAll(tt.want, `"D`, `"`+dir)), &want); err != nil {
+			if err := json.Unmarshal([]byte(strings.ReplaceAll(tt.want, `"D`, `"`+p.dir)), &want); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(got, want); diff != "" {
@@ -91,16 +90,15 @@ func TestEnvironment(t *testing.T) {
 	} {
 		out := filepath.Join(t.TempDir(), "env")
 		more := map[string]any{"env": map[string]string{"EXTRA": "a", "WHO": "${PASSED}!"}}
-		dir, file := project(t, tt.format, one(t, tt.format, tt.event, "env >"+out+"; pwd >>"+out, more))
-		p, d := configured(t, map[string]any{"format": tt.format, "files": []string{file}})
-		if _, err := dispatch(t.Context(), t, p, d, dir, bash("ls")); err != nil {
+		p := newProject(t, tt.format, one(t, tt.format, tt.event, "env >"+out+"; pwd >>"+out, more), nil)
+		if _, err := p.dispatch(t.Context(), t, bash("ls")); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := "\n" + strings.ReplaceAll(string(data), dir, "D")
+		got := "\n" + strings.ReplaceAll(string(data), p.dir, "D")
 		for _, want := range append(tt.want, "PASSED=yes", "GRAPNEL_MARK=m", "D") {
 			if !strings.Contains(got, "\n"+want+"\n") {
 				t.Errorf("%s: no %s in %s", tt.format, want, got)
@@ -116,12 +114,11 @@ func TestEnvironment(t *testing.T) {
 func TestExecForm(t *testing.T) {
 	t.Parallel()
 
-	dir, file := project(t, "claude", one(t, "claude", "PreToolUse", "sh", map[string]any{
+	p := newProject(t, "claude", one(t, "claude", "PreToolUse", "sh", map[string]any{
 		"args": []string{"-c", `printf '%s' "$1 $2" >&2; exit 2`, "x", "${CLAUDE_PROJECT_DIR}/a b", "$(id)`id`"},
-	}))
-	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
-	want := "deny " + dir + "/a b $(id)`id`"
-	if got := shown(dispatch(t.Context(), t, p, d, dir, bash("ls"))); got != want {
+	}), nil)
+	want := "deny " + p.dir + "/a b $(id)`id`"
+	if got := p.shown(t, bash("ls")); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -130,8 +127,7 @@ func TestExecForm(t *testing.T) {
 func TestPromptContext(t *testing.T) {
 	t.Parallel()
 
-	dir, file := project(t, "claude", one(t, "claude", "UserPromptSubmit", `grep -q secret && echo no >&2 && exit 2; echo the branch is main`, nil))
-	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
+	p := newProject(t, "claude", one(t, "claude", "UserPromptSubmit", `grep -q secret && echo no >&2 && exit 2; echo the branch is main`, nil), nil)
 	for _, step := range []struct {
 		in   phases.Input
 		want string
@@ -142,7 +138,7 @@ func TestPromptContext(t *testing.T) {
 		{said("my secret"), "deny no"},
 		{&phases.PrePromptContextInput{}, ""},
 	} {
-		if got := shown(dispatch(t.Context(), t, p, d, dir, step.in)); got != step.want {
+		if got := p.shown(t, step.in); got != step.want {
 			t.Errorf("got %q, want %q", got, step.want)
 		}
 	}
@@ -152,9 +148,9 @@ func TestPromptContext(t *testing.T) {
 func TestNoDirectory(t *testing.T) {
 	t.Parallel()
 
-	dir, file := project(t, "claude", one(t, "claude", "PreToolUse", `exit 0`, nil))
-	p, d := configured(t, map[string]any{"format": "claude", "files": []string{file}})
-	if got := shown(dispatch(t.Context(), t, p, d, filepath.Join(dir, "gone"), bash("ls"))); got != "failure no_directory" {
+	p := guard(t, `exit 0`)
+	p.dir = filepath.Join(p.dir, "gone")
+	if got := p.shown(t, bash("ls")); got != "failure no_directory" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -42,53 +42,65 @@ func one(t *testing.T, format, event, command string, more map[string]any) strin
 	return string(data)
 }
 
-// project makes a project with a hooks file, and returns its directory and the file.
-func project(t testing.TB, format, content string) (dir, file string) {
-	t.Helper()
-	dir = t.TempDir()
-	file = filepath.Join(dir, place(format))
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return dir, file
+// project is a project with a hooks file, and the plugin that runs its scripts.
+type project struct {
+	plugin *sdk.Plugin
+	hooks  []phases.Hook
+	dir    string
 }
 
-// configured is the plugin with a configuration, and what it says that it is.
-func configured(t testing.TB, cfg map[string]any) (*sdk.Plugin, *phases.Description) {
+// newProject configures the plugin for a hooks file. Where cfg has rewrites, the file's first hook may rewrite.
+func newProject(t testing.TB, format, content string, cfg map[string]any) *project {
 	t.Helper()
-	raw, err := json.Marshal(cfg)
+	p := &project{plugin: New(), dir: t.TempDir()}
+	file := filepath.Join(p.dir, place(format))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]any{"format": format, "files": []string{file}}
+	if maps.Copy(all, cfg); all["rewrites"] != nil {
+		parsed, err := readFile(format, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all["rewrites"] = []string{parsed.Hooks[0].ID}
+	}
+	raw, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := New()
-	d, err := p.Configure(t.Context(), &phases.Configuration{Instance: "commandhooks", Config: raw})
+	d, err := p.plugin.Configure(t.Context(), &phases.Configuration{Instance: "commandhooks", Config: raw})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, d
+	p.hooks = d.Hooks
+	return p
 }
 
 // dispatch calls the hook of a phase; there is one.
-func dispatch(ctx context.Context, t testing.TB, p *sdk.Plugin, d *phases.Description, dir string, in phases.Input) ([]phases.Contribution, error) {
+func (p *project) dispatch(ctx context.Context, t testing.TB, in phases.Input) ([]phases.Contribution, error) {
 	t.Helper()
-	for _, h := range d.Hooks {
+	for _, h := range p.hooks {
 		if h.Phase != phases.PhaseOf(in) {
 			continue
 		}
-		res, err := p.Dispatch(ctx, &phases.Dispatch{
+		res, err := p.plugin.Dispatch(ctx, &phases.Dispatch{
 			Subscription: "commandhooks." + h.Name, Hook: h.Name, Phase: h.Phase, Input: in, IdempotencyKey: "k",
-			Context: phases.Context{WorkspaceID: "w", SessionID: "s", TurnID: "t", Dir: dir, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+			Context: phases.Context{WorkspaceID: "w", SessionID: "s", TurnID: "t", Dir: p.dir, Now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		})
 		if err != nil {
 			return nil, err
 		}
 		return res.Contributions, nil
 	}
-	t.Fatalf("no hook of %s in %+v", phases.PhaseOf(in), d.Hooks)
+	t.Fatalf("no hook of %s in %+v", phases.PhaseOf(in), p.hooks)
 	return nil, nil
+}
+
+// shown dispatches, and shows what came of it.
+func (p *project) shown(t testing.TB, in phases.Input) string {
+	t.Helper()
+	return shown(p.dispatch(t.Context(), t, in))
 }
 
 // shown is an answer in one line: "deny no rm", "context …", "failure CODE".

@@ -46,12 +46,14 @@ func TestAnswersInText(t *testing.T) {
 	}
 	for _, g := range guards {
 		for name, script := range noise {
+			if name != "a greeting" && (g.format != claude || g.event != "PreToolUse" && g.event != "UserPromptSubmit") {
+				continue // what is found depends on whether the text is for the model, and not on the agent
+			}
 			t.Run(g.format+" "+g.event+" "+name, func(t *testing.T) {
 				t.Parallel()
 
-				dir, file := project(t, g.format, one(t, g.format, g.event, strings.ReplaceAll(script, "A", g.answer), nil))
-				p, d := configured(t, map[string]any{"format": g.format, "files": []string{file}})
-				if got := shown(dispatch(t.Context(), t, p, d, dir, g.in)); got != "failure invalid_output" {
+				p := newProject(t, g.format, one(t, g.format, g.event, strings.ReplaceAll(script, "A", g.answer), nil), nil)
+				if got := p.shown(t, g.in); got != "failure invalid_output" {
 					t.Errorf("%s: %s", script, got)
 				}
 			})
@@ -93,9 +95,7 @@ func TestTextThatIsNoAnswer(t *testing.T) {
 		t.Run(tt.format+" "+tt.event+" "+tt.text, func(t *testing.T) {
 			t.Parallel()
 
-			dir, file := project(t, tt.format, one(t, tt.format, tt.event, "cat <<'E'\n"+tt.text+"\nE", nil))
-			p, d := configured(t, map[string]any{"format": tt.format, "files": []string{file}, "as_host": tt.asHost})
-			got := shown(dispatch(t.Context(), t, p, d, dir, tt.in))
+			got := newProject(t, tt.format, one(t, tt.format, tt.event, "cat <<'E'\n"+tt.text+"\nE", nil), map[string]any{"as_host": tt.asHost}).shown(t, tt.in)
 			if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" || tt.asHost && tt.want != "deny r" && !strings.Contains(got, "hook_answer_ignored") {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

@@ -1,11 +1,11 @@
 package scripts_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/scripts"
@@ -23,6 +23,25 @@ func read(t *testing.T, f, text string) *scripts.File {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// hook reads a file with one hook.
+func hook(t *testing.T, format, event, matcher, rule string) *agent.Hook {
+	t.Helper()
+	h := map[string]any{"type": "command", "command": "x", "matcher": matcher, "if": rule}
+	var entry any = h
+	if format != "cursor" && format != "copilot" {
+		entry = map[string]any{"matcher": matcher, "hooks": []any{h}}
+	}
+	text, err := json.Marshal(map[string]any{"hooks": map[string]any{event: []any{entry}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := read(t, format, string(text))
+	if len(file.Hooks) != 1 {
+		t.Fatalf("%s: %+v", text, file)
+	}
+	return &file.Hooks[0]
 }
 
 // TestRead: files in the style of those that people have, agent by agent.
@@ -109,8 +128,8 @@ func TestRead(t *testing.T) {
 					got[i] = tt.want[i]
 				}
 			}
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
 	}
@@ -194,27 +213,7 @@ func TestMatches(t *testing.T) {
 		{"cursor", "beforeShellExecution", "", "", "Read", "", false},
 		{"cursor", "beforeMCPExecution", "", "", "mcp__gh__list", "", true},
 	} {
-		event := tt.event
-		if event == "" {
-			event = events[tt.format]
-		}
-		h := map[string]any{"type": "command", "command": "x"}
-		if tt.If != "" {
-			h["if"] = tt.If
-		}
-		var entry any = map[string]any{"matcher": tt.matcher, "hooks": []any{h}}
-		if tt.format == "cursor" || tt.format == "copilot" {
-			h["matcher"] = tt.matcher
-			entry = h
-		}
-		text, err := json.Marshal(map[string]any{"hooks": map[string]any{event: []any{entry}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := read(t, tt.format, string(text))
-		if len(file.Hooks) != 1 {
-			t.Fatalf("%+v: %+v", tt, file)
-		}
+		event := cmp.Or(tt.event, events[tt.format])
 		var args struct {
 			Path string `json:"file_path"`
 		}
@@ -223,7 +222,7 @@ func TestMatches(t *testing.T) {
 		if args.Path != "" {
 			f.Paths = []string{args.Path}
 		}
-		if got := scripts.Matches(&file.Hooks[0], f); got != tt.want {
+		if got := scripts.Matches(hook(t, tt.format, event, tt.matcher, tt.If), f); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package scripts_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -56,20 +55,7 @@ func TestNever(t *testing.T) {
 		{cursor, "beforeShellExecution", "rm -rf", "", ""},
 		{cursor, "preToolUse", "MCP:pay", "", ""},
 	} {
-		h := map[string]any{"type": "command", "command": "x", "matcher": tt.matcher, "if": tt.rule}
-		var entry any = map[string]any{"matcher": tt.matcher, "hooks": []any{h}}
-		if tt.format == cursor || tt.format == copilot {
-			entry = h
-		}
-		text, err := json.Marshal(map[string]any{"hooks": map[string]any{tt.event: []any{entry}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := read(t, tt.format, string(text))
-		if len(file.Hooks) != 1 {
-			t.Fatalf("%+v: %+v", tt, file)
-		}
-		if got := strings.Join(scripts.Never(&file.Hooks[0]), "; "); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+		if got := strings.Join(scripts.Never(hook(t, tt.format, tt.event, tt.matcher, tt.rule)), "; "); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("%s %s %q %q: %q, want %q", tt.format, tt.event, tt.matcher, tt.rule, got, tt.want)
 		}
 	}
