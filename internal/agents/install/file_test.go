@@ -79,19 +79,7 @@ func TestAddAndRemove(t *testing.T) {
 			if h.Plugin != "" {
 				continue
 			}
-			wanted := h.Entries(command, []string{"SessionStart", "PreToolUse", "Stop"})
-			f := parse(t, h, text)
-			if f.Has(&Wanted{Entries: wanted}) || len(f.Ours()) > 0 {
-				t.Fatalf("%s, %s: it has entries already", h.Name, name)
-			}
-			if err := f.Add(&Wanted{Entries: wanted}); err != nil {
-				t.Fatal(err)
-			}
-			added := f.Bytes()
-			again := parse(t, h, string(added))
-			if !again.Has(&Wanted{Entries: wanted}) || len(again.Ours()) != 3 {
-				t.Errorf("%s, %s: the entries are not found:\n%s", h.Name, name, added)
-			}
+			added, again := addTo(t, h, text)
 			for line := range strings.Lines(text) {
 				line = strings.TrimRight(strings.TrimSpace(strings.TrimPrefix(line, byteOrderMark)), ",")
 				if name != "one line" && name != "odd indentation" && line != "{}" && !bytes.Contains(added, []byte(line)) {
@@ -101,9 +89,7 @@ func TestAddAndRemove(t *testing.T) {
 			if strings.Contains(text, "\r\n") && bytes.Count(added, []byte("\n")) != bytes.Count(added, []byte("\r\n")) {
 				t.Errorf("%s, %s: ends of lines differ:\n%q", h.Name, name, added)
 			}
-			if !again.Remove() || again.Remove() {
-				t.Errorf("%s, %s: removing says the wrong thing", h.Name, name)
-			}
+			again.Remove()
 			was, is := values(t, []byte(text)), values(t, again.Bytes())
 			if h.Install.Versioned {
 				delete(is, "version")
@@ -125,55 +111,11 @@ func TestAddAndRemove(t *testing.T) {
 func TestLayout(t *testing.T) {
 	t.Parallel()
 
+	const entry = `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","PreToolUse"],"onFailure":"block"}]}`
 	h := Lookup("claude-code")
 	for name, want := range map[string]string{
-		"one line": `{"a":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}, {"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","PreToolUse"],"onFailure":"block"}]}]}}`,
-		"comments": `// mine
-{
-  // the model
-  "model": "x", // good
-  "hooks": {
-    "PreToolUse": [
-      {"hooks": [{"type": "command", "command": "x"}]}, // first
-      // last
-      {
-        "hooks": [
-          {
-            "type": "command",
-            "command": "/g/grapnel-hook",
-            "args": [
-              "claude-code",
-              "PreToolUse"
-            ],
-            "onFailure": "block"
-          }
-        ]
-      },
-    ], /* done */
-  },
-  // end
-}
-`,
-		"an empty object": `{
-  "hooks": {
-    "PreToolUse": [
-      {
-        "hooks": [
-          {
-            "type": "command",
-            "command": "/g/grapnel-hook",
-            "args": [
-              "claude-code",
-              "PreToolUse"
-            ],
-            "onFailure": "block"
-          }
-        ]
-      }
-    ]
-  }
-}
-`,
+		"one line": strings.TrimSuffix(files["one line"], "]}}") + ", " + entry + "]}}",
+		"comments": strings.Replace(files["comments"], "      // last\n", "      // last\n      "+indented(t, entry, "      ")+",\n", 1),
 	} {
 		f := parse(t, h, files[name])
 		if err := f.Add(&Wanted{Entries: h.Entries(&agent.Command{Program: "/g/grapnel-hook"}, []string{"PreToolUse"})}); err != nil {
@@ -183,6 +125,15 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+func indented(t *testing.T, text, prefix string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Indent(&b, []byte(text), prefix, "  "); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // TestRefused: a file that cannot be read is refused with its place.
@@ -218,17 +169,27 @@ func FuzzEdit(f *testing.F) {
 		if err != nil || len(file.Ours()) > 0 {
 			return
 		}
-		wanted := h.Entries(command, []string{"SessionStart", "PreToolUse"})
-		if err := file.Add(&Wanted{Entries: wanted}); err != nil {
-			t.Fatal(err)
+		_, again := addTo(t, h, text)
+		if removed := again.Remove(); !removed || again.Remove() || len(again.Ours()) > 0 {
+			t.Fatalf("%t:\n%s", removed, again.Bytes())
 		}
-		again, err := h.Parse(file.Bytes())
-		if err != nil || !again.Has(&Wanted{Entries: wanted}) {
-			t.Fatalf("%v:\n%s", err, file.Bytes())
-		}
-		again.Remove()
-		if _, err := h.Parse(again.Bytes()); err != nil || len(again.Ours()) > 0 {
-			t.Fatalf("%v:\n%s", err, again.Bytes())
-		}
+		parse(t, h, string(again.Bytes()))
 	})
+}
+
+// addTo adds entries to a file, which are found again.
+func addTo(t *testing.T, h *Host, text string) (added []byte, again *File) {
+	t.Helper()
+	wanted := &Wanted{Entries: h.Entries(command, []string{"SessionStart", "PreToolUse", "Stop"})}
+	f := parse(t, h, text)
+	if f.Has(wanted) || len(f.Ours()) > 0 {
+		t.Fatalf("%s: it has entries already:\n%s", h.Name, text)
+	}
+	if err := f.Add(wanted); err != nil {
+		t.Fatal(err)
+	}
+	if added, again = f.Bytes(), parse(t, h, string(f.Bytes())); !again.Has(wanted) || len(again.Ours()) != 3 {
+		t.Fatalf("%s: the entries are not found:\n%s", h.Name, added)
+	}
+	return added, again
 }

@@ -18,7 +18,13 @@ const nobody = 65534
 // refusedFor runs a plugin file without a gateway, and returns why it refused a call.
 func refusedFor(t *testing.T, host, file string, env ...string) string {
 	t.Helper()
-	driver, err := filepath.Abs(filepath.Join("testdata", "refused.mjs"))
+	return drive(t, "refused.mjs", host, file, env...)
+}
+
+// drive runs a plugin file in an agent that is made up.
+func drive(t *testing.T, program, host, file string, env ...string) string {
+	t.Helper()
+	driver, err := filepath.Abs(filepath.Join("testdata", program))
 	if err != nil {
 		t.Fatal(err)
 	}

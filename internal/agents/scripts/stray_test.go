@@ -54,7 +54,7 @@ func TestStrayLongLine(t *testing.T) {
 	for _, unit := range []string{"{", "{} ", `{"decision": "deny"} `, "[["} {
 		h := scripts.Of(agents.Lookup("claude-code"), "UserPromptSubmit")
 		h.AsHost = false
-		out := "see " + strings.Repeat(unit, 2_000_000/len(unit)) + "."
+		out := "see " + strings.Repeat(unit, 300_000/len(unit)) + "."
 		if a, err := scripts.Answer(h, &agent.Output{Stdout: []byte(out)}, &agent.Facts{}); err != nil || a.Verdict != "" {
 			t.Errorf("%s: %v, %q", unit, err, a.Verdict)
 		}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package pluginfile_test
 
 import (
@@ -17,25 +19,15 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents/pluginfile"
 )
 
-// TestFiles: both files are short, a socket takes the place of the usual one, and no other host has a file.
+// TestFiles: a socket takes the place of the usual one.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 
 	for _, host := range []string{"opencode", "amp"} {
-		text := string(pluginfile.File(agents.Lookup(host), ""))
-		if n := strings.Count(text, "\n"); n == 0 || n > 150 {
-			t.Errorf("%s has %d lines", host, n)
-		}
 		own := string(pluginfile.File(agents.Lookup(host), `/run/a "b"/s`))
-		if !strings.Contains(own, `const socket = env.GRAPNEL_SOCKET ?? "/run/a \"b\"/s"`+"\n") || strings.Contains(own, "hook.sock") || strings.Count(own, "\n") != strings.Count(text, "\n") {
+		if !strings.Contains(own, `const socket = env.GRAPNEL_SOCKET ?? "/run/a \"b\"/s"`+"\n") || strings.Contains(own, "hook.sock") {
 			t.Errorf("%s with a socket:\n%s", host, own)
 		}
-	}
-	if text := string(pluginfile.File(agents.Lookup("opencode"), "", "/usr/bin/grapnel", "mcp")); !strings.Contains(text, `const server: string[] = ["/usr/bin/grapnel","mcp"]`+" //") {
-		t.Errorf("opencode with a server:\n%s", text)
-	}
-	if text := pluginfile.File(agents.Lookup("codex"), ""); text != nil {
-		t.Errorf("codex has %s", text)
 	}
 }
 
@@ -60,25 +52,10 @@ func TestPlugins(t *testing.T) {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
 
-			dir := t.TempDir()
-			file := filepath.Join(dir, "grapnel.mjs")
-			if err := os.WriteFile(file, javascript(t, host), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			g := serve(t, host)
-			driver, err := filepath.Abs(filepath.Join("testdata", host+".mjs"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.CommandContext(t.Context(), "node", driver, file)
-			cmd.Env = append(os.Environ(), "GRAPNEL_SOCKET="+g.socket, "GRAPNEL_TOKEN=secret")
-			cmd.Stderr = os.Stderr
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := drive(t, host+".mjs", host, write(t, host), "HOME="+filepath.Dir(g.socket), "GRAPNEL_SOCKET="+g.socket, "GRAPNEL_TOKEN=secret")
 			var got, wanted any
-			if err := json.Unmarshal(out, &got); err != nil {
+			if err := json.Unmarshal([]byte(out), &got); err != nil {
 				t.Fatalf("%s: %v", out, err)
 			}
 			if err := json.Unmarshal([]byte(want.out), &wanted); err != nil {
@@ -135,12 +112,7 @@ type gateway struct {
 
 func serve(t *testing.T, host string) *gateway {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "plug") //nolint:usetesting // names of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	g := &gateway{socket: filepath.Join(dir, "s")}
+	g := &gateway{socket: filepath.Join(place(t), "s")}
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", g.socket)
 	if err != nil {
 		t.Fatal(err)
