@@ -112,33 +112,33 @@ type (
 	// agent knows; the rules for scripts read all of them.
 	ClaudeAnswer struct {
 		Continue       *bool           `json:"continue,omitempty"`
-		StopReason     *string         `json:"stopReason,omitempty"`
+		StopReason     string          `json:"stopReason,omitempty"`
 		SuppressOutput bool            `json:"suppressOutput,omitempty"`
-		Decision       *string         `json:"decision,omitempty"`
-		Reason         *string         `json:"reason,omitempty"`
-		SystemMessage  *string         `json:"systemMessage,omitempty"`
+		Decision       string          `json:"decision,omitempty"`
+		Reason         string          `json:"reason,omitempty"`
+		SystemMessage  string          `json:"systemMessage,omitempty"`
 		Specific       json.RawMessage `json:"hookSpecificOutput,omitempty"`
 	}
 	// ClaudeSpecific is the member hookSpecificOutput.
 	ClaudeSpecific struct {
 		Event      string          `json:"hookEventName"`
-		Permission *string         `json:"permissionDecision,omitempty"`
-		Why        *string         `json:"permissionDecisionReason,omitempty"`
+		Permission string          `json:"permissionDecision,omitempty"`
+		Why        string          `json:"permissionDecisionReason,omitempty"`
 		Input      json.RawMessage `json:"updatedInput,omitempty"`
-		Context    *string         `json:"additionalContext,omitempty"`
+		Context    string          `json:"additionalContext,omitempty"`
 		Output     json.RawMessage `json:"updatedToolOutput,omitempty"`
 		MCPOutput  json.RawMessage `json:"updatedMCPToolOutput,omitempty"`
 		Decision   json.RawMessage `json:"decision,omitempty"`
-		Reason     *string         `json:"reason,omitempty"`
+		Reason     string          `json:"reason,omitempty"`
 	}
 )
 
 // Block returns an answer that blocks.
-func Block(reason string) ClaudeAnswer { return ClaudeAnswer{Decision: new("block"), Reason: &reason} }
+func Block(reason string) ClaudeAnswer { return ClaudeAnswer{Decision: "block", Reason: reason} }
 
 // Answer returns an answer of the specific members; nil if nothing is set.
 func (s ClaudeSpecific) Answer() any {
-	if s.Permission == nil && s.Input == nil && s.Context == nil && s.Output == nil && s.Decision == nil {
+	if s.Permission == "" && s.Input == nil && s.Context == "" && s.Output == nil && s.Decision == nil {
 		return nil
 	}
 	return ClaudeAnswer{Specific: Marshal(s)}
@@ -151,14 +151,6 @@ func DenyPermission(e *Event, o *Outcome) any {
 	}
 	deny := map[string]string{"behavior": "deny", "message": o.Reason}
 	return ClaudeSpecific{Event: e.Name, Decision: Marshal(deny)}.Answer()
-}
-
-// Some returns a text; nil for an empty one.
-func Some(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // Marshal returns a value as JSON, in which <, > and & stay. The value is one of ours, which always encodes.

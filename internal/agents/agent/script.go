@@ -127,7 +127,7 @@ func (s *Scripts) Owns(tool string) bool {
 // Entry has the fields of hooks, and of groups of hooks, of all agents' files.
 type Entry struct {
 	Hooks   []json.RawMessage `json:"hooks"`
-	Matcher *string           `json:"matcher"`
+	Matcher string            `json:"matcher"`
 
 	Type        string            `json:"type"`
 	Name        string            `json:"name"`
@@ -338,7 +338,7 @@ func (h *Hook) End(a *Answer, said *ClaudeAnswer) {
 	if said.Continue == nil || *said.Continue {
 		return
 	}
-	why := cmp.Or(Deref(said.StopReason), Deref(said.Reason))
+	why := cmp.Or(said.StopReason, said.Reason)
 	switch h.Step {
 	case StepToolCall, StepPrompt:
 		h.Block(a, cmp.Or(why, h.Title()+" ended the session"), false)
@@ -451,14 +451,6 @@ func Others(raw json.RawMessage, known ...string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(name string) bool { return slices.Contains(known, name) })
-}
-
-// Deref is a text, or empty for nil.
-func Deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // IsSet reports whether a member is there and not null.

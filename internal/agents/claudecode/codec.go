@@ -94,7 +94,7 @@ func (p *payload) facts(e *agent.Event) (facts []manifest.HostFact) {
 }
 
 func encode(e *agent.Event, o *agent.Outcome) any {
-	said := agent.ClaudeSpecific{Event: e.Name, Context: agent.Some(o.Context)}
+	said := agent.ClaudeSpecific{Event: e.Name, Context: o.Context}
 	switch e.Step {
 	case agent.StepPrompt, agent.StepStop, agent.StepConfig:
 		if o.Verdict != "" {
@@ -106,7 +106,7 @@ func encode(e *agent.Event, o *agent.Outcome) any {
 		}
 		said.Input = o.Arguments // which needs no decision: the agent's own rules judge the rewritten call
 		if o.Verdict != "" {
-			said.Permission, said.Why, said.Input = new(string(o.Verdict)), &o.Reason, nil
+			said.Permission, said.Why, said.Input = string(o.Verdict), o.Reason, nil
 		}
 	case agent.StepPermission:
 		return agent.DenyPermission(e, o)
@@ -124,7 +124,7 @@ func encodeResult(e *agent.Event, o *agent.Outcome, said agent.ClaudeSpecific) a
 	case o.Result == nil:
 		return said.Answer()
 	case e.IsError: // the agent takes no other error
-		said.Context = new(agent.ToRead(*o.Result))
+		said.Context = agent.ToRead(*o.Result)
 		return said.Answer()
 	}
 	output, sure := outputOf(e, *o.Result)
@@ -151,10 +151,10 @@ func encodeSkill(e *agent.Event, o *agent.Outcome) any {
 	case e.Name == skillLine:
 		return nil
 	default:
-		return agent.ClaudeSpecific{Event: e.Name, Context: agent.Some(o.Context)}.Answer()
+		return agent.ClaudeSpecific{Event: e.Name, Context: o.Context}.Answer()
 	}
 	if e.Name == typedSkill {
 		return agent.Block(why)
 	}
-	return agent.ClaudeSpecific{Event: e.Name, Permission: new(string(phases.VerdictDeny)), Why: &why}.Answer()
+	return agent.ClaudeSpecific{Event: e.Name, Permission: string(phases.VerdictDeny), Why: why}.Answer()
 }

@@ -137,14 +137,14 @@ func said(h *agent.Hook, out []byte) (agent.Answer, error) {
 	if agent.IsSet(s.Specific) && sp.Event != h.Event {
 		return agent.Answer{}, fmt.Errorf("hookSpecificOutput.hookEventName is %q", sp.Event)
 	}
-	if d := agent.Deref(s.Decision); d != "" && d != "block" && d != "approve" {
+	if d := s.Decision; d != "" && d != "block" && d != "approve" {
 		return agent.Answer{}, fmt.Errorf("the decision %q is neither block nor approve", d)
 	}
 	a := agent.Answer{Lost: append(
 		agent.Others(out, "continue", "stopReason", "suppressOutput", "systemMessage", "decision", "reason", "hookSpecificOutput"),
 		agent.Others(s.Specific, "hookEventName", "permissionDecision", "permissionDecisionReason", "updatedInput", "additionalContext", "updatedToolOutput", "updatedMCPToolOutput")...)}
-	a.AddNote(agent.Deref(s.SystemMessage))
-	a.AddContext(agent.Deref(sp.Context))
+	a.AddNote(s.SystemMessage)
+	a.AddContext(sp.Context)
 	if err := decide(h, &a, &s, &sp); err != nil {
 		return agent.Answer{}, err
 	}
@@ -154,19 +154,19 @@ func said(h *agent.Hook, out []byte) (agent.Answer, error) {
 
 // decide takes the fields that decide and rewrite.
 func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.ClaudeSpecific) error {
-	blocks := agent.Deref(s.Decision) == "block"
+	blocks := s.Decision == "block"
 	switch {
 	case h.Step == agent.StepToolCall:
-		word, why := agent.Deref(sp.Permission), sp.Why
+		word, why := sp.Permission, sp.Why
 		if word == "" { // the older words
-			word, why = map[string]string{"block": "deny", "approve": "allow"}[agent.Deref(s.Decision)], cmp.Or(why, s.Reason)
+			word, why = map[string]string{"block": "deny", "approve": "allow"}[s.Decision], cmp.Or(why, s.Reason)
 		}
 		if word == "defer" {
 			a.Verdict, a.Reason = phases.VerdictAsk, "the call was put off by "+h.Title()
 			a.Lost = append(a.Lost, "permissionDecision defer")
 			return nil
 		}
-		if err := h.Decide(a, word, agent.Deref(why)); err != nil {
+		if err := h.Decide(a, word, why); err != nil {
 			return err
 		}
 		return a.Rewrite(sp.Input)
@@ -176,7 +176,7 @@ func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.Cla
 		a.Replace(json.RawMessage(cmp.Or(string(sp.Output), string(sp.MCPOutput))))
 	}
 	if blocks {
-		h.Block(a, agent.Deref(s.Reason), false)
+		h.Block(a, s.Reason, false)
 	}
 	return nil
 }

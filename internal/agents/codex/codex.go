@@ -84,7 +84,7 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 }
 
 func encode(e *agent.Event, o *agent.Outcome) any {
-	said := agent.ClaudeSpecific{Event: e.Name, Context: agent.Some(o.Context)}
+	said := agent.ClaudeSpecific{Event: e.Name, Context: o.Context}
 	switch e.Step {
 	case agent.StepPrompt, agent.StepStop:
 		if o.Verdict != "" {
@@ -96,9 +96,9 @@ func encode(e *agent.Event, o *agent.Outcome) any {
 	case agent.StepToolCall:
 		switch {
 		case o.Verdict != "":
-			return agent.ClaudeSpecific{Event: e.Name, Permission: new("deny"), Why: &o.DenyAsk().Reason}.Answer()
+			return agent.ClaudeSpecific{Event: e.Name, Permission: "deny", Why: o.DenyAsk().Reason}.Answer()
 		case o.Arguments != nil:
-			said.Permission, said.Input = new("allow"), o.Arguments
+			said.Permission, said.Input = "allow", o.Arguments
 		}
 	case agent.StepPermission:
 		return agent.DenyPermission(e, o)

@@ -100,8 +100,8 @@ func said(h *agent.Hook, out []byte) (a agent.Answer, err error) {
 		}
 	}
 	ends := s.Continue != nil && !*s.Continue
-	a.AddNote(agent.Deref(s.SystemMessage))
-	a.AddContext(agent.Deref(sp.Context))
+	a.AddNote(s.SystemMessage)
+	a.AddContext(sp.Context)
 	if h.Step == agent.StepToolCall {
 		err = permission(h, &a, &s, &sp, ends)
 	} else {
@@ -109,14 +109,14 @@ func said(h *agent.Hook, out []byte) (a agent.Answer, err error) {
 	}
 	if err == nil && ends {
 		if h.End(&a, &s); h.Step == agent.StepToolResult {
-			a.Result = new(cmp.Or(agent.Deref(s.Reason), agent.Deref(s.StopReason), "PostToolUse hook stopped execution"))
+			a.Result = new(cmp.Or(s.Reason, s.StopReason, "PostToolUse hook stopped execution"))
 		}
 	}
 	return a, err
 }
 
 func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.ClaudeSpecific, ends bool) error {
-	decision, reason := agent.Deref(s.Decision), strings.TrimSpace(agent.Deref(s.Reason))
+	decision, reason := s.Decision, strings.TrimSpace(s.Reason)
 	switch {
 	case decision != "" && decision != "block":
 		return fmt.Errorf("the decision %q is not block", decision)
@@ -126,7 +126,7 @@ func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.Cla
 		return errors.New("decision block without a reason")
 	case decision == "block":
 		h.Block(a, reason, true)
-	case h.Step == agent.StepToolResult && s.Reason != nil:
+	case h.Step == agent.StepToolResult && s.Reason != "":
 		return errors.New("a reason without a decision")
 	case h.Step == agent.StepToolResult && s.SuppressOutput:
 		return errors.New("suppressOutput is not supported")
@@ -138,17 +138,17 @@ func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.Cla
 }
 
 func permission(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.ClaudeSpecific, ends bool) error {
-	if ends || s.StopReason != nil || s.SuppressOutput {
+	if ends || s.StopReason != "" || s.SuppressOutput {
 		return errors.New("PreToolUse does not support continue: false, stopReason and suppressOutput")
 	}
-	word, why := agent.Deref(sp.Permission), strings.TrimSpace(agent.Deref(sp.Why))
-	if sp.Permission == nil && sp.Why == nil && !agent.IsSet(sp.Input) { // the older words
-		reason := strings.TrimSpace(agent.Deref(s.Reason))
+	word, why := sp.Permission, strings.TrimSpace(sp.Why)
+	if sp.Permission == "" && sp.Why == "" && !agent.IsSet(sp.Input) { // the older words
+		reason := strings.TrimSpace(s.Reason)
 		switch {
-		case agent.Deref(s.Decision) == "block" && reason != "":
+		case s.Decision == "block" && reason != "":
 			h.Block(a, reason, false)
-		case s.Decision != nil || s.Reason != nil:
-			return fmt.Errorf("the decision %q needs to be block, with a reason", agent.Deref(s.Decision))
+		case s.Decision != "" || s.Reason != "":
+			return fmt.Errorf("the decision %q needs to be block, with a reason", s.Decision)
 		}
 		return nil
 	}

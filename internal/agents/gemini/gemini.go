@@ -115,7 +115,7 @@ func encode(e *agent.Event, o *agent.Outcome) any {
 	said := specific{Event: e.Name}
 	switch {
 	case e.Step == agent.StepToolCall && o.Verdict == phases.VerdictAsk:
-		return agent.ClaudeAnswer{Decision: new("ask"), SystemMessage: &o.Reason} // the message is what the person reads
+		return agent.ClaudeAnswer{Decision: "ask", SystemMessage: o.Reason} // the message is what the person reads
 	case (e.Step == agent.StepToolCall || e.Step == agent.StepPrompt || e.Step == agent.StepStop) && o.Verdict != "":
 		return deny(o.Reason)
 	case e.Step == agent.StepToolCall && o.Arguments != nil:
@@ -134,5 +134,5 @@ func encode(e *agent.Event, o *agent.Outcome) any {
 }
 
 func deny(reason string) agent.ClaudeAnswer {
-	return agent.ClaudeAnswer{Decision: new("deny"), Reason: &reason}
+	return agent.ClaudeAnswer{Decision: "deny", Reason: reason}
 }

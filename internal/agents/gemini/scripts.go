@@ -108,15 +108,15 @@ func said(h *agent.Hook, out []byte, f *agent.Facts) (a agent.Answer, err error)
 		return agent.Answer{}, err
 	}
 	a.Lost = agent.Others(s.Specific, "hookEventName", "tool_input", "additionalContext")
-	a.AddNote(agent.Deref(s.SystemMessage))
+	a.AddNote(s.SystemMessage)
 	a.AddContext(sp.Context)
-	switch d := agent.Deref(s.Decision); d {
+	switch d := s.Decision; d {
 	case "", "allow", "approve":
 	case "block", "deny":
-		h.Block(&a, cmp.Or(agent.Deref(s.StopReason), agent.Deref(s.Reason)), true)
+		h.Block(&a, cmp.Or(s.StopReason, s.Reason), true)
 	case "ask":
 		if h.Step == agent.StepToolCall {
-			a.Verdict, a.Reason = phases.VerdictAsk, agent.Deref(s.Reason)
+			a.Verdict, a.Reason = phases.VerdictAsk, s.Reason
 		}
 	default:
 		return agent.Answer{}, fmt.Errorf("the decision %q is none of allow, deny, block and ask", d)

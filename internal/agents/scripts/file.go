@@ -161,7 +161,7 @@ func (r *reader) hook(name string, one *agent.Entry) {
 	h := agent.Hook{
 		Agent: r.agent, Names: r.agent.Scripts, Event: name, Step: m.ScriptStep(), Rules: m.Script, Command: one.Command, Dir: r.dir, Env: one.Env,
 		Background: one.Async || one.AsyncRewake, OnFailure: one.OnFailure, Project: r.project, PluginRoot: r.plugin,
-		Matcher: agent.Deref(one.Matcher), Timeout: cmp.Or(m.Script.Timeout, r.agent.Scripts.Timeout),
+		Matcher: one.Matcher, Timeout: cmp.Or(m.Script.Timeout, r.agent.Scripts.Timeout),
 	}
 	if said := cmp.Or(one.Timeout, one.TimeoutSec); said != nil && *said > 0 {
 		h.Timeout = min(time.Duration(*said*float64(r.agent.Scripts.Unit)), 24*time.Hour)
@@ -213,7 +213,7 @@ func (r *reader) refuse(h *agent.Hook, one *agent.Entry) string {
 func (r *reader) skip(name string, one *agent.Entry, why string) {
 	what, m := cmp.Or(one.Command, one.Bash, one.Exec, one.Type, "entry"), meaning(r.agent, name)
 	s := Skipped{
-		ID: r.id(name, what), Event: name, Matcher: agent.Deref(one.Matcher), What: what, Why: why,
+		ID: r.id(name, what), Event: name, Matcher: one.Matcher, What: what, Why: why,
 		Decides: m.Script.Decides || m.Script.Runs && agent.Forbids(m.ScriptStep()) && !m.Script.Silent,
 	}
 	if strings.HasSuffix(why, "either") || strings.HasSuffix(why, "too") {

@@ -56,17 +56,17 @@ func encode(e *agent.Event, o *agent.Outcome) any {
 	denied := o.Verdict != ""
 	switch {
 	case e.Step == agent.StepPrompt && denied:
-		return agent.ClaudeAnswer{Continue: new(bool), StopReason: &o.Reason}
+		return agent.ClaudeAnswer{Continue: new(bool), StopReason: o.Reason}
 	case e.Step == agent.StepStop && denied:
-		said.Decision, said.Reason = agent.Marshal("block"), &o.Reason
+		said.Decision, said.Reason = agent.Marshal("block"), o.Reason
 	case e.Step == agent.StepToolCall && denied:
-		said.Permission, said.Why = new(string(o.Verdict)), &o.Reason
+		said.Permission, said.Why = string(o.Verdict), o.Reason
 	case e.Step == agent.StepToolCall:
-		said.Input, said.Context = o.Arguments, agent.Some(o.Context)
+		said.Input, said.Context = o.Arguments, o.Context
 	case e.Step == agent.StepToolResult && o.Result != nil: // all that is left is to tell the model
 		return agent.Block(agent.ToRead(*o.Result))
 	case e.Step == agent.StepToolResult, e.Step == agent.StepSubagent:
-		said.Context = agent.Some(o.Context)
+		said.Context = o.Context
 	}
 	return said.Answer()
 }
