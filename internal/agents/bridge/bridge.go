@@ -102,12 +102,12 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *agent.Even
 		remark(e, s.turn)
 	}
 	switch e.Step {
-	case agent.StepPrompt:
-		return b.prompt(ctx, s, where, e)
 	case agent.StepSubagent:
 		if err := b.sessionEvent(ctx, s, where, e); err != nil {
 			return out, err
 		}
+		fallthrough
+	case agent.StepPrompt:
 		return b.prompt(ctx, s, where, e)
 	case agent.StepUsage:
 		if s.turn != nil {
@@ -135,23 +135,16 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *agent.Even
 // session. Other subagents' calls and usage belong to their host's session; for their other events the session is nil.
 func (b *Bridge) sessionOf(where phases.Context, e *agent.Event) (*session, phases.Context, error) {
 	k := key{where.WorkspaceID, e.Host, e.SessionID}
-	if e.AgentID == "" {
-		s, err := b.session(k)
-		return s, where, err
-	}
-	child := k
-	child.session += "/" + e.AgentID
+	child := key{where.WorkspaceID, e.Host, e.SessionID + "/" + e.AgentID}
 	switch {
+	case e.AgentID == "":
 	case e.Step == agent.StepSubagent || b.has(child):
-	case e.Step.OfTool() || e.Step == agent.StepUsage || e.Step.OfHost():
-		s, err := b.session(k)
-		return s, where, err
-	default:
+		where.ConversationThreadID, where.ParentSessionID = where.ThreadID, where.SessionID
+		where.ThreadID, where.SessionID, k = child.session, child.session, child
+	case !e.Step.OfTool() && e.Step != agent.StepUsage && !e.Step.OfHost():
 		return nil, where, nil
 	}
-	where.ConversationThreadID, where.ParentSessionID = where.ThreadID, where.SessionID
-	where.ThreadID, where.SessionID = child.session, child.session
-	s, err := b.session(child)
+	s, err := b.session(k)
 	return s, where, err
 }
 
@@ -234,18 +227,14 @@ func (s *session) finish(ctx context.Context, text string, why error) error {
 	if s.turn == nil {
 		return nil
 	}
-	t := s.turn
 	var lost error
-	if s.late != "" {
+	if s.late != "" { // the model may not have it
 		lost = ignoreUnknown(s.report("", &manifest.RequestChange{Kind: manifest.RequestCut, Manifest: strconv.Itoa(utf8.RuneCountInString(s.late)), Sent: "0"}))
+		s.late, s.has = "", nil
 	}
-	if s.turn, s.id, s.said = nil, "", ""; s.late != "" {
-		s.late, s.has = "", nil // the model may not have it
-	}
-	if err := t.Done(ctx, text, why); err != nil && (why == nil || !errors.Is(err, why)) {
-		return errors.Join(lost, err)
-	}
-	return lost
+	t := s.turn
+	s.turn, s.id, s.said = nil, "", ""
+	return errors.Join(lost, ignore(t.Done(ctx, text, why), why))
 }
 
 // stop ends the turn under way, unless a plugin wants it to go on, and with it the session of a subagent.
@@ -296,7 +285,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		return agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error())}, ignore(begun.Done(ctx, "", err), err)
 	}
 	if err != nil {
-		return agent.Outcome{}, abandon(ctx, begun, err)
+		return agent.Outcome{}, begun.Done(ctx, "", err)
 	}
 	if s.turn, s.id, s.compacted = begun, e.TurnID, ""; where.ParentSessionID == "" {
 		s.says.Store(&Prompt{e.Text, where.Dir})
@@ -349,21 +338,26 @@ func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e 
 	if err != nil {
 		return nil, err
 	}
-	text, asks := "", e.Step == agent.StepPrompt || e.Step == agent.StepSubagent
+	o := options()
+	o.Input = runtime.CompileInput{Model: e.Model, HooksOnly: true, HostFiles: s.files, KeepReminders: e.Room().Most == 0}
+	asks := e.Step == agent.StepPrompt || e.Step == agent.StepSubagent
 	if asks {
-		text = e.Text
+		o.Input.UserText = e.Text
 	}
 	if e.Tools != nil && (asks || s.tools == nil) { // the directory of a call may have other files
 		s.tools = new(e.Tools())
 	}
-	t := loop.Wrap(begun, loop.Options{
-		Input: runtime.CompileInput{UserText: text, Model: e.Model, HooksOnly: true, ToolCalling: s.tools != nil && *s.tools, HostFiles: s.files, KeepReminders: e.Room().Most == 0},
-		Ask:   func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true,
-	})
+	o.Input.ToolCalling = s.tools != nil && *s.tools
+	t := loop.Wrap(begun, o)
 	if err := s.recordIn(t); err != nil {
-		return nil, abandon(ctx, t, err)
+		return nil, t.Done(ctx, "", err)
 	}
 	return t, nil
+}
+
+// options are those of turns in which nobody can be asked.
+func options() loop.Options {
+	return loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true}
 }
 
 // compact dispatches the phases around a compaction, between turns in a turn of its own. Some hosts say twice that they have
@@ -411,20 +405,18 @@ func compactPhases(ctx context.Context, t *loop.Turn, e *agent.Event) (err error
 
 // sessionEvent begins, resumes or ends a session. The plugins' contributions come with its first prompt.
 func (b *Bridge) sessionEvent(ctx context.Context, s *session, where phases.Context, e *agent.Event) error {
-	if err := s.done(ctx, "", context.Canceled); err != nil {
-		return err
-	}
-	switch e.Step {
-	case agent.StepSessionStart, agent.StepSubagent:
+	err := s.done(ctx, "", context.Canceled)
+	switch {
+	case err != nil:
+	case e.Step == agent.StepSessionStart || e.Step == agent.StepSubagent:
 		s.has = nil
-		_, err := b.engine.StartSession(ctx, where, e.Source)
-		return err
-	case agent.StepResume:
-		_, err := b.engine.ResumeSession(ctx, where, &phases.SessionResumeInput{})
-		return err
+		_, err = b.engine.StartSession(ctx, where, e.Source)
+	case e.Step == agent.StepResume:
+		_, err = b.engine.ResumeSession(ctx, where, &phases.SessionResumeInput{})
 	default:
-		return errors.Join(b.endAgents(ctx, where, e), b.flush(ctx, s), b.endSession(ctx, s, where, e))
+		err = errors.Join(b.endAgents(ctx, where, e), b.flush(ctx, s), b.endSession(ctx, s, where, e))
 	}
+	return err
 }
 
 func (b *Bridge) endSession(ctx context.Context, s *session, where phases.Context, e *agent.Event) error {
@@ -448,9 +440,8 @@ func (b *Bridge) leave(k key, s *session) {
 
 // endAgents ends the turns of subagents whose host's session ends, as interrupted.
 func (b *Bridge) endAgents(ctx context.Context, where phases.Context, e *agent.Event) error {
-	of := key{where.WorkspaceID, e.Host, where.SessionID + "/"}
 	return b.end(ctx, func(k key, _ *session) bool {
-		return k.workspace == of.workspace && k.host == of.host && strings.HasPrefix(k.session, of.session)
+		return k.workspace == where.WorkspaceID && k.host == e.Host && strings.HasPrefix(k.session, where.SessionID+"/")
 	})
 }
 
@@ -459,14 +450,9 @@ func ofSubagent(e *agent.Event, where *phases.Context) bool {
 	return e.AgentID != "" && where.ParentSessionID != ""
 }
 
-// abandon ends a turn that could not begin as it should, and returns the error.
-func abandon(ctx context.Context, t *loop.Turn, err error) error {
-	return errors.Join(err, ignore(t.Done(ctx, "", err), err))
-}
-
-// ignore drops the error that a turn was ended with.
+// ignore drops the error that a turn was ended with, if there is one.
 func ignore(err, why error) error {
-	if errors.Is(err, why) {
+	if why != nil && errors.Is(err, why) {
 		return nil
 	}
 	return err

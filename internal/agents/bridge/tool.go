@@ -109,7 +109,7 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 	}
 	of = s.turn
 	if e.AgentID != "" && where.ParentSessionID == "" {
-		of, err = s.turn.ForAgent(e.AgentID, loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true})
+		of, err = s.turn.ForAgent(e.AgentID, options())
 	}
 	if err == nil && where.Dir != "" && where.Dir != of.Context().Dir {
 		of = of.In(where.Dir) // a call runs where its own event says
@@ -135,7 +135,7 @@ func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e 
 		err = ignoreUnknown(begun.Continue(of.Turn))
 	}
 	if err := errors.Join(err, s.finish(ctx, "", context.Canceled)); err != nil {
-		return abandon(ctx, begun, err)
+		return begun.Done(ctx, "", err)
 	}
 	s.turn, s.id, s.said, s.late = begun, id, said, late
 	s.says.Store(says)

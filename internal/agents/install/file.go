@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,7 +57,7 @@ func (h *Host) parse(data []byte, hooks bool, key string) (*File, error) {
 	}
 	root, ok := f.root.Value.(*hujson.Object)
 	if !ok {
-		return nil, fmt.Errorf("it holds %s where an object is expected", kindOf(&f.root))
+		return nil, errors.New("it is not an object")
 	}
 	if err := json.Unmarshal(plain.Pack(), &f.values); err != nil {
 		return nil, err
@@ -92,24 +93,11 @@ func (f *File) check(root *hujson.Object) error {
 }
 
 func (f *File) errorAt(v *hujson.Value, place, want string) error {
-	return fmt.Errorf("line %d: %s is %s where %s is expected", f.line(v), place, kindOf(v), want)
+	return fmt.Errorf("line %d: %s is not %s", f.line(v), place, want)
 }
 
 func (f *File) line(v *hujson.Value) int {
 	return 1 + bytes.Count(f.root.Pack()[:v.StartOffset], []byte("\n"))
-}
-
-func kindOf(v *hujson.Value) string {
-	switch v.Value.Kind() {
-	case '{':
-		return "an object"
-	case '[':
-		return "a list"
-	case '"':
-		return "a text"
-	default:
-		return string(v.Value.(hujson.Literal)) //nolint:forcetypeassert // what else there is
-	}
 }
 
 // Bytes is the text of the file.

@@ -143,12 +143,12 @@ func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n  \"a\": 1\n  \"b\": 2\n}":           "line 3, column 3",
 		"{\"a\": ":                               "unexpected EOF",
-		"[]":                                     "a list where an object is expected",
+		"[]":                                     "it is not an object",
 		"{\n\"hooks\": {}, // x\n\"hooks\": {}}": `line 3: the name "hooks" is there twice, first in line 2`,
 		"{\n\"mcpServers\": {\"a\": {},\n\"\\u0061\": {}}}": `line 3: the name "a" is there twice, first in line 2`,
-		"{\n\"hooks\": []}":                                 "line 2: hooks is a list where an object is expected",
-		"{\n\"hooks\": {\n\"PreToolUse\": {}}}":             "line 3: hooks.PreToolUse is an object where a list is expected",
-		"{\"hooks\": null}":                                 "hooks is null where an object is expected",
+		"{\n\"hooks\": []}":                                 "line 2: hooks is not an object",
+		"{\n\"hooks\": {\n\"PreToolUse\": {}}}":             "line 3: hooks.PreToolUse is not a list",
+		"{\"hooks\": null}":                                 "hooks is not an object",
 		"{\"hooks\": {\"Unknown\": 7, \"PreToolUse\": []}}": "",
 	} {
 		_, err := Lookup("claude-code").Parse([]byte(text))

@@ -22,6 +22,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/pluginfile"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // Host is an agent whose hooks can be installed.
@@ -107,28 +108,14 @@ func (h *Host) Entries(c *agent.Command, events []string) []Entry {
 	return list
 }
 
+var (
+	shellWord = lazyregexp.New(`^[ \t]*(?:'[^']*'|"(?:[^"\\]|\\(?s:.))*"|\\(?s:.)|[^\s;&|<>()'"\\])*`)
+	quoted    = lazyregexp.New(`'([^']*)'|"((?:[^"\\]|\\(?s:.))*)"|\\((?s:.))|^[ \t]+`)
+)
+
 // firstWord is the first word of a shell's command.
 func firstWord(line string) string {
-	var word strings.Builder
-	quoted, escaped := rune(0), false
-	for _, r := range strings.TrimLeft(line, " \t") {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\' && quoted != '\'':
-			escaped = true
-		case r == quoted:
-			quoted = 0
-		case quoted == 0 && (r == '\'' || r == '"'):
-			quoted = r
-		case quoted == 0 && strings.ContainsRune(" \t\n;&|<>()", r):
-			return word.String()
-		default:
-			word.WriteRune(r)
-		}
-	}
-	return word.String()
+	return quoted().ReplaceAllString(shellWord().FindString(line), "$1$2$3")
 }
 
 // isProgram reports whether a path is that of a program of ours.

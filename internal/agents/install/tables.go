@@ -10,6 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // tables is Codex's config.toml: lines, of which those of one table may be ours.
@@ -20,6 +21,14 @@ type tables struct {
 	// ours is our server, if it is there.
 	ours *agent.Server
 }
+
+var (
+	// header matches the header of the table of our server, and of tables below it.
+	header = lazyregexp.New(`^\s*\[\s*["']?mcp_servers["']?\s*\.\s*["']?` + serverName + `["']?\s*[].]`)
+	// inline matches servers that stand in one value, which a table must not extend, though the decoder here takes it.
+	inline = lazyregexp.New(`(?m)^[ \t"']*mcp_servers[ \t"']*=`)
+	blank  = lazyregexp.New(`^\s*(#.*)?\s*$`)
+)
 
 func parseTables(data []byte) (*tables, error) {
 	t := &tables{text: string(data), end: "\n"}
@@ -67,21 +76,11 @@ func (t *tables) Add(w *Wanted) error {
 		before += t.end
 	}
 	added, err := parseTables([]byte(before + "[mcp_servers." + serverName + "]" + t.end + strings.Join(lines, t.end) + t.end))
-	if err != nil || t.isInline() || !added.Has(w) || !sameWithoutOurs(t.all, added.all) {
+	if err != nil || inline().MatchString(t.text) || !added.Has(w) || !sameWithoutOurs(t.all, added.all) {
 		return fmt.Errorf("its mcp_servers are written in a way that nothing can be added to; add a server %s yourself, with %s", serverName, strings.Join(lines, ", "))
 	}
 	*t = *added
 	return nil
-}
-
-// isInline reports whether the servers stand in one value, which a table must not extend, though the decoder here takes it.
-func (t *tables) isInline() bool {
-	for line := range strings.Lines(t.text) {
-		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t\"'"), "mcp_servers"); ok && strings.HasPrefix(strings.TrimLeft(rest, " \t\"'"), "=") {
-			return true
-		}
-	}
-	return false
 }
 
 func (t *tables) Remove() bool {
@@ -89,15 +88,15 @@ func (t *tables) Remove() bool {
 		return false
 	}
 	lines := strings.SplitAfter(t.text, "\n")
-	from := slices.IndexFunc(lines, func(line string) bool { return tableOf(line) == serverName })
+	from := slices.IndexFunc(lines, header().MatchString)
 	if from < 0 {
 		return false
 	}
 	to := from + 1
-	for to < len(lines) && (!strings.HasPrefix(strings.TrimSpace(lines[to]), "[") || strings.HasPrefix(tableOf(lines[to]), serverName+".")) {
+	for to < len(lines) && (!strings.HasPrefix(strings.TrimSpace(lines[to]), "[") || header().MatchString(lines[to])) {
 		to++
 	}
-	for to > from+1 && isBlank(lines[to-1]) { // what stands before the next table is that one's
+	for to > from+1 && blank().MatchString(lines[to-1]) { // what stands before the next table is that one's
 		to--
 	}
 	if from > 0 && strings.TrimSpace(lines[from-1]) == "" {
@@ -109,28 +108,6 @@ func (t *tables) Remove() bool {
 	}
 	*t = *left
 	return true
-}
-
-func isBlank(line string) bool {
-	line = strings.TrimSpace(line)
-	return line == "" || strings.HasPrefix(line, "#")
-}
-
-// tableOf is what follows mcp_servers in the header of a table; empty for other lines.
-func tableOf(line string) string {
-	header, ok := strings.CutPrefix(strings.TrimSpace(line), "[")
-	if !ok {
-		return ""
-	}
-	header, _, _ = strings.Cut(header, "]")
-	parts := strings.Split(header, ".")
-	for i := range parts {
-		parts[i] = strings.Trim(parts[i], " \t\"'")
-	}
-	if parts[0] != "mcp_servers" {
-		return ""
-	}
-	return strings.Join(parts[1:], ".")
 }
 
 // sameWithoutOurs reports whether two files say the same but for our server.
