@@ -47,8 +47,10 @@ type config struct {
 	Tools    map[string]string `json:"tools"`
 }
 
-// maxFile bounds a hooks file.
-const maxFile = 1 << 20
+const (
+	maxFile     = 1 << 20 // bounds a hooks file
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
 
 // New returns the plugin. It reads the files of its configuration and starts the programs that they name.
 func New() *sdk.Plugin {
@@ -70,6 +72,11 @@ func New() *sdk.Plugin {
 func configure(cfg *config) (sdk.Setup, error) {
 	if !procgroup.Supported {
 		return sdk.Setup{}, sdk.ConfigErrorf("", "commands of other agents are run on Unix systems only")
+	}
+	if os.Getenv("PATH") == "" { // the operator passes none
+		if err := os.Setenv("PATH", defaultPath); err != nil {
+			return sdk.Setup{}, err
+		}
 	}
 	p := &plugin{config: *cfg, kept: recent.New[[]string](maxKept)}
 	var skipped []scripts.Skipped

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -34,18 +34,17 @@ var errTooMuch = errors.New("the output is longer than 1 MiB")
 func execute(ctx context.Context, h *agent.Hook, f *agent.Facts, payload []byte) (*agent.Output, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	env := append(environ(), scripts.Environ(h, f, os.Getenv)...)
-	argv := scripts.Argv(h, f, os.Getenv("SHELL"), func(program string) bool { return lookPath(program, env) != "" })
+	argv := scripts.Argv(h, f, os.Getenv("SHELL"), func(program string) bool {
+		_, err := exec.LookPath(program)
+		return err == nil
+	})
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the operator named the file that names it
-	if found := lookPath(argv[0], env); found != "" {
-		cmd.Path, cmd.Err = found, nil
-	}
 	dir, err := directory(h, f)
 	if err != nil {
 		return nil, err
 	}
 	out, errs := &head{most: maxOut, full: func() { stop(errTooMuch) }}, &head{most: maxErr}
-	cmd.Env, cmd.Dir, cmd.WaitDelay = env, dir, grace
+	cmd.Env, cmd.Dir, cmd.WaitDelay = append(environ(), scripts.Environ(h, f, os.Getenv)...), dir, grace
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(payload), out, errs
 	procgroup.Own(cmd)
 	cmd.Cancel = func() error { return procgroup.End(cmd) }
@@ -105,47 +104,13 @@ func directory(h *agent.Hook, f *agent.Facts) (string, error) {
 	return dir, nil
 }
 
-// defaultPath is where programs are looked for if the operator passes no PATH.
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // environ is the plugin's environment without what belongs to its own session with the host. The mark stays: by it the
 // host finds processes that a script leaves behind.
 func environ() []string {
-	var env []string
-	hasPath := false
-	for _, v := range os.Environ() {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
-		if (strings.HasPrefix(name, "GRAPNEL_") || strings.HasPrefix(name, "PLUGIN_")) && name != "GRAPNEL_MARK" {
-			continue
-		}
-		hasPath = hasPath || name == "PATH"
-		env = append(env, v)
-	}
-	if !hasPath {
-		env = append(env, "PATH="+defaultPath)
-	}
-	return env
-}
-
-// lookPath finds a program in the PATH that its process will have; empty if there is none. Relative directories do not
-// count. A name with a slash is itself.
-func lookPath(program string, env []string) string {
-	if strings.Contains(program, "/") {
-		return ""
-	}
-	path := ""
-	for _, v := range env {
-		if rest, ok := strings.CutPrefix(v, "PATH="); ok {
-			path = rest
-		}
-	}
-	for _, dir := range filepath.SplitList(path) {
-		file := filepath.Join(dir, program)
-		if info, err := os.Stat(file); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
-		}
-	}
-	return ""
+		return (strings.HasPrefix(name, "GRAPNEL_") || strings.HasPrefix(name, "PLUGIN_")) && name != "GRAPNEL_MARK"
+	})
 }
 
 // head keeps the beginning of an output, and reads on. full, if there is one, is called once when there is more.

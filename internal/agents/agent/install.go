@@ -35,9 +35,9 @@ type Install struct {
 	Server func(s *Server, env func(string) string)
 	// Home is a variable that names the directory of the user's files.
 	Home string
-	// Skips says why the agent does not run a hook at a place of the file, by the user's file ConfigFile beside it.
+	// Skips says why the agent does not run a hook at a place of the file, by the user's file ConfigFile beside it, which is TOML.
 	ConfigFile string
-	Skips      func(at string, config []byte) string
+	Skips      func(at string, config map[string]any) string
 	// Shell runs a command that is one text; a first word with $ is a variable with /bin/sh as its default.
 	Shell []string
 	// ProjectVariable is a variable that the agent sets to the project's directory; empty for none.

@@ -7,10 +7,6 @@
 package codex
 
 import (
-	"fmt"
-
-	"github.com/BurntSushi/toml"
-
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -114,27 +110,21 @@ func encode(e *agent.Event, o *agent.Outcome) any {
 }
 
 // skips reads what /hooks of Codex has written. Whether a trusted definition was changed since, only Codex knows.
-func skips(at string, config []byte) string {
-	var c struct {
-		Features map[string]any `toml:"features"`
-		Hooks    struct {
-			State map[string]struct {
-				Enabled *bool  `toml:"enabled"`
-				Trusted string `toml:"trusted_hash"`
-			} `toml:"state"`
-		} `toml:"hooks"`
+func skips(at string, config map[string]any) string {
+	member := func(names ...string) any {
+		var v any = config
+		for _, name := range names {
+			table, _ := v.(map[string]any)
+			v = table[name]
+		}
+		return v
 	}
-	if _, err := toml.Decode(string(config), &c); err != nil {
-		return fmt.Sprintf("config.toml cannot be read: %v", err)
-	}
-	if on, set := c.Features["hooks"].(bool); set && !on {
+	switch trusted, _ := member("hooks", "state", at, "trusted_hash").(string); {
+	case member("features", "hooks") == false:
 		return "the feature hooks is off in config.toml: codex features enable hooks"
-	}
-	state := c.Hooks.State[at]
-	switch {
-	case state.Enabled != nil && !*state.Enabled:
+	case member("hooks", "state", at, "enabled") == false:
 		return "it is switched off in /hooks of Codex"
-	case state.Trusted == "":
+	case trusted == "":
 		return "it is not trusted yet: open /hooks in Codex"
 	}
 	return ""

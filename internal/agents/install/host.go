@@ -13,11 +13,13 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/BurntSushi/toml"
 
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
@@ -245,13 +247,17 @@ func (s *script) Bytes() []byte { return s.text }
 // Skips says why the host does not run a definition of the file at a path, as far as the file and the user's configuration
 // ([Host.ConfigPath]) tell; empty if they say nothing against it.
 func (f *File) Skips(d *Definition, file string, config []byte) string {
-	switch skips := f.host.Install.Skips; {
-	case skips != nil:
-		return skips(file+":"+agent.Snake(d.Event)+":"+strconv.Itoa(d.Group)+":"+strconv.Itoa(d.Index), config)
-	case f.Flag("disableAllHooks"):
+	if f.Flag("disableAllHooks") {
 		return "disableAllHooks is true in the file: take it out"
 	}
-	return ""
+	if f.host.Install.Skips == nil {
+		return ""
+	}
+	var c map[string]any
+	if _, err := toml.Decode(string(config), &c); err != nil {
+		return fmt.Sprintf("%s cannot be read: %v", f.host.Install.ConfigFile, err)
+	}
+	return f.host.Install.Skips(fmt.Sprintf("%s:%s:%d:%d", file, agent.Snake(d.Event), d.Group, d.Index), c)
 }
 
 // ConfigPath is the user's configuration of a host that says there which hooks it runs; empty if there is none.
