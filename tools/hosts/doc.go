@@ -17,5 +17,7 @@
 // The checks of contracts have a hook of this program instead, with a canned answer: what agents do with it is what the encoders
 // of internal/agents rely on.
 //
+// It runs on Linux, which tells which process listens at a socket.
+//
 // Stability: internal.
 package main

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,9 +36,9 @@ type agent struct {
 	shell, server      string            // its names of the shell and of the tool of the MCP server "probe"
 	noStart            bool              // its hooks start no gateway
 	goOn               []string          // arguments before the last, the prompt, that go on with the last session
-	// prepare writes the configuration of a check into a home, and returns arguments and environment of a run. The command is
+	// prepare writes the configuration of a trial into its home, and returns arguments and environment of a run. The command is
 	// the one of the check's hook; nil without one.
-	prepare func(home, dir, model string, c *check, command []string) (args, env []string, err error)
+	prepare func(t *trial, command []string) (args, env []string, err error)
 }
 
 // agents are pinned to the versions that docs/BRIDGES.md is about.
@@ -62,46 +63,40 @@ func agents() []agent {
 
 const userPrompt = "Leave the marker."
 
-// probeServer is how an agent starts the MCP server "probe".
-func probeServer() (command string, args []string, err error) {
-	self, err := os.Executable()
-	return self, []string{mcpMode}, err
+// prompt is what the person says.
+func (t *trial) prompt() string { return cmp.Or(t.check.prompt, userPrompt) }
+
+// probe is how an agent starts the MCP server "probe".
+func (t *trial) probe() map[string]any {
+	return map[string]any{"probe": map[string]any{"command": t.lab.self, "args": []string{mcpMode}}}
 }
 
-func prepareClaude(home, _, model string, c *check, command []string) (args, env []string, err error) {
+func prepareClaude(t *trial, command []string) (args, env []string, err error) {
 	if command != nil {
 		def := map[string]any{"type": "command", "command": command[0], "args": command[1:], "timeout": hookSeconds}
-		if c.hook.onFailure != "" {
-			def["onFailure"] = c.hook.onFailure
+		if t.check.hook.onFailure != "" {
+			def["onFailure"] = t.check.hook.onFailure
 		}
-		if err := writeJSON(filepath.Join(home, ".claude", "settings.json"), hooksOf(c, def)); err != nil {
-			return nil, nil, err
-		}
-	}
-	server, serverArgs, err := probeServer()
-	if err != nil {
-		return nil, nil, err
-	}
-	servers := filepath.Join(home, "mcp.json")
-	if err := writeJSON(servers, map[string]any{"mcpServers": map[string]any{"probe": map[string]any{"command": server, "args": serverArgs}}}); err != nil {
-		return nil, nil, err
+		err = t.writeHook(".claude/settings.json", def)
 	}
 	args = []string{"-p", "--output-format", "stream-json", "--verbose"}
-	if c.server {
+	if t.check.server {
+		servers := filepath.Join(t.home, "mcp.json")
+		err = errors.Join(err, writeJSON(servers, map[string]any{"mcpServers": t.probe()}))
 		args = append(args, "--mcp-config", servers)
 	}
-	return append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool+","+ourTool, "--model", "sonnet", cmp.Or(c.prompt, userPrompt)), []string{
-		"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",
+	return append(args, "--allowedTools", "Bash,Read,Grep,Glob,Write,"+mcpTool+","+ourTool, "--model", "sonnet", t.prompt()), []string{
+		"ANTHROPIC_BASE_URL=" + t.model.server.URL, "ANTHROPIC_API_KEY=fake", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",
 		"DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_COST_WARNINGS=1",
-	}, nil
+	}, err
 }
 
-// hooksOf are the settings of an agent with the hook of a check.
-func hooksOf(c *check, def map[string]any) any {
-	return map[string]any{"hooks": map[string]any{c.hook.event: []any{map[string]any{"hooks": []any{def}}}}}
+// writeHook writes a file of the agent's with the hook of the check.
+func (t *trial) writeHook(file string, def map[string]any) error {
+	return writeJSON(filepath.Join(t.home, file), map[string]any{"hooks": map[string]any{t.check.hook.event: []any{map[string]any{"hooks": []any{def}}}}})
 }
 
-func prepareCodex(home, dir, model string, c *check, command []string) (args, env []string, err error) {
+func prepareCodex(t *trial, command []string) (args, env []string, err error) {
 	config := fmt.Sprintf(`model = "fake"
 model_provider = "fake"
 check_for_update_on_startup = false
@@ -114,74 +109,52 @@ wire_api = "responses"
 env_key = "FAKE_KEY"
 request_max_retries = 0
 stream_max_retries = 0
-`, model)
-	if c.server {
-		server, args, err := probeServer()
-		if err != nil {
-			return nil, nil, err
-		}
-		config += fmt.Sprintf("[mcp_servers.probe]\ncommand = %q\nargs = [%q]\n", server, args[0])
+`, t.model.server.URL)
+	if t.check.server {
+		config += fmt.Sprintf("[mcp_servers.probe]\ncommand = %q\nargs = [%q]\n", t.lab.self, mcpMode)
 	}
 	if command != nil { // no path of ours has a blank
-		def := map[string]any{"type": "command", "command": strings.Join(command, " "), "timeout": hookSeconds}
-		if err := writeJSON(filepath.Join(home, ".codex", "hooks.json"), hooksOf(c, def)); err != nil {
-			return nil, nil, err
-		}
+		err = t.writeHook(".codex/hooks.json", map[string]any{"type": "command", "command": strings.Join(command, " "), "timeout": hookSeconds})
 	}
-	if err := os.MkdirAll(filepath.Join(home, ".codex"), 0o700); err != nil {
-		return nil, nil, err
-	}
-	if err := os.WriteFile(filepath.Join(home, ".codex", "config.toml"), []byte(config), 0o600); err != nil {
-		return nil, nil, err
-	}
-	args = []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--cd", dir}
-	if !c.hook.untrusted {
+	args = []string{"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--cd", t.dir}
+	if !t.check.hook.untrusted {
 		args = append(args, "--dangerously-bypass-hook-trust")
 	}
-	return append(args, cmp.Or(c.prompt, userPrompt)), []string{"FAKE_KEY=fake"}, nil
+	return append(args, t.prompt()), []string{"FAKE_KEY=fake"}, errors.Join(err, writeFile(filepath.Join(t.home, ".codex", "config.toml"), []byte(config)))
 }
 
-func prepareGemini(home, _, model string, c *check, _ []string) (args, env []string, err error) {
+func prepareGemini(t *trial, _ []string) (args, env []string, err error) {
 	settings := map[string]any{
 		"security": map[string]any{"auth": map[string]any{"selectedType": "gemini-api-key"}}, "privacy": map[string]any{"usageStatisticsEnabled": false},
 		"general": map[string]any{"enableAutoUpdate": false},
 	}
-	if c.server {
-		server, args, err := probeServer()
-		if err != nil {
-			return nil, nil, err
-		}
-		settings["mcpServers"] = map[string]any{"probe": map[string]any{"command": server, "args": args}}
+	if t.check.server {
+		settings["mcpServers"] = t.probe()
 	}
-	err = writeJSON(filepath.Join(home, ".gemini", "settings.json"), settings)
-	args = []string{"-p", cmp.Or(c.prompt, userPrompt), "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
-	return args, []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + model}, err
+	err = writeJSON(filepath.Join(t.home, ".gemini", "settings.json"), settings)
+	args = []string{"-p", t.prompt(), "--approval-mode", "yolo", "--skip-trust", "-m", "gemini-2.5-pro"} // that model needs no other to choose it
+	return args, []string{"GEMINI_API_KEY=fake", "GOOGLE_GEMINI_BASE_URL=" + t.model.server.URL}, err
 }
 
 // prepareOpencode gives it a provider with Anthropic's API.
-func prepareOpencode(home, _, model string, c *check, _ []string) (args, env []string, err error) {
+func prepareOpencode(t *trial, _ []string) (args, env []string, err error) {
 	config := map[string]any{"autoupdate": false, "share": "disabled", "provider": map[string]any{"fake": map[string]any{
-		"npm": "@ai-sdk/anthropic", "options": map[string]any{"baseURL": model + "/v1", "apiKey": "fake"},
+		"npm": "@ai-sdk/anthropic", "options": map[string]any{"baseURL": t.model.server.URL + "/v1", "apiKey": "fake"},
 		"models": map[string]any{"m": map[string]any{"tool_call": true, "limit": map[string]any{"context": 100_000, "output": 4096}}},
 	}}}
-	if c.server {
-		server, args, err := probeServer()
-		if err != nil {
-			return nil, nil, err
-		}
-		config["mcp"] = map[string]any{"probe": map[string]any{"type": "local", "command": append([]string{server}, args...)}}
+	if t.check.server {
+		config["mcp"] = map[string]any{"probe": map[string]any{"type": "local", "command": []string{t.lab.self, mcpMode}}}
 	}
-	file := filepath.Join(home, "opencode.json")
-	return []string{"run", cmp.Or(c.prompt, userPrompt), "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(home, "data")}, writeJSON(file, config)
+	file := filepath.Join(t.home, "opencode.json")
+	return []string{"run", t.prompt(), "-m", "fake/m"}, []string{"OPENCODE_CONFIG=" + file, "XDG_DATA_HOME=" + filepath.Join(t.home, "data")}, writeJSON(file, config)
 }
 
 func writeJSON(path string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(path, data, 0o600)
+	return errors.Join(err, writeFile(path, data))
+}
+
+// writeFile writes a file, and makes the directories above it.
+func writeFile(path string, data []byte) error {
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600))
 }

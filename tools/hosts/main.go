@@ -75,6 +75,7 @@ func run(ctx context.Context) error {
 // lab runs agents.
 type lab struct {
 	bin, cache, work string // of programs of ours, of agents, of runs
+	self             string // this program
 	newest           bool   // agents are of the version that the registry has now, not of that which is pinned
 	contracts        bool   // with the checks of hooks that are not ours
 	parallel         int    // checks at once
@@ -96,8 +97,12 @@ func newLab(ctx context.Context) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	dir := filepath.Join(root, ".cache", "hosts")
-	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), outcome: printOutcome}
+	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), self: self, outcome: printOutcome}
 	return l, errors.Join(os.RemoveAll(l.work), runCommand(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
 }
 

@@ -212,14 +212,6 @@ func (m *model) responses(w http.ResponseWriter, r *http.Request) {
 	stream(w, append(events, map[string]any{"type": "response.completed", "response": map[string]any{"id": "resp_1", "usage": usage}})...)
 }
 
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
 // textIn joins all texts of a value.
 func textIn(v any) string {
 	switch v := v.(type) {

@@ -101,8 +101,8 @@ func codexCall(c call, tools []string) map[string]any {
 	case c.tool == shellTool:
 		args = map[string]any{"command": []any{"bash", "-c", c.args}}
 	default: // tools of a server are a namespace
-		if server, tool, ok := cutLast(c.tool, "__"); ok {
-			name, namespace = tool, server
+		if i := strings.LastIndex(c.tool, "__"); i >= 0 {
+			namespace, name = c.tool[:i], c.tool[i+2:]
 		}
 	}
 	if args == nil {

@@ -74,11 +74,7 @@ func (t *trial) end(ctx context.Context) error {
 
 // write makes the home and what the agent finds.
 func (t *trial) write() error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	config := "version: 1\nstore: sqlite:" + t.store() + "\nplugins:\n" + strings.NewReplacer("PROGRAM", self, shellTool, t.agent.shell).Replace(cmp.Or(t.check.guard, guarded))
+	config := "version: 1\nstore: sqlite:" + t.store() + "\nplugins:\n" + strings.NewReplacer("PROGRAM", t.lab.self, shellTool, t.agent.shell).Replace(cmp.Or(t.check.guard, guarded))
 	files := map[string]string{filepath.Join(t.home, ".config", "grapnel", "grapnel.yaml"): config, filepath.Join(t.dir, ".env"): secret + "\n"}
 	for name, text := range t.check.files {
 		files[filepath.Join(t.dir, name)] = text
@@ -90,7 +86,7 @@ func (t *trial) write() error {
 		}
 	}
 	for path, text := range files {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := writeFile(path, []byte(text)); err != nil {
 			return err
 		}
 	}
@@ -135,7 +131,7 @@ func (t *trial) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args, env, err := t.agent.prepare(t.home, t.dir, t.model.server.URL, t.check, command)
+	args, env, err := t.agent.prepare(t, command)
 	if err != nil {
 		return err
 	}
@@ -164,15 +160,15 @@ func (t *trial) run(ctx context.Context) error {
 	}
 	if t.check.before != "" {
 		first := slices.Clone(args)
-		first[slices.Index(first, cmp.Or(t.check.prompt, userPrompt))] = t.check.before
+		first[slices.Index(first, t.prompt())] = t.check.before
 		if err := cmp.Or(t.converse(ctx, first, env), t.awaitMemory(ctx)); err != nil {
 			return err
 		}
 		t.model.bodies = nil // the agent has ended
-	}
-	if t.check.before != "" && t.check.cold {
-		if err := endGateway(ctx, t.socket, syscall.SIGKILL); err != nil {
-			return err
+		if t.check.cold {
+			if err := endGateway(ctx, t.socket, syscall.SIGKILL); err != nil {
+				return err
+			}
 		}
 	}
 	if err := t.converse(ctx, args, env); err != nil {
@@ -205,9 +201,8 @@ func (t *trial) hookCommand() ([]string, error) {
 	if t.check.hook.event == "" {
 		return nil, nil
 	}
-	self, err := os.Executable()
 	file := filepath.Join(t.home, "canned.json")
-	return []string{self, cannedMode, file}, errors.Join(err, writeJSON(file, t.check.hook.canned))
+	return []string{t.lab.self, cannedMode, file}, writeJSON(file, t.check.hook.canned)
 }
 
 // awaitMemory waits until what a session said is kept, which happens behind it.
