@@ -167,7 +167,7 @@ agents-soak: ## send 200 calls to gateways that start, are killed, restarted and
 	cd tools/hosts && go run . -soak $(SOAK_CALLS) -parallel 2
 
 contracts: ## compare the events of the newest agents with those that are mapped or left out (needs the npm registry and 600 MB)
-	go run ./internal/agents/contracts
+	cd tools/hosts && go run . -contracts
 
 hosts: contracts ## show what the newest agents of vendors do with hooks, and run the checks (needs npm, Node.js 20 and minutes; HOSTS='-run deny codex')
 	cd tools/hosts && go run . -newest $(HOSTS)

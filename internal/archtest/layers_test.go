@@ -126,6 +126,7 @@ const layers = `
 	phases, manifest, runtime, loop, sdk/prompttext, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
+	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;
 	phases, config, jobs, manifest, compiler, runtime, history, loop, store, tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;
@@ -168,7 +169,7 @@ const layers = `
 	plugins/skills < plugins/skills/cmd/...;
 	phases, manifest < internal/agents/agent;
 	phases, manifest, internal/agents/agent < internal/agents/claudecode;
-	phases, internal/agents/agent, internal/agents/claudecode, github.com/BurntSushi/toml < internal/agents/codex;
+	phases, internal/agents/agent, internal/agents/claudecode < internal/agents/codex;
 	phases, internal/agents/agent, internal/agents/claudecode < internal/agents/copilot, internal/agents/gemini;
 	internal/agents/agent, internal/agents/claudecode < internal/agents/vscode;
 	phases, internal/agents/agent < internal/agents/cursor, internal/agents/pluginfile;

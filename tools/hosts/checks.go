@@ -149,7 +149,7 @@ func checks() []check {
 			again: []map[string]string{{"AGENTS.md": "House two.\n"}, {}}, times: map[string]int{"House one.": 1, "House two.": 1, "Claude one.": 1},
 		},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
-	}, contracts()...)
+	}, contractChecks()...)
 }
 
 const (
@@ -162,8 +162,8 @@ func specific(event, fields string) string {
 	return `{"hookSpecificOutput":{"hookEventName":"` + event + `",` + fields + `}}`
 }
 
-// contracts are what agents do with hooks that are not ours, on which the encoders rely; docs/BRIDGES.md has it in a table.
-func contracts() (all []check) {
+// contractChecks are what agents do with hooks that are not ours, on which the encoders rely; docs/BRIDGES.md has it in a table.
+func contractChecks() (all []check) {
 	deny := `"permissionDecision":"deny","permissionDecisionReason":"` + because + `"`
 	update := `"updatedInput":{"command":"touch ` + rewritten + `; cat .env"}`
 	shape := `"updatedToolOutput":{"stdout":"` + redacted + `","stderr":"","interrupted":false,"isImage":false}`

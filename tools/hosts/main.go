@@ -46,6 +46,7 @@ func run(ctx context.Context) error {
 	check := flag.Bool("check", false, "leave out the checks of contracts, and without names of agents all but Claude Code and Codex")
 	count := flag.Int("count", 1, "run each check `N` times")
 	soak := flag.Int("soak", 0, "send `N` calls through grapnel-hook to gateways that start, are killed, restarted and reloaded, and count")
+	compare := flag.Bool("contracts", false, "compare the events of the newest packages with those that are described, and write the list")
 	flag.Parse()
 	matches, err := regexp.Compile(*only)
 	if err != nil {
@@ -64,6 +65,8 @@ func run(ctx context.Context) error {
 	}
 	list := named(agents(), flag.Args())
 	switch {
+	case *compare:
+		return l.compareContracts(ctx)
 	case *soak > 0:
 		return l.soak(ctx, *soak)
 	case *check && flag.NArg() == 0:
@@ -75,7 +78,7 @@ func run(ctx context.Context) error {
 // lab runs agents.
 type lab struct {
 	bin, cache, work string // of programs of ours, of agents, of runs
-	self             string // this program
+	root, self       string // of the repository; this program
 	newest           bool   // agents are of the version that the registry has now, not of that which is pinned
 	contracts        bool   // with the checks of hooks that are not ours
 	parallel         int    // checks at once
@@ -102,7 +105,7 @@ func newLab(ctx context.Context) (*lab, error) {
 		return nil, err
 	}
 	dir := filepath.Join(root, ".cache", "hosts")
-	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), self: self, outcome: printOutcome}
+	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), root: root, self: self, outcome: printOutcome}
 	return l, errors.Join(os.RemoveAll(l.work), runCommand(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
 }
 

@@ -35,11 +35,11 @@ func (l *lab) get(ctx context.Context, a *agent) error {
 		}
 	}
 	if l.newest {
-		out, err := exec.CommandContext(ctx, "npm", "view", a.pkg, "version").Output()
+		version, err := newestVersion(ctx, a.pkg)
 		if err != nil {
-			return fmt.Errorf("npm view %s: %w", a.pkg, err)
+			return err
 		}
-		if version := strings.TrimSpace(string(out)); version != a.version {
+		if version != a.version {
 			a.version, s.integrity = version, ""
 		}
 	}
@@ -55,6 +55,14 @@ func (l *lab) get(ctx context.Context, a *agent) error {
 		return fmt.Errorf("%s is neither in %s nor to be had from the npm registry: %w", a.pkg, l.cache, err)
 	}
 	return nil
+}
+
+func newestVersion(ctx context.Context, pkg string) (string, error) {
+	out, err := exec.CommandContext(ctx, "npm", "view", pkg, "version").Output()
+	if err != nil {
+		return "", fmt.Errorf("npm view %s: %w", pkg, err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // unpack downloads a package, compares it with its checksum, and unpacks it into dir.

@@ -93,8 +93,6 @@ type Scripts struct {
 	// Matcher returns what a matcher accepts: exact names, or what fits an expression; if there is neither, everything. Nil is an
 	// expression that may match anywhere.
 	Matcher func(h *Hook) (exact []string, expression string)
-	// WholeNames says that expressions are for whole names.
-	WholeNames bool
 
 	// Take takes what only this agent's files say of a hook; nil for nothing.
 	Take func(h *Hook, e *Entry)

@@ -1,4 +1,4 @@
-package main
+package contracts
 
 import (
 	"path/filepath"
@@ -11,11 +11,11 @@ import (
 func TestContracts(t *testing.T) {
 	t.Parallel()
 
-	kept, err := readList(filepath.Base(list))
+	kept, err := Read(filepath.Base(List))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := compare(kept); err != nil {
+	if err := Compare(kept); err != nil {
 		t.Error(err)
 	}
 	for _, a := range agents.All() {

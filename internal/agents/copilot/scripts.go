@@ -23,7 +23,6 @@ func scripts() *agent.Scripts {
 			agent.Fetch: "web_fetch", agent.Search: "web_search",
 		},
 		More:       map[string]agent.Class{"powershell": agent.Shell, "str_replace_editor": agent.Edit, "apply_patch": agent.Edit, "rg": agent.Grep},
-		WholeNames: true,
 		Matcher: func(h *agent.Hook) (exact []string, expression string) {
 			if h.Matcher == "**" && isPascal(h) {
 				return nil, ""

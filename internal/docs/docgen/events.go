@@ -1,32 +1,24 @@
 package main
 
 import (
-	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/contracts"
 )
 
 // eventTable lists the events of all agents in the contracts that were last compared, and what becomes of each.
 func eventTable(root string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(root, "internal", "agents", "contracts", "contracts.json"))
+	all, err := contracts.Read(filepath.Join(root, contracts.List))
 	if err != nil {
 		return "", err
 	}
-	var contracts []struct {
-		Host   string   `json:"host"`
-		Events []string `json:"events"`
-	}
-	if err := json.Unmarshal(data, &contracts); err != nil {
-		return "", err
-	}
 	events := map[string]map[string][]string{} // by what becomes of them, and by agent
-	for _, c := range contracts {
+	for _, c := range all {
 		fates := agents.Fates(agents.Lookup(c.Host))
 		for _, event := range c.Events {
 			fate := fates[event]
