@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -60,26 +59,14 @@ func (e lostError) Error() string { return string(e) }
 
 const errBroken lostError = "the gateway broke off its answer"
 
-// read reads an answer as far as its header says, or to the end.
+// read reads an answer to its end: the gateway closes a connection of HTTP/1.0.
 func read(conn io.Reader) (header string, body []byte, err error) {
-	reply := make([]byte, 0, 4096)
-	for begin, length := 0, -1; ; {
-		n, err := conn.Read(reply[len(reply):cap(reply)])
-		reply = reply[:len(reply)+n]
-		if end := bytes.Index(reply, []byte("\r\n\r\n")); begin == 0 && end >= 0 {
-			header, begin = string(reply[:end]), end+4
-			length = lengthOf(header)
-		}
-		switch {
-		case begin > 0 && length >= 0 && len(reply) >= begin+length, err == io.EOF:
-			return header, reply[begin:], nil
-		case err != nil:
-			return "", nil, err
-		case len(reply) > mostAnswer:
-			return "", nil, errBroken
-		}
-		reply = slices.Grow(reply, len(reply))
+	reply, err := io.ReadAll(io.LimitReader(conn, mostAnswer+1))
+	if err == nil && len(reply) > mostAnswer {
+		err = errBroken
 	}
+	head, body, _ := bytes.Cut(reply, []byte("\r\n\r\n"))
+	return string(head), body, err
 }
 
 // token is GRAPNEL_TOKEN, or the one that grapnel serve made for this user; empty if there is none.

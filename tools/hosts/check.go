@@ -50,12 +50,6 @@ const coldTimes = 3
 
 // runChecks runs the checks count times each, and prints how many passed. Any failure is an error.
 func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *regexp.Regexp) error {
-	type row struct {
-		agent  *agent
-		check  *check
-		errs   []error
-		lasted time.Duration
-	}
 	var rows []*row
 	all := checks()
 	for i := range list {
@@ -88,21 +82,8 @@ func (l *lab) runChecks(ctx context.Context, list []agent, count int, matches *r
 	running.Wait()
 	failed := 0
 	for _, r := range rows {
-		o := outcome{Host: r.agent.name, Version: r.agent.version, Check: r.check.name, Tries: len(r.errs), Seconds: r.lasted.Seconds(), Problems: map[string]int{}}
-		for _, err := range r.errs {
-			if err == nil {
-				o.Passed++
-				continue
-			}
-			for line := range strings.Lines(err.Error()) {
-				o.Problems[strings.TrimSuffix(line, "\n")]++
-			}
-		}
-		if o.Passed < o.Tries {
+		if !r.print() {
 			failed++
-		}
-		if err := l.outcome(&o); err != nil {
-			return err
 		}
 	}
 	if failed > 0 {
@@ -118,26 +99,30 @@ func (c *check) isFor(a *agent) bool {
 	return (len(c.agents) == 0 || slices.Contains(c.agents, a.name)) && (!c.cold || !a.noStart)
 }
 
-// outcome is what came of a check.
-type outcome struct {
-	Host     string         `json:"host"`
-	Version  string         `json:"version"`
-	Check    string         `json:"check"`
-	Passed   int            `json:"passed"`
-	Tries    int            `json:"tries"`
-	Seconds  float64        `json:"seconds"`            // of the longest
-	Problems map[string]int `json:"problems,omitempty"` // how often each was seen
+// row is what came of a check with an agent.
+type row struct {
+	agent  *agent
+	check  *check
+	errs   []error       // of each try
+	lasted time.Duration // the longest
 }
 
-// printOutcome prints it for people.
-func printOutcome(o *outcome) error {
-	word := "ok"
-	if o.Passed < o.Tries {
+// print prints it for people, and reports whether all tries passed.
+func (r *row) print() bool {
+	passed, problems, word := 0, map[string]int{}, "ok"
+	for _, err := range r.errs {
+		if err == nil {
+			passed++
+			continue
+		}
 		word = "FAILED"
+		for line := range strings.Lines(err.Error()) {
+			problems[strings.TrimSuffix(line, "\n")]++
+		}
 	}
-	fmt.Printf("%-6s %d of %d  %5.1fs  %s %s  %s\n", word, o.Passed, o.Tries, o.Seconds, o.Host, o.Version, o.Check)
-	for _, problem := range slices.Sorted(maps.Keys(o.Problems)) {
-		fmt.Printf("%10d× %s\n", o.Problems[problem], problem)
+	fmt.Printf("%-6s %d of %d  %5.1fs  %s %s  %s\n", word, passed, len(r.errs), r.lasted.Seconds(), r.agent.name, r.agent.version, r.check.name)
+	for _, problem := range slices.Sorted(maps.Keys(problems)) {
+		fmt.Printf("%10d× %s\n", problems[problem], problem)
 	}
-	return nil
+	return passed == len(r.errs)
 }

@@ -5,7 +5,7 @@
 //	make agents-soak   # 200 calls to gateways that start, are killed, restarted and reloaded
 //	make hosts         # the checks, with the newest versions of all agents
 //	make contracts     # compares the events of the newest agents with those that are described
-//	go run . [-check] [-newest] [-json] [-run REGEXP] [-count N] [-keep] [claude-code] [codex] [gemini] [opencode]
+//	go run . [-check] [-newest] [-run REGEXP] [-count N] [-keep] [claude-code] [codex] [gemini] [opencode]
 //
 // It gets the agents from the npm registry into the user's cache, once for each version: the packages of a platform, which
 // need no Node.js (Gemini CLI does), compared with the checksums in hosts.go. Whatever cannot be had is an error.

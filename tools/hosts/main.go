@@ -38,7 +38,6 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	asJSON := flag.Bool("json", false, "print results as JSON, one a line")
 	only := flag.String("run", "", "run only checks whose `NAME` matches this regular expression")
 	parallel := flag.Int("parallel", 3, "run `N` checks at once")
 	keep := flag.Bool("keep", false, "keep the homes of the checks")
@@ -57,9 +56,6 @@ func run(ctx context.Context) error {
 		return err
 	}
 	l.parallel, l.newest, l.contracts = *parallel, *newest, !*check || *only != ""
-	if *asJSON {
-		l.outcome = func(o *outcome) error { return json.NewEncoder(os.Stdout).Encode(o) }
-	}
 	if !*keep {
 		defer os.RemoveAll(l.work) // it is in the cache
 	}
@@ -82,7 +78,6 @@ type lab struct {
 	newest           bool   // agents are of the version that the registry has now, not of that which is pinned
 	contracts        bool   // with the checks of hooks that are not ours
 	parallel         int    // checks at once
-	outcome          func(*outcome) error
 }
 
 // named are the agents of these names; without names all.
@@ -105,7 +100,7 @@ func newLab(ctx context.Context) (*lab, error) {
 		return nil, err
 	}
 	dir := filepath.Join(root, ".cache", "hosts")
-	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), root: root, self: self, outcome: printOutcome}
+	l := &lab{bin: filepath.Join(dir, "bin"), cache: filepath.Join(user, "grapnel", "agents"), work: filepath.Join(dir, "run"), root: root, self: self}
 	return l, errors.Join(os.RemoveAll(l.work), runCommand(ctx, root, "go", "build", "-o", l.bin+"/", "./cmd/grapnel", "./cmd/grapnel-hook"))
 }
 

@@ -22,7 +22,7 @@ func scripts() *agent.Scripts {
 			agent.Shell: "bash", agent.Read: "view", agent.Write: "create", agent.Edit: "edit", agent.Grep: "grep", agent.Glob: "glob",
 			agent.Fetch: "web_fetch", agent.Search: "web_search",
 		},
-		More:       map[string]agent.Class{"powershell": agent.Shell, "str_replace_editor": agent.Edit, "apply_patch": agent.Edit, "rg": agent.Grep},
+		More: map[string]agent.Class{"powershell": agent.Shell, "str_replace_editor": agent.Edit, "apply_patch": agent.Edit, "rg": agent.Grep},
 		Matcher: func(h *agent.Hook) (exact []string, expression string) {
 			if h.Matcher == "**" && isPascal(h) {
 				return nil, ""
