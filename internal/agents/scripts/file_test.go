@@ -1,9 +1,10 @@
 package scripts_test
 
 import (
-	"cmp"
 	"encoding/json"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -158,72 +159,36 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// table reads rows of columns that are divided by tabs.
+func table(t *testing.T, name string) (rows [][]string) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if !strings.HasPrefix(line, "#") {
+			rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+		}
+	}
+	return rows
+}
+
 // TestMatches: each agent's own matchers, on the names that it has for a tool.
 func TestMatches(t *testing.T) {
 	t.Parallel()
 
-	events := map[string]string{
-		"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool", "copilot": "preToolUse", "cursor": "preToolUse",
-	}
-	for _, tt := range []struct {
-		format             string
-		event, matcher, If string
-		tool, arguments    string
-		want               bool
-	}{
-		{"claude", "", "", "", "Bash", "", true},
-		{"claude", "", "*", "", "Bash", "", true},
-		{"claude", "", "Edit|Write", "", "Write", "", true},
-		{"claude", "", "Edit, Write", "", "Write", "", true},
-		{"claude", "", "Edit", "", "NotebookEdit", "", false},
-		{"claude", "", "Edit.*", "", "NotebookEdit", "", true},
-		{"claude", "", "Bash", "", "run_shell_command", "", true}, // of another agent
-		{"claude", "", "Bash", "", "shell", "", true},
-		{"claude", "", "Write", "", "apply_patch", "", true},
-		{"claude", "", "mcp__memory", "", "mcp__memory__read", "", false},
-		{"claude", "", "mcp__memory__.*", "", "mcp__memory__read", "", true},
-		{"claude", "", "bash", "", "Bash", "", false},
-		{"claude", "", "", "Bash(git *)", "Bash", `{"command":"git push"}`, true},
-		{"claude", "", "", "Bash(git *)", "Bash", `{"command":"FOO=bar git push"}`, true},
-		{"claude", "", "", "Bash(git *)", "Bash", `{"command":"npm test && git push"}`, true},
-		{"claude", "", "", "Bash(rm *)", "Bash", `{"command":"echo $(rm -rf /)"}`, true},
-		{"claude", "", "", "Bash(git *)", "Bash", `{"command":"ls"}`, false},
-		{"claude", "", "", "Bash(git:*)", "Bash", `{"command":"git"}`, true},
-		{"claude", "", "", "Edit(*.ts)", "Write", `{"file_path":"/p/src/a.ts"}`, true},
-		{"claude", "", "", "Edit(*.ts)", "Edit", `{"file_path":"/p/src/a.go"}`, false},
-		{"claude", "", "", "Edit(src/**)", "Edit", `{"file_path":"/p/src/x/a.go"}`, true},
-		{"claude", "", "", "Edit(src/**)", "Edit", `{"file_path":"/p/lib/src/a.go"}`, false},
-		{"codex", "", "Bash", "", "Bash", "", true},
-		{"codex", "", "^Ba", "", "Bash", "", true},
-		{"codex", "", "Write", "", "apply_patch", "", true},
-		{"codex", "", "mcp__memory", "", "mcp__memory__read", "", false},
-		{"gemini", "", "write_.*", "", "Write", "", true},
-		{"gemini", "", "shell", "", "Bash", "", true}, // anywhere in run_shell_command
-		{"gemini", "", "[", "", "[", "", true},
-		{"gemini", "", "mcp_gh_.*", "", "mcp__gh__list", "", true},
-		{"copilot", "", "bash|edit", "", "Bash", "", true},
-		{"copilot", "", "bas", "", "Bash", "", false},
-		{"copilot", "PreToolUse", "Bash", "", "bash", "", true},
-		{"copilot", "PreToolUse", "**", "", "bash", "", true},
-		{"cursor", "", "Shell|Read", "", "Bash", "", true},
-		{"cursor", "", "MCP:list", "", "mcp__gh__list", "", true},
-		{"cursor", "beforeShellExecution", "curl|wget", "", "Bash", `{"command":"x | curl"}`, true},
-		{"cursor", "beforeShellExecution", "curl", "", "Bash", `{"command":"ls"}`, false},
-		{"cursor", "beforeShellExecution", "curl", "", "Bash", `{"command":"curl x","Command":"ls"}`, true},
-		{"cursor", "beforeShellExecution", "", "", "Read", "", false},
-		{"cursor", "beforeMCPExecution", "", "", "mcp__gh__list", "", true},
-	} {
-		event := cmp.Or(tt.event, events[tt.format])
+	for _, row := range table(t, "matches.tsv") {
 		var args struct {
 			Path string `json:"file_path"`
 		}
-		_ = json.Unmarshal([]byte(tt.arguments), &args)
-		f := &agent.Facts{Tool: tt.tool, Arguments: json.RawMessage(tt.arguments), Dir: "/p"}
+		_ = json.Unmarshal([]byte(row[5]), &args) // not all have one
+		f := &agent.Facts{Tool: row[4], Arguments: json.RawMessage(row[5]), Dir: "/p"}
 		if args.Path != "" {
 			f.Paths = []string{args.Path}
 		}
-		if got := scripts.Matches(hook(t, tt.format, event, tt.matcher, tt.If), f); got != tt.want {
-			t.Errorf("%+v: %v", tt, got)
+		if got := scripts.Matches(hook(t, row[0], row[1], row[2], row[3]), f); strconv.FormatBool(got) != row[6] {
+			t.Errorf("%q: %t", row, got)
 		}
 	}
 }
