@@ -1,11 +1,17 @@
 package install
 
 import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,34 +45,42 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEntries pins what is written for each host.
-func TestEntries(t *testing.T) {
+var update = flag.Bool("update", false, "write what came out into testdata")
+
+// TestWritten pins what is written for each host, which the schemas of their vendors take: hooks, by command, and the MCP server.
+func TestWritten(t *testing.T) {
 	t.Parallel()
 
-	c := &agent.Command{Program: "/a b/grapnel-hook", Socket: "/s", Config: "/c.yaml"}
-	for _, tt := range []struct {
-		host    string
-		command *agent.Command
-		event   string
-		want    string
-	}{
-		{"claude-code", &agent.Command{Program: "/g/grapnel-hook", OnFailure: "allow"}, "PreToolUse", `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--on-failure","allow","claude-code","PreToolUse"]}]}`},
-		{"claude-code", &agent.Command{Program: "/g/grapnel-hook"}, "PreSkillShellCommand", `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","PreSkillShellCommand"],"onFailure":"block"}]}`},
-		{"claude-code", &agent.Command{Program: "/g/grapnel-hook"}, "ConfigChange", `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["claude-code","ConfigChange"],"onFailure":"block"}]}`},
-		{"claude-code", &agent.Command{Program: "/g/grapnel-hook"}, "InstructionsLoaded", `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--on-failure","allow","claude-code","InstructionsLoaded"]}]}`},
-		{"claude-code", &agent.Command{Program: "/g/grapnel-hook", URL: "http://127.0.0.1:1/"}, "PreToolUse", `{"hooks":[{"type":"http","url":"http://127.0.0.1:1/hook/claude-code","headers":{"Authorization":"Bearer $GRAPNEL_TOKEN"},"allowedEnvVars":["GRAPNEL_TOKEN"],"onFailure":"block"}]}`},
-		{"claude-code", &agent.Command{Program: "/g/grapnel-hook", URL: "http://127.0.0.1:1", NoStart: true}, "SessionStart", `{"hooks":[{"type":"command","command":"/g/grapnel-hook","args":["--no-start","--on-failure","allow","claude-code","SessionStart"]}]}`},
-		{"codex", c, "PreToolUse", `{"hooks":[{"type":"command","command":"'/a b/grapnel-hook' --socket /s --config /c.yaml codex PreToolUse"}]}`},
-		{"copilot", c, "PreToolUse", `{"type":"command","bash":"'/a b/grapnel-hook' --socket /s --config /c.yaml copilot PreToolUse"}`},
-		{"cursor", c, "beforeSubmitPrompt", `{"command":"'/a b/grapnel-hook' --socket /s --config /c.yaml cursor beforeSubmitPrompt","failClosed":true}`},
-		{"cursor", &agent.Command{Program: "/g/grapnel-hook"}, "stop", `{"command":"/g/grapnel-hook --on-failure allow cursor stop"}`},
-		{"gemini", &agent.Command{Program: "/g/grapnel-hook"}, "BeforeTool", `{"hooks":[{"type":"command","command":"/g/grapnel-hook gemini BeforeTool"}]}`},
-		{"vscode", &agent.Command{Program: "/g/grapnel-hook"}, "PreToolUse", `{"type":"command","command":"/g/grapnel-hook vscode PreToolUse"}`},
-	} {
-		got := Lookup(tt.host).Entries(tt.command, []string{tt.event})[0].value
-		if diff := cmp.Diff(tt.want, string(got)); diff != "" {
-			t.Errorf("%s, %s (-want +got)\n%s", tt.host, tt.event, diff)
+	var got bytes.Buffer
+	for _, a := range agents.All() {
+		h := &Host{a}
+		if h.Plugin != "" {
+			continue
 		}
+		for _, c := range []*agent.Command{
+			{Program: "/g/grapnel-hook", URL: "http://127.0.0.1:1/"},
+			{Program: "/a b/grapnel-hook", Socket: "/s", Config: "/c.yaml", NoStart: true, OnFailure: "allow", Timeout: time.Minute},
+		} {
+			for _, e := range h.Entries(c, slices.Sorted(maps.Keys(h.Events))) {
+				if m := h.Events[e.Event]; m.Step == agent.StepSessionStart || m.Step == agent.StepConfig || m.Step == agent.StepPrompt || m.Step == agent.StepToolCall {
+					fmt.Fprintf(&got, "%s %s %s\n", h.Name, e.Event, e.value)
+				}
+			}
+		}
+		fmt.Fprintf(&got, "%s server %s\n", h.Name, agent.Marshal(server(h)))
+	}
+	const golden = "testdata/written.txt"
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
@@ -111,32 +125,6 @@ func TestPaths(t *testing.T) {
 		}
 		if got := Lookup(tt.host).Path(tt.scope, "/h", "/p", env); got != tt.want {
 			t.Errorf("%s, %s: %s, want %s", tt.host, tt.scope, got, tt.want)
-		}
-	}
-}
-
-// TestSynthetic: what is made up is what package bridge takes for the event.
-func TestSynthetic(t *testing.T) {
-	t.Parallel()
-
-	for _, name := range agents.Names() {
-		sent, h := 0, Lookup(name)
-		for event, m := range h.Events {
-			payload, order := h.Synthetic(event, "s", "/d")
-			if order == 0 || m.Step == agent.StepNone {
-				continue
-			}
-			sent++
-			step := m.Step
-			if step == agent.StepToolFailed {
-				step = agent.StepToolResult
-			}
-			if e, err := agents.Decode(name, payload); err != nil || e.Step != step || e.Dir != "/d" || e.SessionID != "s" {
-				t.Errorf("%s, %s: %+v, %v", name, event, e, err)
-			}
-		}
-		if sent < 4 {
-			t.Errorf("%s has %d events that can be made up", name, sent)
 		}
 	}
 }

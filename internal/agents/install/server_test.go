@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 )
 
@@ -14,26 +12,6 @@ func server(h *Host) *agent.Server {
 	return h.Server("/it's \"me\"\n\u2028/grapnel", []string{"mcp", "--socket", "/s"}, func(name string) string {
 		return map[string]string{"HOME": "/h", "XDG_DATA_HOME": "/d"}[name]
 	})
-}
-
-// TestServers pins what is written for each host, which the schemas of their vendors take.
-func TestServers(t *testing.T) {
-	t.Parallel()
-
-	const program = `"command":"/it's \"me\"\n\u2028/grapnel","args":["mcp","--socket","/s"]`
-	for host, want := range map[string]string{
-		"claude-code": `{"type":"stdio",` + program + `}`,
-		"cursor":      `{"type":"stdio",` + program + `}`,
-		"vscode":      `{"type":"stdio",` + program + `}`,
-		"gemini":      `{` + program + `}`,
-		"copilot":     `{"type":"local",` + program + `,"env":{"HOME":"/h","XDG_DATA_HOME":"/d"},"tools":["*"]}`,
-		"codex":       `{` + program + `,"env_vars":["XDG_RUNTIME_DIR","XDG_DATA_HOME","XDG_CONFIG_HOME","GRAPNEL_TOKEN"]}`,
-	} {
-		got := agent.Marshal(server(Lookup(host)))
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", host, diff)
-		}
-	}
 }
 
 // TestServerFiles: whatever a file looks like, the server comes in, is found again, and goes; what is another program's, or
