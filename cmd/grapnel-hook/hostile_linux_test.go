@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ func TestPlacesOfOthers(t *testing.T) {
 		}
 		place := h.place(t)
 		socket := filepath.Join(place, "s")
-		l := accept(t, socket)
+		stop := listen(t, socket, silent)
 		if err := tt.spoil(place, socket); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,7 @@ func TestPlacesOfOthers(t *testing.T) {
 		if code != exitBlocked || out != "" || !strings.Contains(errs, tt.want) {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
-		if n := l.close(); n != 0 {
+		if n := stop(); n != 0 {
 			t.Errorf("%s: %d connections", name, n)
 		}
 		if found, err := filepath.Glob(filepath.Join(place, "*.l*")); err != nil || len(found) > 0 {
@@ -82,40 +83,16 @@ func (h *home) place(t *testing.T) string {
 	return dir
 }
 
-// silent is a socket that accepts, and answers nothing.
-type silent struct {
-	l     *net.UnixListener
-	conns chan int
-}
+// silent answers nothing.
+func silent(net.Conn) {}
 
-func accept(t *testing.T, socket string) *silent {
-	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
+// drips answers one byte after the other, for as long as somebody reads.
+func drips(conn net.Conn) {
+	_ = conn.(*net.UnixConn).SetWriteBuffer(1) // the reader is not far behind
+	_, err := conn.Read(make([]byte, 1))       // a request has come
+	for err == nil {
+		_, err = conn.Write([]byte("x"))
 	}
-	l.SetUnlinkOnClose(false)
-	s := &silent{l, make(chan int, 1)}
-	go func() {
-		n := 0
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				s.conns <- n
-				return
-			}
-			n++
-			defer conn.Close() //nolint:errcheck // it was only held open
-		}
-	}()
-	t.Cleanup(func() { _ = l.Close() })
-	return s
-}
-
-// close returns how many connections there were.
-func (s *silent) close() int {
-	_ = s.l.Close()
-	return <-s.conns
 }
 
 // TestFilesOfOthers: the files beside the socket, and the token, are not opened through links or pipes, nor if others may
@@ -160,7 +137,7 @@ func TestFilesOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		socket := filepath.Join(h.place(t), "s")
-		stop := serveText(t, socket, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+		stop := listen(t, socket, says("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
 		if code, out, errs := h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || out != "" || !strings.Contains(errs, token) {
 			t.Errorf("%s, token: exit code %d: %s%s", name, code, out, errs)
 		}
@@ -179,29 +156,30 @@ func TestTotalTime(t *testing.T) {
 	t.Parallel()
 
 	h := newHome(t)
-	socket := filepath.Join(h.place(t), "s")
-	l := accept(t, socket)
-	defer l.close()
-	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", "50ms", "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "has not answered within 50ms") {
-		t.Errorf("a socket that is silent: exit code %d: %s", code, errs)
-	}
-	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", "50ms", "--on-failure", "allow", "--socket", socket, "codex", "PreToolUse"); code != exitAllowed || !strings.Contains(errs, "allowed, as installed") {
-		t.Errorf("as installed: exit code %d: %s", code, errs)
-	}
-	drips := filepath.Join(h.place(t), "s")
-	stop := dripping(t, drips)
-	defer stop()
-	if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", "300ms", "--socket", drips, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "has not answered within 300ms") {
-		t.Errorf("a socket that drips: exit code %d: %s", code, errs)
-	}
-	r, w, err := os.Pipe()
+	never, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close() //nolint:errcheck // nothing is read
-	defer w.Close() //nolint:errcheck // nothing is written
-	if code, _, errs := h.hook(t, r, "--timeout", "50ms", "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "standard input has no end within 50ms") {
-		t.Errorf("standard input without end: exit code %d: %s", code, errs)
+	defer never.Close() //nolint:errcheck // nothing is read
+	defer w.Close()     //nolint:errcheck // nothing is written
+	for _, tt := range []struct {
+		answer func(net.Conn)
+		in     io.Reader
+		args   string
+		code   int
+		want   string
+	}{
+		{silent, strings.NewReader(prompt), "--timeout 50ms", exitBlocked, "has not answered within 50ms"},
+		{silent, strings.NewReader(prompt), "--timeout 50ms --on-failure allow", exitAllowed, "allowed, as installed"},
+		{drips, strings.NewReader(prompt), "--timeout 300ms", exitBlocked, "has not answered within 300ms"},
+		{silent, never, "--timeout 50ms", exitBlocked, "standard input has no end within 50ms"},
+	} {
+		socket := filepath.Join(h.place(t), "s")
+		stop := listen(t, socket, tt.answer)
+		if code, _, errs := h.hook(t, tt.in, append(strings.Fields(tt.args), "--socket", socket, "codex", "PreToolUse")...); code != tt.code || !strings.Contains(errs, tt.want) {
+			t.Errorf("%s: exit code %d: %s", tt.want, code, errs)
+		}
+		stop()
 	}
 	held := filepath.Join(h.place(t), "s")
 	lock, err := os.OpenFile(held+".lock", os.O_CREATE|os.O_RDWR, 0o600)
@@ -219,33 +197,6 @@ func TestTotalTime(t *testing.T) {
 		if code, _, errs := h.hook(t, strings.NewReader(prompt), "--timeout", bad, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, "give a time such as 25s") {
 			t.Errorf("--timeout %q: exit code %d: %s", bad, code, errs)
 		}
-	}
-}
-
-// dripping answers one byte after the other, for as long as somebody reads.
-func dripping(t *testing.T, socket string) (stop func()) {
-	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		conn, err := l.AcceptUnix()
-		if err != nil {
-			return
-		}
-		defer conn.Close()                //nolint:errcheck // as below
-		_ = conn.SetWriteBuffer(1)        // the reader is not far behind
-		_, _ = conn.Read(make([]byte, 1)) // a request has come
-		for err == nil {
-			_, err = conn.Write([]byte("x"))
-		}
-	}()
-	return func() {
-		_ = l.Close()
-		<-done
 	}
 }
 

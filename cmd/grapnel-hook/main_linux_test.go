@@ -154,7 +154,7 @@ func TestFailures(t *testing.T) {
 		"an error":         "HTTP/1.0 422 Unprocessable Entity\r\nContent-Length: 7\r\n\r\nnot now",
 	}
 	for name, answer := range answers {
-		stop := serveText(t, h.socket, answer)
+		stop := listen(t, h.socket, says(answer))
 		for _, tt := range []struct {
 			args []string
 			code int
@@ -219,13 +219,14 @@ func (spaces) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// serveText answers every request with a text and closes the connection.
-func serveText(t *testing.T, socket, answer string) (stop func()) {
+// listen has the connections to a socket answered, which are open until the end. Stop returns how many there were.
+func listen(t *testing.T, socket string, answer func(net.Conn)) (stop func() int) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
+	conns := 0
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -233,14 +234,26 @@ func serveText(t *testing.T, socket, answer string) (stop func()) {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Read(make([]byte, 1<<16))
-			_, _ = conn.Write([]byte(answer))
-			_ = conn.Close()
+			defer conn.Close() //nolint:errcheck // it was only held open
+			conns++
+			answer(conn)
 		}
 	})
-	return func() {
+	stop = func() int {
 		_ = l.Close()
 		serving.Wait()
+		return conns
+	}
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// says answers with a text, and closes the connection.
+func says(text string) func(net.Conn) {
+	return func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 1<<16))
+		_, _ = conn.Write([]byte(text))
+		_ = conn.Close()
 	}
 }
 
