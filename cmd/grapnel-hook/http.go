@@ -16,8 +16,8 @@ import (
 const mostAnswer = 16 << 20
 
 // exchange makes one HTTP request. The package net/http alone would double the size and the start of this program.
-func exchange(conn io.ReadWriter, host, event string, payload []byte) ([]byte, error) {
-	head := "POST /hook/" + host + "?event=" + event + " HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(payload)) + "\r\n"
+func (f *flags) exchange(conn io.ReadWriter, payload []byte) ([]byte, error) {
+	head := "POST /hook/" + f.host + "?event=" + f.event + " HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(payload)) + "\r\n"
 	secret, err := token()
 	if err != nil {
 		return nil, err
@@ -37,20 +37,16 @@ func exchange(conn io.ReadWriter, host, event string, payload []byte) ([]byte, e
 	switch {
 	case !strings.HasPrefix(status, "HTTP/1."):
 		return nil, errBroken
-	case strings.Contains(status, " 409 "):
-		return nil, otherEventError(strings.TrimSpace(string(body)))
 	case !strings.Contains(status, " 200 "):
+		if strings.Contains(status, " 409 ") { // an event that decides, given to a hook that is installed for another one
+			f.event = "" // it says nothing of what happens
+		}
 		return nil, errors.New("the gateway decided nothing: " + strings.TrimSpace(string(body)))
 	case lengthOf(header) != len(body):
 		return nil, errBroken
 	}
 	return body, nil
 }
-
-// otherEventError is a payload of an event that decides, given to a hook that is installed for another one.
-type otherEventError string
-
-func (e otherEventError) Error() string { return "the gateway decided nothing: " + string(e) }
 
 // lostError is a gateway that gave no whole answer.
 type lostError string
@@ -71,35 +67,30 @@ func read(conn io.Reader) (header string, body []byte, err error) {
 
 // token is GRAPNEL_TOKEN, or the one that grapnel serve made for this user; empty if there is none.
 func token() (string, error) {
-	if secret := os.Getenv("GRAPNEL_TOKEN"); secret != "" {
-		return secret, checkToken("GRAPNEL_TOKEN", secret)
-	}
-	dir := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(dir) {
-		home, err := os.UserHomeDir()
-		if err != nil || !filepath.IsAbs(home) {
-			return "", nil //nolint:nilerr // a relative one would depend on the repository that the agent works in
+	where, secret := "GRAPNEL_TOKEN", os.Getenv("GRAPNEL_TOKEN")
+	if secret == "" {
+		dir := os.Getenv("XDG_DATA_HOME")
+		if !filepath.IsAbs(dir) {
+			home, err := os.UserHomeDir()
+			if err != nil || !filepath.IsAbs(home) {
+				return "", nil //nolint:nilerr // a relative one would depend on the repository that the agent works in
+			}
+			dir = home + "/.local/share"
 		}
-		dir = home + "/.local/share"
+		where = dir + "/grapnel/token"
+		data, err := owned.Token(where)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return "", nil
+		case err != nil:
+			return "", errors.New("the token: " + err.Error())
+		}
+		secret = strings.TrimSpace(string(data))
 	}
-	path := dir + "/grapnel/token"
-	data, err := owned.Token(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "", nil
-	case err != nil:
-		return "", errors.New("the token: " + err.Error())
+	if strings.ContainsAny(secret, "\r\n") { // it would be something else in a request
+		return "", errors.New(where + " holds no token: one line")
 	}
-	secret := strings.TrimSpace(string(data))
-	return secret, checkToken(path, secret)
-}
-
-// checkToken keeps a token from being anything else in a request.
-func checkToken(where, secret string) error {
-	if strings.ContainsAny(secret, "\r\n") {
-		return errors.New(where + " holds no token: one line")
-	}
-	return nil
+	return secret, nil
 }
 
 // lengthOf is the length that a header announces; -1 if it announces none.

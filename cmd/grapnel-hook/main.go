@@ -96,8 +96,12 @@ func readPayload(in io.Reader, most int64) ([]byte, error) {
 
 // fail ends the program without an answer.
 func (f *flags) fail(why string) {
-	say(why + f.rule())
-	os.Exit(f.exit())
+	if f.allow || !f.given && slices.Contains(contextEvents, f.event) {
+		say(why + " (allowed, as installed)")
+		os.Exit(exitAllowed)
+	}
+	say(why + " (blocked, as installed)")
+	os.Exit(exitBlocked)
 }
 
 func say(text string) {
@@ -159,21 +163,6 @@ func isWord(s string) bool {
 	return s != "" && s[0] != '.'
 }
 
-// exit is the code of a failure.
-func (f *flags) exit() int {
-	if f.allow || !f.given && slices.Contains(contextEvents, f.event) {
-		return exitAllowed
-	}
-	return exitBlocked
-}
-
-func (f *flags) rule() string {
-	if f.exit() == exitAllowed {
-		return " (allowed, as installed)"
-	}
-	return " (blocked, as installed)"
-}
-
 // ask sends the payload to the gateway, which is started if none answers. Waiting is called with what it would say if it
 // waited too long. A gateway that ends while it has the event is replaced twice: the event is to be judged, and on record.
 func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err error) {
@@ -206,9 +195,5 @@ func (f *flags) askAt(socket string, payload []byte, waiting func(string)) ([]by
 	}
 	defer conn.Close() //nolint:errcheck // the answer has been read
 	waiting("the gateway at " + socket + " has not answered")
-	answer, err := exchange(conn, f.host, f.event, payload)
-	if _, other := errors.AsType[otherEventError](err); other {
-		f.event = "" // it says nothing of what happens
-	}
-	return answer, err
+	return f.exchange(conn, payload)
 }

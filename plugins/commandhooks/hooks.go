@@ -110,7 +110,7 @@ func doc(h *agent.Hook) string {
 func (p *plugin) onFailure(h *agent.Hook) phases.OnFailure {
 	open := phases.OnFailure{Default: phases.BestEffort}
 	switch {
-	case h.Background || !h.Decides():
+	case h.Background || !h.Step.Forbids():
 		return phases.OnFailure{}
 	case h.OnFailure == "block" && h.Step != agent.StepStop:
 		return phases.OnFailure{Default: phases.FailClosed}

@@ -201,11 +201,8 @@ type Hook struct {
 // Silent reports whether the agent drops whatever the hook answers.
 func (h *Hook) Silent() bool { return h.Background || h.Rules.Silent }
 
-// Decides reports whether a script at a step can forbid something, or make a turn go on.
-func (h *Hook) Decides() bool { return Forbids(h.Step) }
-
 // Forbids reports whether a script at a step can forbid something, or make a turn go on.
-func Forbids(s Step) bool { return s == StepToolCall || s == StepPrompt || s == StepStop }
+func (s Step) Forbids() bool { return s == StepToolCall || s == StepPrompt || s == StepStop }
 
 // Title is how the hook is called in messages.
 func (h *Hook) Title() string {
@@ -316,7 +313,7 @@ func (h *Hook) Invalid(o *Output, why error) error {
 func (h *Hook) Block(a *Answer, why string, replaces bool) {
 	why = cmp.Or(strings.TrimSpace(why), h.Title()+" blocked this and gave no reason")
 	switch {
-	case h.Decides():
+	case h.Step.Forbids():
 		a.Verdict, a.Reason = phases.VerdictDeny, why
 	case h.Step == StepToolResult && replaces:
 		a.Result = &why

@@ -214,7 +214,7 @@ func (r *reader) skip(name string, one *agent.Entry, why string) {
 	what, m := cmp.Or(one.Command, one.Bash, one.Exec, one.Type, "entry"), meaning(r.agent, name)
 	s := Skipped{
 		ID: r.id(name, what), Event: name, Matcher: one.Matcher, What: what, Why: why,
-		Decides: m.Script.Decides || m.Script.Runs && agent.Forbids(m.ScriptStep()) && !m.Script.Silent,
+		Decides: m.Script.Decides || m.Script.Runs && m.ScriptStep().Forbids() && !m.Script.Silent,
 	}
 	if strings.HasSuffix(why, "either") || strings.HasSuffix(why, "too") {
 		s.Decides = false // nothing is lost
