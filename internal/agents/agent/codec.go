@@ -107,6 +107,21 @@ func TextOf(response json.RawMessage) string {
 	return string(response)
 }
 
+// StreamsText returns what a model gets of both streams of a shell, and [TextOf] of a response without them.
+func StreamsText(response json.RawMessage) string {
+	var streams struct {
+		Stdout *string `json:"stdout"`
+		Stderr string  `json:"stderr"`
+	}
+	if json.Unmarshal(response, &streams) != nil || streams.Stdout == nil {
+		return TextOf(response)
+	}
+	if *streams.Stdout != "" && streams.Stderr != "" {
+		return *streams.Stdout + "\n" + streams.Stderr
+	}
+	return *streams.Stdout + streams.Stderr
+}
+
 type (
 	// ClaudeAnswer is the answer to a hook of Claude Code and of the agents of its shape. An encoder sets the fields that its
 	// agent knows; the rules for scripts read all of them.

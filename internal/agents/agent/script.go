@@ -374,22 +374,10 @@ func (a *Answer) Rewrite(raw json.RawMessage) error {
 	return nil
 }
 
-// Replace takes a replacement of a tool's result: both streams of a shell, a text, or the JSON.
+// Replace takes a replacement of a tool's result.
 func (a *Answer) Replace(raw json.RawMessage) {
-	var streams struct {
-		Stdout *string `json:"stdout"`
-		Stderr string  `json:"stderr"`
-	}
-	switch {
-	case !IsSet(raw):
-	case json.Unmarshal(raw, &streams) == nil && streams.Stdout != nil:
-		text := *streams.Stdout
-		if text != "" && streams.Stderr != "" {
-			text += "\n"
-		}
-		a.Result = new(text + streams.Stderr)
-	default:
-		a.Result = new(TextOf(raw))
+	if IsSet(raw) {
+		a.Result = new(StreamsText(raw))
 	}
 }
 

@@ -55,7 +55,7 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 		e.Result = p.Error
 	case "PostToolUse":
 		if p.Tool == "Bash" {
-			e.Result = bashText(p.Response)
+			e.Result = agent.StreamsText(p.Response)
 		}
 	case "StopFailure":
 		e.Text = p.Error

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
 // bashOutput is the shape of what the tool Bash gives.
@@ -17,18 +18,6 @@ type bashOutput struct {
 	Stderr      string `json:"stderr"`
 	Interrupted bool   `json:"interrupted"`
 	IsImage     bool   `json:"isImage"`
-}
-
-// bashText is what the model gets of both streams.
-func bashText(response json.RawMessage) string {
-	var out bashOutput
-	if json.Unmarshal(response, &out) != nil {
-		return agent.TextOf(response)
-	}
-	if out.Stderr != "" && out.Stdout != "" {
-		return out.Stdout + "\n" + out.Stderr
-	}
-	return out.Stdout + out.Stderr
 }
 
 // readOutput is the shape of a text that the tool Read gives.
@@ -59,12 +48,8 @@ func outputOf(e *agent.Event, text string) (output any, sure bool) {
 	case strings.HasPrefix(tool, "mcp__"):
 		return text, true
 	case tool == "Read":
-		var args struct {
-			Path string `json:"file_path"`
-		}
-		_ = json.Unmarshal(e.Call.Arguments, &args) // without a path the text counts
-		lines := strings.Count(text, "\n") + 1
-		return readOutput{"text", readFile{args.Path, text, lines, 1, lines}}, true
+		path, lines := agent.TextOf(jsonscan.Member(e.Call.Arguments, "file_path")), strings.Count(text, "\n")+1
+		return readOutput{"text", readFile{path, text, lines, 1, lines}}, true
 	}
 	return withText(e.Response, text), tool == "Grep" || tool == "Glob"
 }

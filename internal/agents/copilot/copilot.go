@@ -7,10 +7,12 @@
 package copilot
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -107,20 +109,9 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 	case e.Step == agent.StepFailed && (p.During != "model_call" || p.Recoverable):
 		e.Step = agent.StepNone
 	case e.Step == agent.StepFailed:
-		e.Text = messageOf(p.Error)
+		e.Text = cmp.Or(agent.TextOf(jsonscan.Member(p.Error, "message")), agent.TextOf(p.Error))
 	}
 	return e, nil
-}
-
-// messageOf is the message of an error object.
-func messageOf(v json.RawMessage) string {
-	var failed struct {
-		Message string `json:"message"`
-	}
-	if json.Unmarshal(v, &failed) != nil {
-		return agent.TextOf(v)
-	}
-	return failed.Message
 }
 
 // answer is what a hook says.
