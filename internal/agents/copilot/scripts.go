@@ -3,7 +3,6 @@ package copilot
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/claudecode"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -113,10 +113,7 @@ func cased(h *agent.Hook, p map[string]any) map[string]any {
 func withoutProgress(out []byte) []byte {
 	var kept [][]byte
 	for line := range bytes.Lines(out) {
-		var p struct {
-			Type string `json:"type"`
-		}
-		if json.Unmarshal(line, &p) != nil || p.Type != "progress" {
+		if agent.TextOf(jsonscan.Member(line, "type")) != "progress" {
 			kept = append(kept, line)
 		}
 	}

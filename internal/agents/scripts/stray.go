@@ -94,15 +94,10 @@ func misplaced(h *agent.Hook, a *agent.Answer, out []byte) error {
 	if h.Step != agent.StepToolCall || a.Verdict != "" || h.Silent() {
 		return nil
 	}
-	var top, inner map[string]json.RawMessage
-	if json.Unmarshal(out, &top) != nil {
-		return nil //nolint:nilerr // it is a list
-	}
-	_ = json.Unmarshal(top["hookSpecificOutput"], &inner) // there may be none
-	for _, members := range []map[string]json.RawMessage{top, inner} {
+	for _, object := range [][]byte{out, jsonscan.Member(out, "hookSpecificOutput")} {
 		for _, name := range []string{"permissionDecision", "decision", "permission"} {
-			var word string
-			if json.Unmarshal(members[name], &word) == nil && slices.Contains([]string{"deny", "block", "ask", "defer"}, strings.ToLower(word)) {
+			word := agent.TextOf(jsonscan.Member(object, name))
+			if slices.Contains([]string{"deny", "block", "ask", "defer"}, strings.ToLower(word)) {
 				return fmt.Errorf("%q: %q stands where the agent does not read it, so that it would make the call", name, word)
 			}
 		}
