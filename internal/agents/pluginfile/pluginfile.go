@@ -45,16 +45,11 @@ func Server(file string) (command []string) {
 type payload struct {
 	agent.Payload
 
-	TurnID  string `json:"turn_id"`
-	Parent  string `json:"parent_session_id"`
-	IsError bool   `json:"is_error"`
-	Error   string `json:"error"`
-	Usage   *struct {
-		Input      int `json:"input_tokens"`
-		Output     int `json:"output_tokens"`
-		CacheRead  int `json:"cache_read_tokens"`
-		CacheWrite int `json:"cache_write_tokens"`
-	} `json:"usage"`
+	TurnID  string       `json:"turn_id"`
+	Parent  string       `json:"parent_session_id"`
+	IsError bool         `json:"is_error"`
+	Error   string       `json:"error"`
+	Usage   phases.Usage `json:"usage"`
 }
 
 // Decode is the [agent.Agent.Decode] of these agents.
@@ -66,8 +61,8 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 	if e.Step == agent.StepFailed {
 		e.Text = p.Error
 	}
-	if u := p.Usage; u != nil && e.Step == agent.StepUsage {
-		e.Usage = phases.Usage{InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite}
+	if e.Step == agent.StepUsage {
+		e.Usage = p.Usage
 	}
 	return e, nil
 }
