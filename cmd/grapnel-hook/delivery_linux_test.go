@@ -84,6 +84,7 @@ func TestDelivery(t *testing.T) {
 				_, row, _ := strings.Cut(table, "\n| `"+p.name+"` | ")
 				row, _, _ = strings.Cut(row, " |\n")
 				cells := strings.Split(row, " | ")
+				rows[i] = "| `" + p.name + "`"
 				for n, host := range agents.Names() {
 					if all := *update || os.Getenv("GRAPNEL_LONG") == "1"; !all && !slices.Contains(strings.Fields(p.agents), host) {
 						continue
@@ -94,15 +95,13 @@ func TestDelivery(t *testing.T) {
 						t.Errorf("%s, %s: %s; go test ./cmd/grapnel-hook -run TestDelivery -update writes the table", path, host, cell)
 					}
 				}
+				rows[i] += " |\n"
 			})
 		}
 	})
 	if *update {
 		table = "| plugin | `" + strings.Join(agents.Names(), "` | `") + "` |\n" + strings.Repeat("|---", len(agents.Names())+1) + "|\n"
-		for i, p := range firstParty {
-			table += "| `" + p.name + "`" + rows[i] + " |\n"
-		}
-		if err := os.WriteFile(path, []byte(before+begin+table+end+after), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(before+begin+table+strings.Join(rows, "")+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,7 +242,8 @@ func TestMemory(t *testing.T) {
 		host, why string
 	}{
 		{
-			memory, []wish{
+			memory,
+			[]wish{
 				{"UserPromptSubmit", "Do not remember this. My passphrase is SWORDFISH.", refused, added},
 				{"SubagentStart", "Do not remember this.", added, `\"known\"`},
 			},

@@ -84,12 +84,12 @@ func (h *home) place(t *testing.T) string {
 }
 
 // silent answers nothing.
-func silent(net.Conn) {}
+func silent(*net.UnixConn) {}
 
 // drips answers one byte after the other, for as long as somebody reads.
-func drips(conn net.Conn) {
-	_ = conn.(*net.UnixConn).SetWriteBuffer(1) // the reader is not far behind
-	_, err := conn.Read(make([]byte, 1))       // a request has come
+func drips(conn *net.UnixConn) {
+	_ = conn.SetWriteBuffer(1)           // the reader is not far behind
+	_, err := conn.Read(make([]byte, 1)) // a request has come
 	for err == nil {
 		_, err = conn.Write([]byte("x"))
 	}
@@ -163,7 +163,7 @@ func TestTotalTime(t *testing.T) {
 	defer never.Close() //nolint:errcheck // nothing is read
 	defer w.Close()     //nolint:errcheck // nothing is written
 	for _, tt := range []struct {
-		answer func(net.Conn)
+		answer func(*net.UnixConn)
 		in     io.Reader
 		args   string
 		code   int

@@ -67,7 +67,7 @@ func read(conn io.Reader) (header string, body []byte, err error) {
 
 // token is GRAPNEL_TOKEN, or the one that grapnel serve made for this user; empty if there is none.
 func token() (string, error) {
-	where, secret := "GRAPNEL_TOKEN", os.Getenv("GRAPNEL_TOKEN")
+	where, secret := "GRAPNEL_TOKEN", os.Getenv("GRAPNEL_TOKEN") //nolint:gosec // the name of a variable
 	if secret == "" {
 		dir := os.Getenv("XDG_DATA_HOME")
 		if !filepath.IsAbs(dir) {

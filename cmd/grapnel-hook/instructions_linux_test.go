@@ -146,15 +146,16 @@ func TestInstructions(t *testing.T) {
     config: {hooks: [{id: guard, phase: tool.pre_call, when: 'tool.name == "Forbidden"', respond: [{kind: decision, verdict: deny, reason: no shell}]}]}
 `)
 	h.wake(t)
-	t.Run("names of events", func(t *testing.T) { checkNames(t, h) }) //nolint:paralleltest // the last one ends the gateway
-	for _, agent := range []string{"gemini", "opencode"} {            //nolint:paralleltest // as above
+	// One after the other: the last ones end the gateway.
+	t.Run("names of events", func(t *testing.T) { checkNames(t, h) })
+	for _, agent := range []string{"gemini", "opencode"} {
 		t.Run("touched files, "+agent, func(t *testing.T) { checkTouched(t, newConversation(h, agent, agent, "none")) })
 	}
 	orders := 2
 	if os.Getenv("GRAPNEL_LONG") == "1" {
 		orders = 10
 	}
-	for n := range orders { //nolint:paralleltest // as above
+	for n := range orders {
 		t.Run("order "+strconv.Itoa(n), func(t *testing.T) { checkOrder(t, h, n) })
 	}
 }

@@ -39,11 +39,11 @@ var programs = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"build", "-o", dir, "."}
+	args := []string{"build", "-ldflags=-w", "-o", dir, "."} // without what only a debugger needs
 	if !testing.Short() {
 		args = append(args, "../grapnel")
 	}
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil { //nolint:noctx // for all tests
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("%w: %s", err, out)
 	}
 	return dir, nil
@@ -220,9 +220,9 @@ func (spaces) Read(p []byte) (int, error) {
 }
 
 // listen has the connections to a socket answered, which are open until the end. Stop returns how many there were.
-func listen(t *testing.T, socket string, answer func(net.Conn)) (stop func() int) {
+func listen(t *testing.T, socket string, answer func(*net.UnixConn)) (stop func() int) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func listen(t *testing.T, socket string, answer func(net.Conn)) (stop func() int
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
-			conn, err := l.Accept()
+			conn, err := l.AcceptUnix()
 			if err != nil {
 				return
 			}
@@ -249,8 +249,8 @@ func listen(t *testing.T, socket string, answer func(net.Conn)) (stop func() int
 }
 
 // says answers with a text, and closes the connection.
-func says(text string) func(net.Conn) {
-	return func(conn net.Conn) {
+func says(text string) func(*net.UnixConn) {
+	return func(conn *net.UnixConn) {
 		_, _ = conn.Read(make([]byte, 1<<16))
 		_, _ = conn.Write([]byte(text))
 		_ = conn.Close()

@@ -119,10 +119,14 @@ func skips(at string, config map[string]any) string {
 		}
 		return v
 	}
+	isOff := func(names ...string) bool {
+		on, set := member(names...).(bool)
+		return set && !on
+	}
 	switch trusted, _ := member("hooks", "state", at, "trusted_hash").(string); {
-	case member("features", "hooks") == false:
+	case isOff("features", "hooks"):
 		return "the feature hooks is off in config.toml: codex features enable hooks"
-	case member("hooks", "state", at, "enabled") == false:
+	case isOff("hooks", "state", at, "enabled"):
 		return "it is switched off in /hooks of Codex"
 	case trusted == "":
 		return "it is not trusted yet: open /hooks in Codex"
