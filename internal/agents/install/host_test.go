@@ -127,6 +127,23 @@ func TestPaths(t *testing.T) {
 			t.Errorf("%s, %s: %s, want %s", tt.host, tt.scope, got, tt.want)
 		}
 	}
+	if got := Lookup("codex").ConfigPath("/h", func(string) string { return "/moved" }); got != "/moved/config.toml" {
+		t.Errorf("Codex's configuration is %s", got)
+	}
+}
+
+// TestSynthetic: what is made up is what the agent's codec takes for the event.
+func TestSynthetic(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range agents.Names() {
+		for event, m := range Lookup(name).Events {
+			payload, order := Lookup(name).Synthetic(event, "s", "/d")
+			if e, err := agents.Decode(name, payload); order > 0 && m.Step != agent.StepNone && (err != nil || e.Step != m.Step && m.Step != agent.StepToolFailed || e.Dir != "/d" || e.SessionID != "s") {
+				t.Errorf("%s, %s: %+v, %v", name, event, e, err)
+			}
+		}
+	}
 }
 
 // TestRead: what hosts make of what hooks give. The rules of each agent for scripts are tested in plugins/commandhooks.
@@ -159,6 +176,8 @@ func TestRead(t *testing.T) {
 		{"claude-code", "UserPromptExpansion", Run{Stdout: `{"decision":"block","reason":"no"}`}, Blocked},
 		{"claude-code", "UserPromptExpansion", of(context, "UserPromptExpansion"), Context},
 		{"codex", "PreToolUse", Run{Failed: "no such file"}, Failed},
+		{"claude-code", "PreToolUse", Run{ExitCode: 1, Stderr: "oh"}, Failed},
+		{"claude-code", "PreToolUse", Run{}, GoesOn},
 		{"copilot", "PreToolUse", Run{ExitCode: 1}, Blocked},
 		{"copilot", "PostToolUse", Run{ExitCode: 1}, Failed},
 		{"gemini", "BeforeTool", Run{Stdout: `{"decision":"ask"}`}, Asks},
