@@ -2,10 +2,8 @@ package itemstore
 
 import (
 	"context"
+	"database/sql"
 	"slices"
-	"time"
-
-	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
 // Forget deletes items in view with their older versions: texts, evidence, and their share of the index and the
@@ -116,28 +114,16 @@ func (s *Store) eraseFreed(ctx context.Context) error {
 	})
 }
 
-// eraseFreedSQLite rewrites the file and empties the log: SQLite overwrites what it deletes, but splitting index pages
-// leaves older copies. The full-text index is merged first: its pages are keyed by prefixes of terms, deleted ones
-// included.
+// eraseFreedSQLite merges the full-text index first, whose pages are keyed by prefixes of terms, deleted ones included.
 func (s *Store) eraseFreedSQLite(ctx context.Context) error {
-	for _, text := range []string{"INSERT INTO memory_index (memory_index) VALUES ('optimize')", "VACUUM"} {
-		err := s.patiently(ctx, func() error {
-			_, err := s.db.Writer().ExecContext(ctx, text)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return s.patiently(ctx, func() error {
-		var busy, pages, copied int
-		err := s.db.Writer().QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &copied)
-		if err == nil && busy != 0 {
-			err = sqldb.Failf(sqldb.CodeLocked, "it is retried with the next forgetting, and when the memory is opened",
-				"SQLite's log could not be emptied while another program reads")
-		}
+	err := s.db.Change(ctx, "merging the index", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO memory_index (memory_index) VALUES ('optimize')")
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return s.db.Wipe(ctx, "memory_items", "memory_items_slot", "memory_counts", "memory_index_data", "memory_index_idx")
 }
 
 // eraseFreedPostgres frees the rows, after folding the statistics' rows that hold forgotten words.
@@ -147,23 +133,6 @@ func (s *Store) eraseFreedPostgres(ctx context.Context) error {
 	}
 	_, err := s.db.Writer().ExecContext(ctx, "VACUUM (SKIP_LOCKED) memory_items, memory_index, memory_counts, memory_deltas")
 	return err
-}
-
-// patiently retries do while the database is locked, up to the lock timeout.
-func (s *Store) patiently(ctx context.Context, do func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.db.LockTimeout())
-	defer cancel()
-	for {
-		err := s.db.Fail(ctx, "tidying up", do())
-		if !sqldb.HasCode(err, sqldb.CodeLocked) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 // foldEvery is after how many transactions PostgreSQL's statistics are folded. It bounds how many rows a reader sums
