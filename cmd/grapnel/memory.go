@@ -272,35 +272,30 @@ func parsePlaceInList(cursor string) (placeInList, error) {
 	return placeInList{workspace, rest}, nil
 }
 
-// list reads pages of the workspaces up to a limit; 0 means no limit. A workspace that is gone since is skipped.
+// list reads the workspaces from a place on, up to a limit; 0 means no limit. A workspace that is gone since is skipped.
 func (m *memories) list(ctx context.Context, filter itemstore.Filter, limit int, from placeInList, into *memoryList) error {
-	for i, workspace := range m.workspaces {
-		if workspace < from.workspace {
+	for _, workspace := range m.workspaces {
+		at := placeInList{workspace: workspace}
+		switch {
+		case workspace < from.workspace:
 			continue
+		case workspace == from.workspace:
+			at = from
 		}
-		page := itemstore.Page{Limit: itemstore.MaxPage}
-		if workspace == from.workspace {
-			page.After = from.cursor
+		page := itemstore.Page{Limit: itemstore.MaxPage, After: at.cursor}
+		if limit > 0 {
+			page.Limit = min(itemstore.MaxPage, limit-len(into.Items)+1)
 		}
-		for more := true; more; more = page.After != "" {
-			if limit > 0 {
-				page.Limit = min(itemstore.MaxPage, limit-len(into.Items))
-			}
-			items, next, err := m.List(ctx, whole(workspace), filter, page)
-			if err != nil {
+		for item, err := range m.All(ctx, whole(workspace), filter, page) {
+			switch {
+			case err != nil:
 				return err
+			case limit > 0 && len(into.Items) == limit:
+				into.Next = at.String()
+				return nil
 			}
-			into.Items = append(into.Items, items...)
-			page.After = next
-			if limit == 0 || len(into.Items) < limit {
-				continue
-			}
-			if next != "" {
-				into.Next = placeInList{workspace, next}.String()
-			} else if i+1 < len(m.workspaces) {
-				into.Next = placeInList{m.workspaces[i+1], ""}.String()
-			}
-			return nil
+			into.Items = append(into.Items, item)
+			at.cursor = item.ID
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (f *forgetFlags) find(ctx context.Context, m *memories, r *memoryForgotten)
 		some := m.workspaces[:min(len(m.workspaces), 10)]
 		return usagef("there are memories of %d workspaces; choose one with --workspace: %s", len(m.workspaces), clean(strings.Join(some, ", ")))
 	case f.All:
-		return m.each(ctx, m.workspaces[0], f.filter(), r.add)
+		return m.each(ctx, m.workspaces[:1], f.filter(), r.add)
 	}
 	hits, omitted, err := m.Matches(ctx, whole(m.workspaces[0]), f.Query, time.Now())
 	for i := range hits {
@@ -153,15 +153,7 @@ func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.I
 	is := func(i *itemstore.Item) bool {
 		return i.Scope == itemstore.ScopeUser && (strings.EqualFold(i.ScopeID, who) || strings.EqualFold(i.ScopeID, name))
 	}
-	each := func(workspaces []string, history bool, do func(itemstore.Item)) error {
-		for _, workspace := range workspaces {
-			if err := m.each(ctx, workspace, itemstore.Filter{History: history}, do); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err := each(m.all, false, func(i itemstore.Item) {
+	err := m.each(ctx, m.all, itemstore.Filter{}, func(i itemstore.Item) {
 		isActor = isActor || is(&i)
 		if i.Slot == string(turnpolicy.SlotName) && i.Scope == itemstore.ScopeUser && says(i.Text) {
 			actors[i.ScopeID] = true
@@ -171,7 +163,7 @@ func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.I
 		return err
 	}
 	inTexts := !isActor || strings.ContainsFunc(name, unicode.IsLetter) // a number identifies an actor and is not a name
-	return each(m.workspaces, true, func(i itemstore.Item) {
+	return m.each(ctx, m.workspaces, itemstore.Filter{History: true}, func(i itemstore.Item) {
 		of := is(&i) || !isActor && i.Scope == itemstore.ScopeUser && actors[i.ScopeID]
 		if gone[i.ID] = of || inTexts && (says(i.Text) || says(i.Evidence)) || gone[i.SupersededBy]; gone[i.ID] && !gone[i.SupersededBy] {
 			do(i)
@@ -179,20 +171,17 @@ func (m *memories) ofPerson(ctx context.Context, who string, do func(itemstore.I
 	})
 }
 
-func (m *memories) each(ctx context.Context, workspace string, filter itemstore.Filter, do func(itemstore.Item)) error {
-	page := itemstore.Page{Limit: itemstore.MaxPage}
-	for {
-		items, next, err := m.List(ctx, whole(workspace), filter, page)
-		if err != nil {
-			return err
-		}
-		for i := range items {
-			do(items[i])
-		}
-		if page.After = next; next == "" {
-			return nil
+// each calls do for the memories of workspaces, the newest first.
+func (m *memories) each(ctx context.Context, workspaces []string, filter itemstore.Filter, do func(itemstore.Item)) error {
+	for _, workspace := range workspaces {
+		for i, err := range m.All(ctx, whole(workspace), filter, itemstore.Page{Limit: itemstore.MaxPage}) {
+			if err != nil {
+				return err
+			}
+			do(i)
 		}
 	}
+	return nil
 }
 
 const forgetPart = 5_000 // how many memories are forgotten at once; the database is tidied after each part
@@ -290,18 +279,16 @@ func (a *app) exportMemories(ctx context.Context, f *memoriesFlags, to io.Writer
 	defer progress.stop()
 	err := a.withMemories(ctx, f, func(m *memories) error {
 		for _, workspace := range m.workspaces {
-			err := m.Export(ctx, whole(workspace), func(i itemstore.Item) error {
+			for i, err := range m.All(ctx, whole(workspace), itemstore.Filter{History: true}, itemstore.Page{Limit: itemstore.MaxPage, OldestFirst: true}) {
+				line.Reset()
+				if err = cmp.Or(err, enc.Encode(&i)); err == nil {
+					_, err = out.Write(escapeJSON(line.Bytes()))
+				}
+				if err != nil {
+					return unable(fmt.Errorf("the export is not complete: %w", err))
+				}
 				done.Items++
 				progress.add()
-				line.Reset()
-				if err := enc.Encode(&i); err != nil {
-					return err
-				}
-				_, err := out.Write(escapeJSON(line.Bytes()))
-				return err
-			})
-			if err != nil {
-				return unable(fmt.Errorf("the export is not complete: %w", err))
 			}
 			done.Workspaces = append(done.Workspaces, workspace)
 		}

@@ -137,7 +137,6 @@ func callsOf(s *itemstore.Store) map[string]func(ctx context.Context) error {
 		"used": func(ctx context.Context) error {
 			return s.Used(ctx, v, []string{"01K0000000000000000000000A"}, time.Now())
 		},
-		"export": func(ctx context.Context) error { return s.Export(ctx, v, func(itemstore.Item) error { return nil }) },
 		"forget": func(ctx context.Context) error {
 			_, err := s.Forget(ctx, v, []string{"01K0000000000000000000000A"})
 			return err

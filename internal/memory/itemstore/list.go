@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -179,24 +180,22 @@ func (tx txn) addStats(ctx context.Context, in field, stats *Stats) error {
 	})
 }
 
-// Export calls do for each item in view, history included, the oldest first. Concurrent changes may be included or
-// not. It returns the first error of do.
-func (s *Store) Export(ctx context.Context, v View, do func(Item) error) error {
-	p := Page{Limit: MaxPage, OldestFirst: true}
-	for {
-		items, next, err := s.List(ctx, v, Filter{History: true}, p)
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			if err := do(item); err != nil {
-				return err
+// All yields what List returns from a page on, page by page. An error ends it. Concurrent changes may be included or not.
+func (s *Store) All(ctx context.Context, v View, f Filter, p Page) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for more := true; more; more = p.After != "" {
+			items, next, err := s.List(ctx, v, f, p)
+			if err != nil {
+				yield(Item{}, err)
+				return
 			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			p.After = next
 		}
-		if next == "" {
-			return nil
-		}
-		p.After = next
 	}
 }
 

@@ -146,11 +146,11 @@ func everything(workspace string) itemstore.View {
 func list(tb testing.TB, s *itemstore.Store, v itemstore.View) []itemstore.Item {
 	tb.Helper()
 	items := []itemstore.Item{}
-	if err := s.Export(tb.Context(), v, func(i itemstore.Item) error {
+	for i, err := range s.All(tb.Context(), v, itemstore.Filter{History: true}, itemstore.Page{Limit: itemstore.MaxPage, OldestFirst: true}) {
+		if err != nil {
+			tb.Fatal(err)
+		}
 		items = append(items, i)
-		return nil
-	}); err != nil {
-		tb.Fatal(err)
 	}
 	return items
 }
