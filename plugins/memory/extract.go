@@ -41,11 +41,9 @@ func (m *memory) extract(ctx context.Context, call *sdk.Call, in *phases.PostTur
 	facts, more := m.withoutSecrets(withoutRemembered(facts, in.ToolEvents))
 	notes = append(notes, more...)
 	var used []string
-	for _, id := range []string{recallID, activeRecallID} {
-		s, _ := received(call, id) // the hook "prompt" reports unreadable contexts
-		for _, item := range s.Items {
-			used = append(used, item.ID)
-		}
+	recalled, _ := received(call) // the hook "prompt" reports unreadable contexts
+	for _, item := range recalled.list {
+		used = append(used, item.ID)
 	}
 	if len(facts) == 0 && len(used) == 0 {
 		return stored(nil, notes)

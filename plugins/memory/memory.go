@@ -9,7 +9,7 @@
 //   - "recall" answers turn.pre_prompt_context with the memories about what the user says, as a context that is not
 //     rendered.
 //   - "active_recall" does the same at turn.post_preflight_prompt_context, by the queries of the host's plan
-//     {"queries": […]} or by queries of its own.
+//     {"queries": […]}.
 //   - "tools" answers turn.pre_tool_materialization with the bundle memory: the tools that the policy allows.
 //   - "prompt" answers turn.pre_prompt_compile with the section memory_recall, made of what the two recalls found.
 //   - "extract" listens at turn.post_turn: it stores what the user stated, and notes which memories were used.
@@ -179,8 +179,8 @@ func (m *memory) hooks() []sdk.Hook {
 			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: recallTime, Needs: []string{"user_text", "policy"}, PrePromptContext: m.recall,
 		},
 		{
-			Name: "active_recall", Doc: "recalls by the host's plan, or by several queries",
-			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: activeTime, Needs: []string{"user_text", "recall_plan", "policy"}, PostPreflight: m.activeRecall,
+			Name: "active_recall", Doc: "recalls by the queries of the host's plan",
+			Kinds: []phases.Kind{phases.KindPromptContext, phases.KindAudit}, Timeout: activeTime, Needs: []string{"recall_plan", "policy"}, PostPreflight: m.activeRecall,
 		},
 		{
 			Name: "tools", Doc: "offers the memory tools that the turn's policy allows",

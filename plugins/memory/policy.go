@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
@@ -128,11 +127,4 @@ func remarks(list []phases.Diagnostic) []phases.Contribution {
 		return nil
 	}
 	return []phases.Contribution{&phases.Noop{Common: phases.Common{Domain: domain, Diagnostics: list}}}
-}
-
-// samePlugin reports whether two subscriptions belong to one plugin, whose name has no dot. Another plugin's
-// contributions to our domain do not count.
-func samePlugin(a, b string) bool {
-	plugin, _, _ := strings.Cut(a, ".")
-	return strings.HasPrefix(b+".", plugin+".")
 }

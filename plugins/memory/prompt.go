@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/internal/memory/recall"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
@@ -52,27 +51,24 @@ func (m *memory) prompt(_ context.Context, call *sdk.Call, in *phases.PrePromptC
 		prompt: p.Prompt, maxChars: call.Budget.MaxChars, canSearch: sees(toolset.Search), canForget: sees(toolset.Forget),
 		askedToRemember: p.ExplicitRemember && p.RememberTool.Allowed() && sees(toolset.Remember),
 	}
-	notes := content.gather(call)
+	var notes []phases.Diagnostic
+	if content.shows() {
+		content.receivedItems, notes = received(call)
+	}
 	if section := content.section(); section != nil {
 		section.Diagnostics = notes
 		return sdk.Reply(section)
 	}
-	if len(content.items) > 0 {
+	if len(content.list) > 0 {
 		notes = append(notes, remark("budget_too_small", phases.SeverityWarning,
-			fmt.Sprintf("none of %d memories fits into %d characters", len(content.items), content.maxChars)))
+			fmt.Sprintf("none of %d memories fits into %d characters", len(content.list), content.maxChars)))
 	}
 	return remarks(notes), nil
 }
 
-type sectionItem struct {
-	recall.Recalled
-
-	hook string
-}
-
 type sectionContent struct {
-	items           []sectionItem // the most important first
-	omitted         int           // how many more the recalls found
+	receivedItems
+
 	prompt          turnpolicy.Prompt
 	askedToRemember bool // the user asked to store something and the model can
 	canSearch       bool // the model can search for more
@@ -80,30 +76,17 @@ type sectionContent struct {
 	maxChars        int // of the section, tags and introduction included; 0 means unbounded
 }
 
-// gather collects what was recalled, if the policy allows to show it.
-func (c *sectionContent) gather(call *sdk.Call) []phases.Diagnostic {
-	var notes []phases.Diagnostic
-	if c.prompt != turnpolicy.PromptFull && c.prompt != turnpolicy.PromptReadOnly {
-		return nil
-	}
-	for _, id := range []string{recallID, activeRecallID} {
-		s, more := received(call, id)
-		notes = append(notes, more...)
-		for _, i := range s.Items {
-			c.items = append(c.items, sectionItem{i, contextOf(call, id).Owner})
-		}
-		c.omitted += s.Omitted
-	}
-	return notes
+// shows reports whether the policy allows to show memories.
+func (c *sectionContent) shows() bool {
+	return c.prompt == turnpolicy.PromptFull || c.prompt == turnpolicy.PromptReadOnly
 }
 
 // section returns the section, or nil if there is nothing to say or not a single memory fits.
 func (c *sectionContent) section() *phases.PromptSection {
-	shows := c.prompt == turnpolicy.PromptFull || c.prompt == turnpolicy.PromptReadOnly
 	switch {
-	case shows && len(c.items) > 0:
+	case c.shows() && len(c.list) > 0:
 		return c.memories()
-	case shows && c.askedToRemember:
+	case c.shows() && c.askedToRemember:
 		return c.sentence(askedToStore)
 	case c.prompt == turnpolicy.PromptForgetOnly && c.canForget:
 		return c.sentence(askedToForget)
@@ -138,7 +121,7 @@ func (c *sectionContent) memories() *phases.PromptSection {
 	}
 	frame := &phases.Frame{Open: open + "\n\n" + tagOpen, Close: tagClose}
 	around := prompttext.Chars(frame.Open) + prompttext.Chars(frame.Close) + 2
-	for n := len(c.items); n > 0; n-- {
+	for n := len(c.list); n > 0; n-- {
 		lines := c.lines(n)
 		kept := prompttext.Chars(lines)
 		if c.maxChars > 0 && around+kept > c.maxChars {
@@ -146,11 +129,11 @@ func (c *sectionContent) memories() *phases.PromptSection {
 		}
 		s := newSection(lines)
 		s.Frame = frame
-		if n < len(c.items) {
+		if n < len(c.list) {
 			// The line about the omitted ones may be longer than what it replaces.
-			s.Cut = &phases.SelfCut{Original: max(prompttext.Chars(c.lines(len(c.items))), kept+1), Kept: kept}
+			s.Cut = &phases.SelfCut{Original: max(prompttext.Chars(c.lines(len(c.list))), kept+1), Kept: kept}
 		}
-		for _, i := range c.items[:n] {
+		for _, i := range c.list[:n] {
 			s.SourceRefs = append(s.SourceRefs, phases.SourceRef{Kind: "memory", ID: i.ID, Label: i.Scope + " " + i.Category + " by " + i.hook})
 		}
 		return s
@@ -160,7 +143,7 @@ func (c *sectionContent) memories() *phases.PromptSection {
 
 func (c *sectionContent) lines(n int) string {
 	var b strings.Builder
-	for i, item := range c.items[:n] {
+	for i, item := range c.list[:n] {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -170,7 +153,7 @@ func (c *sectionContent) lines(n int) string {
 		}
 		b.WriteString(") " + escape(item.Text))
 	}
-	if more := len(c.items) - n + c.omitted; more > 0 {
+	if more := len(c.list) - n + c.omitted; more > 0 {
 		fmt.Fprintf(&b, "\n(not shown: %d more", more)
 		if c.canSearch {
 			b.WriteString("; memory_search finds them")

@@ -44,19 +44,29 @@ func (m *memory) recall(ctx context.Context, call *sdk.Call, in *phases.PrePromp
 
 func (m *memory) activeRecall(ctx context.Context, call *sdk.Call, in *phases.PostPreflightInput) ([]phases.Contribution, error) {
 	p, _ := turnPolicy(call.Policies)
-	if !p.ActiveRecall.Allowed() {
+	plan := bytes.TrimSpace(in.RecallPlan)
+	switch {
+	case !p.ActiveRecall.Allowed():
+		return nil, nil
+	case slices.Contains(call.Withheld, "recall_plan"):
+		return remarks([]phases.Diagnostic{
+			remark("recall_plan_withheld", phases.SeverityWarning, "the host's recall plan is withheld (grants.see: recall_plan)"),
+		}), nil
+	case len(plan) == 0 || bytes.Equal(plan, []byte("null")):
 		return nil, nil
 	}
-	queries, notes := m.queries(call, in)
-	if len(queries) == 0 {
-		return remarks(notes), nil
+	queries, err := parsePlan(plan)
+	if err != nil {
+		return remarks([]phases.Diagnostic{
+			{Code: "recall_plan_invalid", Severity: phases.SeverityWarning, Message: "the host's recall plan: " + err.Error()},
+		}), nil
 	}
 	ranked, err := m.rank(ctx, call, queries)
 	if err != nil {
 		return nil, failure(err)
 	}
-	already, more := received(call, recallID)
-	return passOn(activeRecallID, "memory_actively_recalled", recall.Active(ranked, already.Items), append(notes, more...))
+	already, notes := received(call)
+	return passOn(activeRecallID, "memory_actively_recalled", recall.Active(ranked, already.items()), notes)
 }
 
 func (m *memory) rank(ctx context.Context, call *sdk.Call, queries []string) (ranked [][]recall.Scored, err error) {
@@ -71,22 +81,6 @@ func (m *memory) rank(ctx context.Context, call *sdk.Call, queries []string) (ra
 		return nil
 	})
 	return ranked, err
-}
-
-// queries are the host's plan or, without a valid one, made from the user's text.
-func (m *memory) queries(call *sdk.Call, in *phases.PostPreflightInput) ([]string, []phases.Diagnostic) {
-	var notes []phases.Diagnostic
-	switch plan := bytes.TrimSpace(in.RecallPlan); {
-	case slices.Contains(call.Withheld, "recall_plan"):
-		notes = append(notes, remark("recall_plan_withheld", phases.SeverityWarning, "the host's recall plan is withheld (grants.see: recall_plan)"))
-	case len(plan) > 0 && !bytes.Equal(plan, []byte("null")):
-		queries, err := parsePlan(plan)
-		if err == nil {
-			return queries, nil
-		}
-		notes = append(notes, phases.Diagnostic{Code: "recall_plan_invalid", Severity: phases.SeverityWarning, Message: "the host's recall plan: " + err.Error()})
-	}
-	return recall.Split(in.UserText.Value), notes
 }
 
 // parsePlan reads a host's recall plan, {"queries": ["…"]}, strictly. Only the first [recall.MaxQueries] count.
@@ -147,28 +141,49 @@ func passOn(id, event string, s recall.Selection, notes []phases.Diagnostic) ([]
 	return sdk.Reply(c, &phases.Audit{Common: phases.Common{ContributionID: id + "_audit", Domain: domain}, EventKind: event, Details: details, SafeForUser: true})
 }
 
-// received returns what a recall of this turn has passed on. An unreadable context, such as one that the turn's
-// limits have cut, counts as nothing, with a remark.
-func received(call *sdk.Call, id string) (recall.Selection, []phases.Diagnostic) {
-	c := contextOf(call, id)
-	if c == nil || c.Render {
-		return recall.Selection{}, nil
-	}
-	s, err := decodeSelection(c.Content)
-	if err != nil {
-		return recall.Selection{}, []phases.Diagnostic{remark("recall_unreadable", phases.SeverityWarning,
-			"the memories recalled by "+c.Owner+" did not arrive whole, because the turn's contexts exceed their limit, and are omitted")}
-	}
-	return s, nil
+// receivedItems are the memories that the recalls of a turn have passed on.
+type receivedItems struct {
+	list    []receivedItem // the most important first
+	omitted int            // how many more the recalls found
 }
 
-func contextOf(call *sdk.Call, id string) *phases.ContextEntry {
-	for i := range call.Contexts {
-		if c := &call.Contexts[i]; c.Domain == domain && c.ContributionID == id && samePlugin(c.Owner, call.Subscription) {
-			return c
+type receivedItem struct {
+	recall.Recalled
+
+	hook string // that recalled it
+}
+
+func (r receivedItems) items() (all []recall.Recalled) {
+	for _, i := range r.list {
+		all = append(all, i.Recalled)
+	}
+	return all
+}
+
+// received returns what the recalls of this turn have passed on. An unreadable context, such as one that the turn's
+// limits have cut, counts as nothing, with a remark. Another plugin's contributions to our domain do not count.
+func received(call *sdk.Call) (all receivedItems, notes []phases.Diagnostic) {
+	plugin, _, _ := strings.Cut(call.Subscription, ".")
+	for _, id := range []string{recallID, activeRecallID} {
+		i := slices.IndexFunc(call.Contexts, func(c phases.ContextEntry) bool {
+			owner, _, _ := strings.Cut(c.Owner, ".")
+			return c.Domain == domain && c.ContributionID == id && owner == plugin && !c.Render
+		})
+		if i < 0 {
+			continue
+		}
+		c := &call.Contexts[i]
+		s, err := decodeSelection(c.Content)
+		if err != nil {
+			notes = append(notes, remark("recall_unreadable", phases.SeverityWarning,
+				"the memories recalled by "+c.Owner+" did not arrive whole, because the turn's contexts exceed their limit, and are omitted"))
+		}
+		all.omitted += s.Omitted
+		for _, item := range s.Items {
+			all.list = append(all.list, receivedItem{item, c.Owner})
 		}
 	}
-	return nil
+	return all, notes
 }
 
 // decodeSelection reads what passOn encoded, and bounds it; the section escapes all texts.

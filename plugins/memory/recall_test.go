@@ -74,20 +74,6 @@ func TestActiveRecall(t *testing.T) {
 	}
 }
 
-// TestActiveRecallByItself: an utterance about several things is asked about in parts.
-func TestActiveRecallByItself(t *testing.T) {
-	t.Parallel()
-	p := desk(t)
-	const text = "Tell me about the kiwi staging. And explain when we deploy things."
-	x := begin(t, p, ada("1"))
-	x.dispatch("policy", &phases.PrePolicyInput{UserText: phases.T(text)})
-	x.dispatch("active_recall", &phases.PostPreflightInput{UserText: phases.T(text)})
-	x.fine()
-	if got := x.recalled(); !contains(got, "kiwi") || !contains(got, "Tuesdays") {
-		t.Errorf("recalled %q", got)
-	}
-}
-
 // TestPlanWithheld: a plan that must not be seen is remarked on, and not missed.
 func TestPlanWithheld(t *testing.T) {
 	t.Parallel()

@@ -115,38 +115,6 @@ func TestActive(t *testing.T) {
 	}
 }
 
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, in string
-		want     []string
-	}{
-		{"nothing", "", nil},
-		{"one sentence", "Which port does the staging database have?", nil},
-		{"one of subjects", "Hello! Which port does the staging database have? Thanks.", nil},
-		{
-			"two", "Which port has the staging database? And when do deployments happen on main?",
-			[]string{"Which port has the staging database?", "And when do deployments happen on main?"},
-		},
-		{
-			"points in names", "Look at camt.go v1.26 importer; then run the linter in CI.",
-			[]string{"Look at camt.go v1.26 importer;", "then run the linter in CI."},
-		},
-		{"Chinese", "我们什么时候发布新版本。日志要保留多少天?", []string{"我们什么时候发布新版本。", "日志要保留多少天?"}},
-		{
-			"the richest three in order", "One apple falls.\nApple pear plum cherry.\nPear fig nut berry.\nPear tree.\nFig date lime lemon.",
-			[]string{"Apple pear plum cherry.", "Pear fig nut berry.", "Fig date lime lemon."},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(c.want, Split(c.in)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func FuzzPick(f *testing.F) {
 	f.Add("Use tabs.|use TABS|數據庫|p")
 	f.Add("\xff|" + strings.Repeat("x", 400) + "|👩‍👩‍👧‍👦")

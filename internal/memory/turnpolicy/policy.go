@@ -93,7 +93,7 @@ type Policy struct {
 	RememberTool       Switch `json:"remember_tool"`        // memory_remember
 	ForgetTool         Switch `json:"forget_tool"`          // memory_forget
 	PostTurnExtraction Switch `json:"post_turn_extraction"` // writes facts after the turn
-	ActiveRecall       Switch `json:"active_recall"`        // brings items by the host's recall plan or by own queries
+	ActiveRecall       Switch `json:"active_recall"`        // brings items by the host's recall plan
 	ReadTools          Switch `json:"read_tools"`           // memory_search, memory_list and memory_get
 	Prompt             Prompt `json:"prompt"`
 	// ExplicitRemember says that the user asked to remember something.
