@@ -55,44 +55,32 @@ func TestRememberTool(t *testing.T) {
 
 func TestRememberScopes(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name    string
-		context func(c *phases.Context)
+	p := configured(t, file(t), nil, nil)
+	known := ada("1")
+	unknown := phases.Context{WorkspaceID: "w", Actor: phases.Actor{Kind: "user"}}
+	for i, tt := range []struct {
+		context phases.Context
 		args    args
 		want    string // scope/category
 		refused string
 	}{
-		{"of the user", nil, args{}, "user/fact", ""},
-		{"a preference", nil, args{"category": "preference"}, "user/preference", ""},
-		{"a decision", nil, args{"category": "decision"}, "workspace/decision", ""},
-		{"a task", nil, args{"category": "task"}, "workspace/task", ""},
-		{"chosen", nil, args{"category": "decision", "scope": "thread"}, "thread/decision", ""},
-		{"of the agent", nil, args{"scope": "agent"}, "agent/fact", ""},
-		{"of nobody known", func(c *phases.Context) { c.Actor = phases.Actor{} }, args{}, "workspace/fact", ""},
-		{"of a user who is not known", func(c *phases.Context) { c.Actor.ID = "" }, args{"scope": "user"}, "", reasonNoScope},
-		{"of no agent", func(c *phases.Context) { c.AgentID = "" }, args{"scope": "agent"}, "", reasonNoScope},
-		{"of no thread", func(c *phases.Context) { c.ThreadID = "" }, args{"scope": "thread"}, "", reasonNoScope},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			p := configured(t, file(t), nil, nil)
-			c := ada("1")
-			if tt.context != nil {
-				tt.context(&c)
-			}
-			tt.args["text"] = "x"
-			if no := begin(t, p, c).says("Hello!").call(toolset.Remember, tt.args, nil); no != tt.refused {
-				t.Errorf("refused %q, want %q", no, tt.refused)
-			}
-			var want []string
-			if tt.want != "" {
-				want = []string{tt.want + ": x"}
-			}
-			if diff := cmp.Diff(memories(t, p), want); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
-		})
+		{known, args{}, "user/fact", ""},
+		{known, args{"category": "decision"}, "workspace/decision", ""},
+		{known, args{"category": "task"}, "workspace/task", ""},
+		{known, args{"category": "decision", "scope": "thread"}, "thread/decision", ""},
+		{known, args{"scope": "agent"}, "agent/fact", ""},
+		{unknown, args{}, "workspace/fact", ""},
+		{unknown, args{"scope": "user"}, "", reasonNoScope},
+		{unknown, args{"scope": "agent"}, "", reasonNoScope},
+		{unknown, args{"scope": "thread"}, "", reasonNoScope},
+	} {
+		tt.args["text"] = fmt.Sprint("text ", i)
+		if no := begin(t, p, tt.context).says("Hello!").call(toolset.Remember, tt.args, nil); no != tt.refused {
+			t.Errorf("%v: refused %q, want %q", tt.args, no, tt.refused)
+		}
+		if got := memories(t, p); tt.want != "" && !slices.Contains(got, fmt.Sprintf("%s: text %d", tt.want, i)) {
+			t.Errorf("%v: %q", tt.args, got)
+		}
 	}
 }
 
@@ -135,35 +123,14 @@ func TestSearchTool(t *testing.T) {
 	t.Parallel()
 	p := configured(t, file(t), nil, nil)
 	x, _ := remembering(t, p, "My dog is called Rex", "The staging database is called kiwi", "We deploy on Tuesdays")
-	tests := []struct {
-		query string
-		want  []string
-	}{
-		{"my dog", []string{"My dog is called Rex"}},
-		{"staging database", []string{"The staging database is called kiwi"}},
-		{"what could you please", nil},
-		{`NEAR("dog" OR deploy*) AND text:kiwi`, []string{"We deploy on Tuesdays", "My dog is called Rex", "The staging database is called kiwi"}},
-		{`"; DROP TABLE items; --`, nil},
-		{`'"*^:(){}[]-+`, nil},
-		{"quantum chromodynamics", nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.query, func(t *testing.T) {
-			t.Parallel()
-			var hits toolset.Hits
-			if no := x.call(toolset.Search, args{"query": tt.query}, &hits); no != "" {
-				t.Fatal(no)
-			}
-			var got []string
-			for _, h := range hits.Items {
-				got = append(got, h.Text)
-			}
-			slices.Sort(got)
-			slices.Sort(tt.want)
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
-		})
+	for query, want := range map[string]int{
+		"my dog": 1, "what could you please": 0, "quantum chromodynamics": 0,
+		`NEAR("dog" OR deploy*) AND text:kiwi`: 3, `"; DROP TABLE items; --`: 0, `'"*^:(){}[]-+`: 0,
+	} {
+		var hits toolset.Hits
+		if no := x.call(toolset.Search, args{"query": query}, &hits); no != "" || len(hits.Items) != want {
+			t.Errorf("%s: %q, %+v", query, no, hits)
+		}
 	}
 }
 
@@ -323,22 +290,14 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s %v: %q, want %q", tt.tool, tt.args, no, tt.want)
 		}
 	}
+	res, err := p.CallTool(t.Context(), &phases.ToolCall{
+		Tool: toolset.Remember, Arguments: raw(t, args{"text": "The key is AKIAIOSFODNN7EXAMPLQ"}), Context: x.context, Policies: x.policies,
+	})
+	if err != nil || !res.IsError || strings.Contains(string(res.Content), "EXAMPLQ") || !strings.Contains(string(res.Content), "aws") {
+		t.Errorf("a secret: %s, %v", res.Content, err)
+	}
 	if got := memories(t, p); got != nil {
 		t.Errorf("stored %q", got)
-	}
-}
-
-// TestSecretIsNotSaid: a refusal names the pattern and not what it found.
-func TestSecretIsNotSaid(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	x := begin(t, p, ada("1")).says("Hello!")
-	const key = "AKIAIOSFODNN7EXAMPLQ"
-	res, err := p.CallTool(t.Context(), &phases.ToolCall{
-		Tool: toolset.Remember, Arguments: raw(t, args{"text": "The key is " + key}), Context: x.context, Policies: x.policies,
-	})
-	if err != nil || !res.IsError || strings.Contains(string(res.Content), key) || !strings.Contains(string(res.Content), "aws") {
-		t.Errorf("%s, %v", res.Content, err)
 	}
 }
 
@@ -371,31 +330,5 @@ func TestPerson(t *testing.T) {
 	}
 	if no := x.person(toolset.Remember, args{"text": "My dog is called Rex"}, &s); no != "" || s.Change != itemstore.Added {
 		t.Errorf("a person may bring back what was forgotten: %q %+v", no, s)
-	}
-}
-
-// TestRepeatedCall: a call that the host makes twice counts once, and another one under
-// the same number counts by itself.
-func TestRepeatedCall(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	x := begin(t, p, ada("1")).says("Hello!")
-	call := func(text string) string {
-		t.Helper()
-		var s toolset.Stored
-		x.toolCall(&phases.ToolCall{
-			Tool: toolset.Remember, Arguments: raw(t, args{"text": text}), Context: x.context, Policies: x.policies, IdempotencyKey: "turn/1",
-		}, &s)
-		return s.ID
-	}
-	first := call("I prefer tabs")
-	if again := call("I prefer tabs"); again != first {
-		t.Errorf("%s and then %s", first, again)
-	}
-	if other := call("I prefer tea"); other == first {
-		t.Errorf("another one is %s too", other)
-	}
-	if got := memories(t, p); len(got) != 2 {
-		t.Errorf("memories %q", got)
 	}
 }

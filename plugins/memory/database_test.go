@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -23,29 +23,21 @@ type watch struct{ ahead atomic.Int64 }
 func (w *watch) now() time.Time           { return at.Add(time.Duration(w.ahead.Load())) }
 func (w *watch) advance(by time.Duration) { w.ahead.Add(int64(by)) }
 
-// locked keeps a SQLite file from everybody else until it is called.
-func locked(tb testing.TB, dsn string) (unlock func()) {
+// holding runs statements on a SQLite file, the last of which begin a transaction, and returns what ends it.
+func holding(tb testing.TB, dsn string, statements ...string) (unlock func()) {
 	tb.Helper()
-	path := strings.TrimPrefix(dsn, sqlitePrefix)
-	db, err := sql.Open("sqlite", path)
+	conn, err := storetest.Raw(tb, dsn).Conn(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	conn, err := db.Conn(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, order := range []string{"PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "CREATE TABLE IF NOT EXISTS lock_of_a_test (x)"} {
-		if _, err := conn.ExecContext(tb.Context(), order); err != nil {
+	for _, s := range statements {
+		if _, err := conn.ExecContext(tb.Context(), s); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	return sync.OnceFunc(func() {
-		ctx := context.WithoutCancel(tb.Context())
-		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
-			tb.Error(err)
-		}
-		if err := errors.Join(conn.Close(), db.Close()); err != nil {
+		_, err := conn.ExecContext(context.WithoutCancel(tb.Context()), "ROLLBACK")
+		if err := errors.Join(err, conn.Close()); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -108,41 +100,18 @@ func wantFailure(t *testing.T, errs []error, code, text string) {
 // place of the mistake and a remedy.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
-	foreign := func(t *testing.T, dsn string) {
-		t.Helper()
-		db, err := sql.Open("sqlite", strings.TrimPrefix(dsn, sqlitePrefix))
-		if err != nil {
-			t.Fatal(err)
+	foreign := file(t)
+	storetest.Exec(t, foreign, "CREATE TABLE accounts (x)")
+	for dsn, want := range map[string]string{
+		foreign: "another program", "mysql://x/y": "", sqlitePrefix + filepath.Join(os.DevNull, "memory.db"): "",
+	} {
+		p := patientPlugin()
+		closes(t, p)
+		_, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, dsn, nil)})
+		wrong, ok := errors.AsType[*phases.ConfigError](err)
+		if !ok || wrong.Pointer != "/dsn" || !strings.Contains(wrong.Message, want) {
+			t.Errorf("%s: error %v, want one about /dsn with %q", dsn, err, want)
 		}
-		if _, err := db.ExecContext(t.Context(), "CREATE TABLE accounts (x)"); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tests := []struct {
-		name, dsn, want string
-		prepare         func(t *testing.T, dsn string)
-	}{
-		{"foreign", file(t), "another program", foreign},
-		{"no such kind", "mysql://x/y", "", nil},
-		{"folder of a file", sqlitePrefix + filepath.Join(os.DevNull, "memory.db"), "", nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if tt.prepare != nil {
-				tt.prepare(t, tt.dsn)
-			}
-			p := patientPlugin()
-			closes(t, p)
-			_, err := p.Configure(t.Context(), &phases.Configuration{Config: config(t, tt.dsn, nil)})
-			wrong, ok := errors.AsType[*phases.ConfigError](err)
-			if !ok || wrong.Pointer != "/dsn" || !strings.Contains(wrong.Message, tt.want) {
-				t.Errorf("error %v, want one about /dsn with %q", err, tt.want)
-			}
-		})
 	}
 }
 
@@ -153,7 +122,7 @@ func TestLockedWhileWriting(t *testing.T) {
 	dsn := file(t)
 	p := configured(t, dsn, nil, nil)
 	begin(t, p, ada("1")).whole("I live in Graz.") // opens it
-	unlock := writing(t, dsn)
+	unlock := holding(t, dsn, "BEGIN IMMEDIATE")
 	x := begin(t, p, ada("2")).says("I prefer tabs.")
 	x.fine() // reading waits for no writer
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -176,30 +145,6 @@ func TestLockedWhileWriting(t *testing.T) {
 	}
 }
 
-// writing keeps others from writing to a SQLite file until it is called.
-func writing(tb testing.TB, dsn string) (unlock func()) {
-	tb.Helper()
-	db, err := sql.Open("sqlite", strings.TrimPrefix(dsn, sqlitePrefix))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	conn, err := db.Conn(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := conn.ExecContext(tb.Context(), "BEGIN IMMEDIATE"); err != nil {
-		tb.Fatal(err)
-	}
-	return func() {
-		if _, err := conn.ExecContext(tb.Context(), "ROLLBACK"); err != nil {
-			tb.Error(err)
-		}
-		if err := errors.Join(conn.Close(), db.Close()); err != nil {
-			tb.Error(err)
-		}
-	}
-}
-
 // TestReconfigure: another database comes into force while calls run, none of which
 // fails, and everything of the old one is kept.
 func TestReconfigure(t *testing.T) {
@@ -208,7 +153,7 @@ func TestReconfigure(t *testing.T) {
 	p := configured(t, dsns[0], nil, nil)
 	stop := make(chan struct{})
 	var calls sync.WaitGroup
-	for n := range 4 {
+	for n := range 2 {
 		calls.Go(func() {
 			for i := 0; ; i++ {
 				select {
@@ -223,7 +168,7 @@ func TestReconfigure(t *testing.T) {
 			}
 		})
 	}
-	for i := range 8 {
+	for i := range 4 {
 		if _, err := p.Configure(t.Context(), &phases.Configuration{Instance: "memory", Config: config(t, dsns[i%2], nil)}); err != nil {
 			t.Error(err)
 		}
@@ -271,8 +216,8 @@ func TestRetired(t *testing.T) {
 	}
 }
 
-// Locked is locked for the tests of other packages.
+// Locked keeps a SQLite file from everybody else until it is called.
 func Locked(tb testing.TB, dsn string) (unlock func()) {
 	tb.Helper()
-	return locked(tb, dsn)
+	return holding(tb, dsn, "PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "CREATE TABLE IF NOT EXISTS lock_of_a_test (x)")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -278,4 +280,41 @@ func BenchmarkStart(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestTurnGoesOn: a database that is locked takes nothing of a turn but its memories, and what is wrong stands in the
+// diagnostics, with what to do.
+func TestTurnGoesOn(t *testing.T) {
+	place(t)
+	path := filepath.Join(t.TempDir(), "memory.db")
+	placed := declaration + "      dsn: sqlite:" + path + "\n"
+	before := engine(t, placed, runtime.Options{})
+	turn(t, before, "1", "Remember that my dog is called Rex.", nil)
+	stop(t, before)
+
+	defer memory.Locked(t, "sqlite:"+path)()
+	events := make(chan runtime.Event, 1000)
+	eng := engine(t, placed, runtime.Options{OnEvent: func(e runtime.Event) {
+		select {
+		case events <- e:
+		default:
+		}
+	}})
+	d := turn(t, eng, "2", "I prefer tabs. What does my dog eat?", nil)
+	if d.section != nil || len(d.Tools) != 5 {
+		t.Errorf("section %+v, %d tools", d.section, len(d.Tools))
+	}
+	for _, want := range []string{"locked", "which other program"} {
+		if !slices.ContainsFunc(d.Diagnostics, func(x phases.Diagnostic) bool {
+			return x.Subscription == "memory.recall" && strings.Contains(x.Detail, want)
+		}) {
+			t.Errorf("no %q in %+v", want, d.Diagnostics)
+		}
+	}
+	for len(events) > 0 {
+		if e := <-events; e.Subscription == "memory.extract" && strings.Contains(e.Detail, "locked") {
+			return
+		}
+	}
+	t.Error("no event of memory.extract says that the database is locked")
 }

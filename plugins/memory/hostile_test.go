@@ -68,9 +68,9 @@ func TestIDs(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	p := configured(t, file(t), nil, nil)
-	people, each := 8, 5
-	if testing.Short() {
-		people, each = 4, 2
+	people, each := 4, 2
+	if storetest.Long() {
+		people, each = 8, 5
 	}
 	t.Run("turns", func(t *testing.T) {
 		for n := range people {

@@ -28,14 +28,10 @@ func TestKit(t *testing.T) {
 		ReadTools: "allow", Prompt: "forget_only", ReasonCode: "en.forget",
 	})}}
 	cases := map[string]plugintest.Case{
-		"policy":               {Hook: "policy", Input: &phases.PrePolicyInput{UserText: said}},
-		"policy of nothing":    {Hook: "policy"},
-		"recall":               {Hook: "recall", Input: &phases.PrePromptContextInput{UserText: said}, Policies: normal},
-		"recall without":       {Hook: "recall", Input: &phases.PrePromptContextInput{UserText: said}},
-		"active recall":        {Hook: "active_recall", Input: &phases.PostPreflightInput{RecallPlan: jsonRaw(`{"queries":["dog"]}`)}, Policies: normal},
-		"active recall, wrong": {Hook: "active_recall", Input: &phases.PostPreflightInput{UserText: said, RecallPlan: jsonRaw(`[]`)}, Policies: normal},
-		"tools":                {Hook: "tools", Input: &phases.PreToolsInput{ToolCalling: true}, Policies: normal},
-		"tools to forget":      {Hook: "tools", Input: &phases.PreToolsInput{ToolCalling: true}, Policies: forget},
+		"policy":        {Hook: "policy", Input: &phases.PrePolicyInput{UserText: said}},
+		"recall":        {Hook: "recall", Input: &phases.PrePromptContextInput{UserText: said}, Policies: normal},
+		"active recall": {Hook: "active_recall", Input: &phases.PostPreflightInput{RecallPlan: jsonRaw(`{"queries":["dog"]}`)}, Policies: normal},
+		"tools":         {Hook: "tools", Input: &phases.PreToolsInput{ToolCalling: true}, Policies: normal},
 		"prompt": {
 			Hook: "prompt", Input: &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}, Policies: normal, Contexts: turn.contexts,
 		},
@@ -50,16 +46,10 @@ func TestKit(t *testing.T) {
 			Policies: normal, Contexts: turn.contexts, Volatile: changes,
 		},
 		"search":             {Tool: toolset.Search, Arguments: `{"query":"dog"}`, Policies: normal},
-		"list":               {Tool: toolset.List, Policies: normal, Volatile: changes},
 		"get":                {Tool: toolset.Get, Arguments: `{"id":"x"}`, Policies: normal},
 		"remember":           {Tool: toolset.Remember, Arguments: `{"text":"I prefer tea"}`, Policies: normal, Volatile: changes},
 		"forget":             {Tool: toolset.Forget, Arguments: `{"query":"dog"}`, Policies: normal},
-		"forget by id":       {Tool: toolset.Forget, Arguments: `{"ids":["x"]}`, Policies: normal},
-		"forget not":         {Tool: toolset.Forget, Arguments: `{}`, Policies: forget},
 		"remember not":       {Tool: toolset.Remember, Arguments: `{"text":"x"}`, Policies: forget},
-		"without a policy":   {Tool: toolset.Search, Arguments: `{"query":"dog"}`},
-		"nonsense":           {Tool: toolset.Search, Arguments: `[1]`, Policies: normal},
-		"an override":        {Hook: "policy", Context: withOverride(`"no_use"`)},
 		"an override, wrong": {Hook: "policy", Context: withOverride(`7`)},
 	}
 	for name, c := range cases {
@@ -85,27 +75,6 @@ func withOverride(value string) phases.Context {
 	c := ada("1")
 	c.Metadata = map[string]json.RawMessage{overrideKey: jsonRaw(value)}
 	return c
-}
-
-// TestKitOnTheRealEnvironment runs what New returns.
-func TestKitOnTheRealEnvironment(t *testing.T) {
-	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	p := New()
-	closes(t, p)
-	if _, err := p.Configure(t.Context(), &phases.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
-	answer := plugintest.Run(t, p, plugintest.Case{Hook: "policy", Input: &phases.PrePolicyInput{UserText: phases.T("Hello!")}})
-	if len(answer.Contributions) != 1 {
-		t.Errorf("%d contributions", len(answer.Contributions))
-	}
-}
-
-func TestValid(t *testing.T) {
-	t.Parallel()
-	if err := New().Validate(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestHooks holds the hooks to the specification's table.

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -26,14 +25,6 @@ func desk(t *testing.T) *sdk.Plugin {
 	return configured(t, dsn, nil, nil)
 }
 
-// TestPinned: standing instructions come whatever the user says.
-func TestPinned(t *testing.T) {
-	t.Parallel()
-	if got := begin(t, desk(t), ada("1")).says("quantum chromodynamics").recalled(); !slices.Equal(got, []string{"Always answer in Dutch"}) {
-		t.Errorf("recalled %q", got)
-	}
-}
-
 func TestActiveRecall(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -45,11 +36,8 @@ func TestActiveRecall(t *testing.T) {
 		{"three queries", `{"queries":["dog","staging","deploy","kiwi"]}`, "Hello.", []string{"My dog is called Rex", "The staging database is called kiwi", "We deploy on Tuesdays"}, nil},
 		{"known already", `{"queries":["my dog"]}`, "How is my dog?", nil, nil},
 		{"blank queries", `{"queries":[" ",""]}`, "Hello.", nil, nil},
-		{"no queries", `{"queries":[]}`, "Hello.", nil, nil},
 		{"no plan", `null`, "Where is the staging server? When do we deploy? Is it the kiwi database?", nil, nil},
 		{"unknown key", `{"queries":["dog"],"limit":5}`, "Hello.", nil, []string{"recall_plan_invalid"}},
-		{"another shape", `["dog"]`, "Hello.", nil, []string{"recall_plan_invalid"}},
-		{"two values", `{"queries":["dog"]} {}`, "Hello.", nil, []string{"recall_plan_invalid"}},
 		{"too long a query", `{"queries":["` + strings.Repeat("x", 1001) + `"]}`, "Hello.", nil, []string{"recall_plan_invalid"}},
 		{"too long", `{"queries":["` + strings.Repeat("x", maxPlan) + `"]}`, "Hello.", nil, []string{"recall_plan_invalid"}},
 		{"syntax", `{"queries":["\"dog* NEAR(kiwi"]}`, "Hello.", []string{"My dog is called Rex", "The staging database is called kiwi"}, nil},
@@ -71,18 +59,6 @@ func TestActiveRecall(t *testing.T) {
 				t.Errorf("remarks (-got +want):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestPlanWithheld: a plan that must not be seen is remarked on, and not missed.
-func TestPlanWithheld(t *testing.T) {
-	t.Parallel()
-	x := begin(t, desk(t), ada("1")).says("Hello.")
-	x.withheld = []string{"recall_plan"}
-	x.dispatch("active_recall", &phases.PostPreflightInput{UserText: phases.T("Hello."), RecallPlan: jsonRaw(`{"withheld":true,"chars":30}`)})
-	x.fine()
-	if diff := cmp.Diff(x.codes(), []string{"recall_plan_withheld"}); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
 	}
 }
 
@@ -119,7 +95,6 @@ func TestVisible(t *testing.T) {
 		want     string
 	}{
 		{"all", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all}, nil, "memories"},
-		{"one", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:1]}, nil, "memories"},
 		{"none", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: []string{"edit"}}, nil, "memories"},
 		{"no tool calling", "How is my dog?", phases.PrePromptCompileInput{AvailableTools: all}, nil, "memories"},
 		{"withheld", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true}, []string{"available_tools"}, "memories"},
@@ -174,20 +149,29 @@ func TestForeignContexts(t *testing.T) {
 	}
 }
 
-// FuzzPlan: a plan that is taken has few queries with something in them.
-func FuzzPlan(f *testing.F) {
-	f.Add([]byte(`{"queries":["a","b","c","d"]}`))
-	f.Add([]byte(`{"queries":[" "]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		queries, err := parsePlan(data)
-		if err != nil && queries != nil {
-			t.Errorf("%q with %v", queries, err)
+// FuzzSelection: what is taken is bounded, and the same when it is passed on again.
+func FuzzSelection(f *testing.F) {
+	f.Add(`{"items":null,"omitted":1}`)
+	f.Add(`{"items":[{"id":"a","scope":"thread","category":"task","text":"\u2028<b>\n…","score":0.000001}]}`)
+	f.Add(`{"items":[` + strings.Repeat(`{"id":"a"},`, maxPassedItems) + `{"id":"b"}]}`)
+	f.Add(strings.Repeat(" ", maxPassedBytes) + `{"items":[]}`)
+	f.Add(`{"items":[],"omitted":-1}`)
+	f.Fuzz(func(t *testing.T, content string) {
+		s, err := decodeSelection(content)
+		if err != nil || len(s.Items) == 0 {
+			return
 		}
-		if len(queries) > 3 || slices.ContainsFunc(queries, func(q string) bool { return strings.TrimSpace(q) == "" || len(q) > maxPlanQuery }) {
-			t.Errorf("%q", queries)
+		out, err := passOn(recallID, "memory_recalled", s, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err == nil && !json.Valid(data) {
-			t.Errorf("%q is taken", data)
+		c, ok := out[0].(*phases.PromptContext)
+		if !ok || c.Rendered() || len(s.Items) > maxPassedItems || s.Omitted < 0 {
+			t.Fatalf("%+v", out[0])
+		}
+		back, err := decodeSelection(c.Content)
+		if diff := cmp.Diff(back, s); diff != "" || err != nil {
+			t.Errorf("%v (-got +want):\n%s", err, diff)
 		}
 	})
 }

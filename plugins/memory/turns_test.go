@@ -148,7 +148,7 @@ func TestWithheld(t *testing.T) {
 	begin(t, p, ada("1")).whole("Remember that my dog is called Rex.")
 	hidden := phases.Text{Withheld: true, Chars: 12}
 	x := begin(t, p, ada("2"))
-	x.withheld = []string{"user_text", "metadata"}
+	x.withheld = []string{"user_text", "metadata", "recall_plan"}
 	x.dispatch("policy", &phases.PrePolicyInput{UserText: hidden})
 	x.dispatch("recall", &phases.PrePromptContextInput{UserText: hidden})
 	x.dispatch("active_recall", &phases.PostPreflightInput{UserText: hidden})
@@ -156,7 +156,7 @@ func TestWithheld(t *testing.T) {
 	x.withheld = []string{"status"}
 	x.ends("I prefer tabs.")
 	x.fine()
-	if diff := cmp.Diff(x.codes(), []string{"user_text_withheld", "metadata_withheld", "status_withheld"}); diff != "" {
+	if diff := cmp.Diff(x.codes(), []string{"user_text_withheld", "metadata_withheld", "recall_plan_withheld", "status_withheld"}); diff != "" {
 		t.Errorf("remarks (-got +want):\n%s", diff)
 	}
 	if got := memories(t, p); len(x.contexts) > 0 || len(got) != 1 {
