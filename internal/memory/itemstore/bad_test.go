@@ -235,28 +235,3 @@ func TestForgetWithoutRoom(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-
-// TestServerGoesAway ends the server under a store. All calls say that it is not
-// reachable, and it works again when the server does.
-func TestServerGoesAway(t *testing.T) {
-	t.Parallel()
-
-	pg, dsn := shared.Own(t)
-	s := open(t, dsn, itemstore.Options{})
-	remember(t, s, fact("before"))
-	if err := pg.Crash(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for name, call := range callsOf(s) {
-		if err := call(t.Context()); !sqldb.HasCode(err, sqldb.CodeUnreachable) {
-			t.Errorf("%s without a server: %v", name, err)
-		}
-	}
-	if err := pg.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	remember(t, s, fact("after"))
-	if got := texts(list(t, s, everything("w"))); len(got) != 2 {
-		t.Errorf("%q", got)
-	}
-}

@@ -1,14 +1,12 @@
 package itemstore_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +15,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
-	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // What the benchmarks run on: items in the scopes of a few workspaces, most of them
@@ -161,51 +158,20 @@ func benchView(a author) itemstore.View {
 	}
 }
 
-// commonest are the twelve words that most items have.
-func commonest() string {
-	var list []string
-	for n := range uint64(recall.MaxTerms) {
-		list = append(list, word(n))
-	}
-	return strings.Join(list, " ")
-}
-
-// queries are what is asked for in the benchmarks.
-func queries() map[string]func(a author) string {
-	return map[string]func(a author) string{
-		"ordinary":   func(a author) string { return a.words(12) },
-		"commonest":  func(author) string { return commonest() },
-		"all scopes": func(a author) string { return a.words(12) },
-	}
-}
-
 func BenchmarkRecall(b *testing.B) {
 	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
 		b.Helper()
-		s := open(b, dsn, itemstore.Options{})
-		for _, name := range []string{"ordinary", "commonest", "all scopes"} {
-			b.Run(name, func(b *testing.B) {
-				a := newAuthor(7)
-				var took []time.Duration
-				candidates := 0
-				for b.Loop() {
-					view := benchView(a)
-					view.AllScopes = name == "all scopes"
-					view.UserEverywhere = !view.AllScopes
-					text := queries()[name](a)
-					start := time.Now()
-					found, err := s.Recall(b.Context(), view, recall.Read(text), time.Now())
-					took = append(took, time.Since(start))
-					if err != nil {
-						b.Fatal(err)
-					}
-					candidates += len(found)
-				}
-				b.ReportMetric(percentile(took, 50), "ms-p50")
-				b.ReportMetric(percentile(took, 95), "ms-p95")
-				b.ReportMetric(float64(candidates)/float64(len(took)), "candidates")
-			})
+		s, a := open(b, dsn, itemstore.Options{}), newAuthor(7)
+		var took []time.Duration
+		for b.Loop() {
+			start := time.Now()
+			if _, err := s.Recall(b.Context(), benchView(a), recall.Read(a.words(12)), time.Now()); err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(start))
 		}
+		b.ReportMetric(percentile(took, 50), "ms-p50")
+		b.ReportMetric(percentile(took, 95), "ms-p95")
 	})
 }
 
@@ -245,25 +211,7 @@ func BenchmarkRemember(b *testing.B) {
 	})
 }
 
-// BenchmarkSingle writes items one by one, by many callers.
-func BenchmarkSingle(b *testing.B) {
-	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
-		b.Helper()
-		s := open(b, dsn, itemstore.Options{})
-		b.SetParallelism(8)
-		b.RunParallel(func(pb *testing.PB) {
-			a := newAuthor(rand.Uint64())
-			for pb.Next() {
-				if _, err := s.Remember(b.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{a.item()}}); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
-	})
-}
-
-// BenchmarkForget forgets one item, which writes SQLite's file anew.
+// BenchmarkForget forgets one item, and what its bytes leave in the files.
 func BenchmarkForget(b *testing.B) {
 	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
 		b.Helper()
@@ -281,58 +229,4 @@ func BenchmarkForget(b *testing.B) {
 			}
 		}
 	})
-}
-
-// BenchmarkProcess is a program that opens the store and answers 1,000 recalls.
-func BenchmarkProcess(b *testing.B) {
-	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
-		b.Helper()
-		var opened, memory float64
-		for b.Loop() {
-			out, err := storetest.Program(b, "recall", dsn, "").Output()
-			if err != nil {
-				b.Fatal(err)
-			}
-			fields := strings.Fields(string(out))
-			ms, err := strconv.ParseFloat(fields[0], 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			kib, err := strconv.ParseFloat(fields[1], 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			opened, memory = max(opened, ms), max(memory, kib/1024)
-		}
-		b.ReportMetric(opened, "ms-open")
-		b.ReportMetric(memory, "MiB-RssAnon")
-	})
-}
-
-// recallOn opens a store and recalls. It prints how long opening took, and how much
-// memory it has in the end.
-func recallOn(ctx context.Context, dsn string) error {
-	start := time.Now()
-	s, err := itemstore.Open(ctx, dsn, itemstore.Options{})
-	if err != nil {
-		return err
-	}
-	opened := time.Since(start)
-	a := newAuthor(11)
-	for n := range 1000 {
-		text := a.words(12)
-		if n%4 == 0 {
-			text = commonest()
-		}
-		if _, err := s.Recall(ctx, benchView(a), recall.Read(text), time.Now()); err != nil {
-			return err
-		}
-	}
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return err
-	}
-	_, rest, _ := strings.Cut(string(status), "RssAnon:")
-	fmt.Printf("%.2f %s\n", float64(opened.Microseconds())/1000, strings.Fields(rest)[0])
-	return s.Close()
 }

@@ -7,24 +7,14 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 )
 
-// Phrases are a database's queries for the items of a term and for statistics, and what
-// is said before them, for tests that ask how they are planned.
-func Phrases(k sqldb.Kind) (plan, hits, counts string) {
-	p := phrasesOf(k)
-	return p.plan, p.hits, p.counts
-}
+// Statements are PostgreSQL's, for tests that ask how they are planned.
+type Statements struct{ Plan, Hits, Counts, Candidates, Vocabulary, Fold string }
 
-// Candidates are a database's queries for candidates and for terms by their first letters.
-func Candidates(k sqldb.Kind) (candidates, vocabulary string) {
-	p := phrasesOf(k)
-	return p.readCandidates(), p.vocabulary
+// PostgresStatements returns the statements of a recall, and the one that folds statistics.
+func PostgresStatements() Statements {
+	p := phrasesOf(sqldb.Postgres)
+	return Statements{p.plan, p.hits, p.counts, p.readCandidates(), p.vocabulary, foldDeltas}
 }
-
-// The statements that change statistics, for the same tests.
-const (
-	FoldDeltas  = foldDeltas
-	DropNothing = dropUnusedTerms
-)
 
 // Limit bounds the pages of a SQLite database.
 func (s *Store) Limit(ctx context.Context, pages int) error {

@@ -63,32 +63,6 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// TestForgetMany: more than one transaction takes.
-func TestForgetMany(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s := open(t, dsn, itemstore.Options{})
-		var ids []string
-		for n := range 3 {
-			var items []itemstore.New
-			for m := range itemstore.MaxBatch {
-				items = append(items, fact(fmt.Sprint("item ", n, " of ", m)))
-			}
-			for _, o := range remember(t, s, items...) {
-				ids = append(ids, o.Item.ID)
-			}
-		}
-		if removed := forget(t, s, ids[1:]...); len(removed.IDs) != len(ids)-1 {
-			t.Errorf("%d are gone", len(removed.IDs))
-		}
-		if got := list(t, s, everything("w")); len(got) != 1 || got[0].ID != ids[0] {
-			t.Errorf("left: %+v", got)
-		}
-		checkIndex(t, dsn)
-	})
-}
-
 // letters is a word that is nowhere else.
 func letters(r *rand.Rand) string {
 	for {
@@ -103,8 +77,8 @@ func letters(r *rand.Rand) string {
 }
 
 // TestForgottenBytes looks for what was forgotten in the files of SQLite: text,
-// evidence, slot and each word, also of versions. Without writing the file anew, or
-// without merging the index, it finds some: see Store.eraseFreed.
+// evidence, slot and each word, also of versions. Without merging the index, or without
+// wiping the tables, it finds some: see Store.eraseFreed.
 func TestForgottenBytes(t *testing.T) {
 	storetest.SkipShort(t)
 	t.Parallel()

@@ -40,7 +40,7 @@ func TestHammer(t *testing.T) {
 				if i.SupersededBy != "" || unique == "slot " {
 					continue
 				}
-				if unique += " of " + spot(i); seen[unique] {
+				if unique += fmt.Sprint(" of ", i.WorkspaceID, i.Scope, i.ScopeID); seen[unique] {
 					t.Errorf("%s is there twice", unique)
 				}
 				seen[unique] = true

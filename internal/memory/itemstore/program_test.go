@@ -16,7 +16,6 @@ import (
 // programs are what the test binary is for other tests.
 func programs() storetest.Programs {
 	return storetest.Programs{
-		"recall":         func(ctx context.Context, dsn, _ string) error { return recallOn(ctx, dsn) },
 		"write":          func(ctx context.Context, dsn, _ string) error { return writeOn(ctx, dsn, 1_000_000) },
 		"write a little": func(ctx context.Context, dsn, _ string) error { return writeOn(ctx, dsn, 30) },
 	}

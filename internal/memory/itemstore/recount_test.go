@@ -1,7 +1,6 @@
 package itemstore_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"slices"
@@ -12,12 +11,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
-
-func contextWithCause(t *testing.T, cause error) (ctx context.Context, cancel func()) {
-	t.Helper()
-	ctx, end := context.WithCancelCause(t.Context())
-	return ctx, func() { end(cause) }
-}
 
 // checkIndex counts again what the store has counted, shelf by shelf, looks whether the index has
 // all items in effect under each of their terms, and nothing else, and asks SQLite

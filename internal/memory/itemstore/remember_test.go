@@ -1,7 +1,7 @@
 package itemstore_test
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +56,10 @@ func TestChanges(t *testing.T) {
 	say := func(want string, items ...itemstore.New) step {
 		return step{itemstore.Batch{Items: items}, want}
 	}
+	replacing := func(old string, n itemstore.New) itemstore.Batch {
+		n.Replaces = old // a text, for the id of its item
+		return itemstore.Batch{Items: []itemstore.New{n}}
+	}
 	cases := map[string]struct {
 		steps []step
 		want  []string
@@ -88,6 +92,18 @@ func TestChanges(t *testing.T) {
 			[]step{say("added, added", inSlot("city", "Bern"), of(itemstore.ScopeUser, "ann", inSlot("city", "Ulm")))},
 			[]string{"Bern", "Ulm"},
 		},
+		"replaced by id": {
+			[]step{{itemstore.Batch{Items: []itemstore.New{fact("one"), inSlot("x", "two")}}, "added, added"}, {replacing("one", inSlot("x", "three")), "replaced"}},
+			[]string{"three"},
+		},
+		"replaced by a known text": {
+			[]step{say("added, added", fact("one"), fact("two")), {replacing("one", fact("two")), "known"}},
+			[]string{"two"},
+		},
+		"replaced by it before": {
+			[]step{say("added", fact("one")), {replacing("one", fact("two")), "replaced"}, {replacing("one", fact("two")), "known"}},
+			[]string{"two"},
+		},
 		"a known text gets a slot": {
 			[]step{say("added, added", fact("lives in Ulm"), inSlot("city", "lives in Bern")), say("known", inSlot("city", "lives in Ulm"))},
 			[]string{"lives in Ulm"},
@@ -101,11 +117,18 @@ func TestChanges(t *testing.T) {
 		s := open(t, dsn, fixed(newClock()))
 		for name, tt := range cases {
 			t.Run(name, func(t *testing.T) {
+				ids := map[string]string{}
 				for n, step := range tt.steps {
 					step.batch.WorkspaceID += name
+					items := slices.Clone(step.batch.Items) // both databases have the same cases
+					for i := range items {
+						items[i].Replaces = ids[items[i].Replaces]
+					}
+					step.batch.Items = items
 					var got []string
 					for _, o := range write(t, s, step.batch) {
 						got = append(got, string(o.Change))
+						ids[o.Item.Text] = o.Item.ID
 					}
 					if words := strings.Join(got, ", "); words != step.want {
 						t.Errorf("step %d: %q, want %q", n, words, step.want)
@@ -213,7 +236,8 @@ func TestRefused(t *testing.T) {
 		_, forgetErr := s.Forget(t.Context(), bad, nil)
 		_, searchErr := search(t.Context(), s, bad, "x", 0)
 		_, statsErr := s.Stats(t.Context(), bad)
-		for _, err := range []error{err, listErr, forgetErr, searchErr, statsErr, s.Used(t.Context(), bad, nil, time.Time{})} {
+		_, tooMuch := s.Stats(t.Context(), itemstore.View{WorkspaceID: "w", AllScopes: true, UserID: "ann", UserEverywhere: true})
+		for _, err := range []error{tooMuch, err, listErr, forgetErr, searchErr, statsErr, s.Used(t.Context(), bad, nil, time.Time{})} {
 			wantCode(t, err, itemstore.CodeInvalid)
 		}
 		_, err = s.Get(t.Context(), everything("w"), "\x00\xff")
@@ -227,28 +251,6 @@ func TestRefused(t *testing.T) {
 		})
 		if _, err := s.Remember(t.Context(), full); err != nil {
 			t.Errorf("at the limits: %v", err)
-		}
-	})
-}
-
-// TestContext: work ends with the caller's context, and says why.
-func TestContext(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s := open(t, dsn, itemstore.Options{})
-		cause := errors.New("no more time")
-		ctx, cancel := contextWithCause(t, cause)
-		cancel()
-		_, err := s.Remember(ctx, itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("late")}})
-		_, _, listErr := s.List(ctx, everything("w"), itemstore.Filter{}, itemstore.Page{})
-		for _, err := range []error{err, listErr} {
-			if !errors.Is(err, cause) {
-				t.Errorf("error %v, want %v", err, cause)
-			}
-		}
-		if got := list(t, s, everything("w")); len(got) != 0 {
-			t.Errorf("kept %+v", got)
 		}
 	})
 }

@@ -252,12 +252,3 @@ func TestFilters(t *testing.T) {
 
 // order is that of the items of TestFilters; ids of one moment are in no order.
 func order() []string { return []string{"plain", "rule", "t", "u", "old", "new"} }
-
-// TestViewOfTooMuch: all of a workspace, and a user in others, are two views.
-func TestViewOfTooMuch(t *testing.T) {
-	t.Parallel()
-
-	s := open(t, storetest.SQLite(t), itemstore.Options{})
-	_, _, err := s.List(t.Context(), itemstore.View{WorkspaceID: "w", AllScopes: true, UserID: "ann", UserEverywhere: true}, itemstore.Filter{}, itemstore.Page{})
-	wantCode(t, err, itemstore.CodeInvalid)
-}
