@@ -19,18 +19,6 @@ func BenchmarkRank(b *testing.B) {
 	}
 }
 
-// BenchmarkPick is what selecting from 200 ranked items costs.
-func BenchmarkPick(b *testing.B) {
-	terms, candidates := busy()
-	ranked := Rank(terms, Stats{Docs: 100_000, AvgLen: 20}, candidates, judgedNow())
-	b.ReportAllocs()
-	for b.Loop() {
-		if got := Pick(ranked); len(got.Items) != maxItems {
-			b.Fatal(len(got.Items))
-		}
-	}
-}
-
 // busy returns twelve terms and 200 candidates that have six of them each.
 func busy() ([]Term, []Candidate) {
 	var terms []Term

@@ -71,16 +71,6 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func TestPickPassesOn(t *testing.T) {
-	t.Parallel()
-	s := good("a", strings.Repeat("abcd ", 100), 1.5)
-	s.Scope, s.Category, s.Pinned = "user", "preference", true
-	want := Selection{Items: []Recalled{{ID: "a", Scope: "user", Category: "preference", Text: strings.Repeat("abcd ", 55) + "abcd…", Pinned: true, Score: 1.5}}}
-	if diff := cmp.Diff(want, Pick([]Scored{s})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestActive(t *testing.T) {
 	t.Parallel()
 	a, b, c, d := good("a", "A", 3), good("b", "B", 2), good("c", "C", 1), good("d", "D", 1)

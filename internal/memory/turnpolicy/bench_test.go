@@ -5,31 +5,6 @@ import (
 	"testing"
 )
 
-// BenchmarkBuiltin is what a plugin pays at its start, and with the first text of
-// each language.
-func BenchmarkBuiltin(b *testing.B) {
-	b.Run("load", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := Builtin(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	for i, l := range builtin(b).languages {
-		b.Run(l.Language, func(b *testing.B) {
-			for b.Loop() {
-				rules, err := Builtin()
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := rules.languages[i].compile(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // BenchmarkClassify is what a turn pays, by the kind of its text.
 func BenchmarkClassify(b *testing.B) {
 	rules := builtin(b)

@@ -2,7 +2,6 @@ package turnpolicy
 
 import (
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,24 +54,6 @@ func TestClassifyWhole(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestManyAtOnce: the first texts that need a language may come together.
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	rules, err := Builtin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if got := intentsOf(rules, "Merk dir bitte, dass ich Linux nutze."); len(got) != 1 {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // FuzzWishes: whatever the text, there is one wish of an intent, and the same each time.

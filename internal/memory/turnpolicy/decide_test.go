@@ -2,6 +2,7 @@ package turnpolicy
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -90,22 +91,19 @@ func TestGranted(t *testing.T) {
 // TestPresetJSON pins the JSON, which other programs read.
 func TestPresetJSON(t *testing.T) {
 	t.Parallel()
+	const names = `{"recall":"%s","remember_tool":"%s","forget_tool":"%s","post_turn_extraction":"%s","active_recall":"%s","read_tools":"%s","prompt":"%s","explicit_remember":false,"reason_code":""}`
+	const yes, no = Allow, Disabled
 	for preset, want := range map[Preset]string{
-		Normal:         `{"recall":"allow","remember_tool":"allow","forget_tool":"allow","post_turn_extraction":"allow","active_recall":"allow","read_tools":"allow","prompt":"full","explicit_remember":false,"reason_code":""}`,
-		NoUse:          `{"recall":"disabled","remember_tool":"disabled","forget_tool":"disabled","post_turn_extraction":"disabled","active_recall":"disabled","read_tools":"disabled","prompt":"disabled","explicit_remember":false,"reason_code":""}`,
-		NoSave:         `{"recall":"allow","remember_tool":"disabled","forget_tool":"disabled","post_turn_extraction":"disabled","active_recall":"allow","read_tools":"allow","prompt":"read_only","explicit_remember":false,"reason_code":""}`,
-		ExplicitForget: `{"recall":"disabled","remember_tool":"disabled","forget_tool":"allow","post_turn_extraction":"disabled","active_recall":"disabled","read_tools":"allow","prompt":"forget_only","explicit_remember":false,"reason_code":""}`,
-		"full":         `{"recall":"disabled","remember_tool":"disabled","forget_tool":"disabled","post_turn_extraction":"disabled","active_recall":"disabled","read_tools":"disabled","prompt":"disabled","explicit_remember":false,"reason_code":""}`,
+		Normal:         fmt.Sprintf(names, yes, yes, yes, yes, yes, yes, "full"),
+		NoSave:         fmt.Sprintf(names, yes, no, no, no, yes, yes, "read_only"),
+		ExplicitForget: fmt.Sprintf(names, no, no, yes, no, no, yes, "forget_only"),
+		NoUse:          fmt.Sprintf(names, no, no, no, no, no, no, "disabled"),
+		"full":         fmt.Sprintf(names, no, no, no, no, no, no, "disabled"),
 	} {
 		got, err := json.Marshal(preset.Policy())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(got), want); diff != "" {
-			t.Errorf("%s (-got +want):\n%s", preset, diff)
-		}
-		if back, err := Parse(got); err != nil || back != preset.Policy() {
-			t.Errorf("%s is read as %+v: %v", got, back, err)
+		back, parseErr := Parse(got)
+		if string(got) != want || err != nil || parseErr != nil || back != preset.Policy() {
+			t.Errorf("%s: %s, want %s; %v, %v, read as %+v", preset, got, want, err, parseErr, back)
 		}
 	}
 }
