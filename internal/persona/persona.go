@@ -176,11 +176,7 @@ func read(path string) (data []byte, size int64, err error) {
 
 func readAtMost(f *os.File, limit time.Duration) ([]byte, error) {
 	_ = f.SetReadDeadline(time.Now().Add(limit)) // an error means a file that cannot wait
-	data, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	return data, nil
+	return io.ReadAll(io.LimitReader(f, MaxBytes+1))
 }
 
 //go:embed seed/SOUL.md seed/IDENTITY.md
@@ -204,10 +200,7 @@ func Seed(dir string) (created, kept []string, err error) {
 			return created, kept, fmt.Errorf("persona directory: %w", err)
 		}
 		path := filepath.Join(dir, name)
-		made, err := create(path, func(w io.Writer) error {
-			_, err := w.Write(content)
-			return err
-		})
+		made, err := create(path, content)
 		switch {
 		case err != nil:
 			return created, kept, fmt.Errorf("persona directory: %w", err)
@@ -238,19 +231,20 @@ func Prepare(dir string, seed bool) (abs string, created []string, err error) {
 }
 
 // create writes a file where nothing is. One that cannot be written whole is removed.
-func create(path string, write func(io.Writer) error) (made bool, err error) {
+func create(path string, content []byte) (made bool, err error) {
 	// Looking first lets a read-only directory be seeded again.
 	if _, err := os.Lstat(path); err == nil {
 		return false, nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
 	}
-	if err = errors.Join(write(f), f.Close()); err != nil {
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return false, errors.Join(err, os.Remove(path))
 	}
 	return true, nil

@@ -55,57 +55,38 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 
 	const missing, loaded = persona.StatusMissing, persona.StatusLoaded
-	tests := []struct {
+	row := func(name, status string, chars int) manifest.File {
+		return manifest.File{Path: name, Status: status, Chars: chars}
+	}
+	nowhere := []manifest.File{row("SOUL.md", missing, 0), row("IDENTITY.md", missing, 0), row("USER.md", missing, 0)}
+	none := []string{"missing_file soul_core", "missing_file identity_core"}
+	for _, tt := range []struct {
 		name  string
-		files map[string]string
+		dir   string
 		rows  []manifest.File
 		codes []string
 	}{
 		{
-			name:  "all three, in order",
-			files: map[string]string{"SOUL.md": "soul", "IDENTITY.md": "é", "USER.md": "tea\n", "OTHER.md": "no"},
-			rows:  []manifest.File{{Path: "SOUL.md", Status: loaded, Chars: 4}, {Path: "IDENTITY.md", Status: loaded, Chars: 1}, {Path: "USER.md", Status: loaded, Chars: 4}},
-			codes: []string{},
+			"all three, in order", newHome(t, map[string]string{"SOUL.md": "soul", "IDENTITY.md": "é", "USER.md": "tea\n", "OTHER.md": "no"}),
+			[]manifest.File{row("SOUL.md", loaded, 4), row("IDENTITY.md", loaded, 1), row("USER.md", loaded, 4)},
+			[]string{},
 		},
 		{
-			name:  "nothing",
-			rows:  []manifest.File{{Path: "SOUL.md", Status: missing}, {Path: "IDENTITY.md", Status: missing}, {Path: "USER.md", Status: missing}},
-			codes: []string{"missing_file soul_core", "missing_file identity_core"},
+			"empty is not missing", newHome(t, map[string]string{"SOUL.md": "", "IDENTITY.md": "\ufeff", "USER.md": ""}),
+			[]manifest.File{row("SOUL.md", loaded, 0), row("IDENTITY.md", loaded, 0), row("USER.md", loaded, 0)},
+			[]string{},
 		},
-		{
-			name:  "empty is not missing",
-			files: map[string]string{"SOUL.md": "", "IDENTITY.md": "\ufeff", "USER.md": ""},
-			rows:  []manifest.File{{Path: "SOUL.md", Status: loaded}, {Path: "IDENTITY.md", Status: loaded}, {Path: "USER.md", Status: loaded}},
-			codes: []string{},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			f := persona.Load(newHome(t, tt.files))
-			if diff := cmp.Diff(rows(&f), tt.rows); diff != "" {
-				t.Errorf("rows (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(codes(&f), tt.codes); diff != "" {
-				t.Errorf("diagnostics (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestLoadNowhere: no folder, a folder that is not there, and the working folder
-// unasked.
-func TestLoadNowhere(t *testing.T) {
-	t.Chdir(newHome(t, map[string]string{"SOUL.md": "of the project"}))
-	for _, dir := range []string{"", filepath.Join(t.TempDir(), "not", "there")} {
-		f := persona.Load(dir)
-		if f.Soul.Row.Status != persona.StatusMissing || f.Soul.Text != "" || f.Soul.Row.Chars != 0 {
-			t.Errorf("Load(%q).Soul = %+v", dir, f.Soul)
+		{"nothing", t.TempDir(), nowhere, none},
+		{"a directory that is not there", filepath.Join(t.TempDir(), "not", "there"), nowhere, none},
+		{"no directory", "", nowhere, none},
+	} {
+		f := persona.Load(tt.dir)
+		if diff := cmp.Diff(rows(&f), tt.rows); diff != "" {
+			t.Errorf("%s: rows (-got +want):\n%s", tt.name, diff)
 		}
-	}
-	if f := persona.Load("."); f.Soul.Text != "of the project" {
-		t.Errorf("Load(.).Soul = %+v", f.Soul)
+		if diff := cmp.Diff(codes(&f), tt.codes); diff != "" {
+			t.Errorf("%s: diagnostics (-got +want):\n%s", tt.name, diff)
+		}
 	}
 }
 
@@ -113,27 +94,23 @@ func TestLoadNowhere(t *testing.T) {
 func TestLoadTexts(t *testing.T) {
 	t.Parallel()
 
-	tests := []struct{ name, content, text, code string }{
-		{"as it is", "# I\n\n  am\n", "# I\n\n  am\n", ""},
-		{"byte order mark", "\ufeffI am", "I am", ""},
-		{"CRLF and CR", "a\r\nb\rc\r\n", "a\nb\nc\n", ""},
-		{"NUL", "a\x00b", "a\ufffdb", "invalid_utf8"},
-		{"not UTF-8", "caf\xe9 \xff\xfe!", "caf\ufffd \ufffd!", "invalid_utf8"},
-		{"a replacement character of its own", "a\ufffdb", "a\ufffdb", ""},
-		{"an incomplete character at the end", "a\xe2\x82", "a\ufffd", "invalid_utf8"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			f := persona.Load(newHome(t, map[string]string{"SOUL.md": "s", "IDENTITY.md": "i", "USER.md": tt.content}))
-			if f.User.Text != tt.text || f.User.Row.Status != persona.StatusLoaded || f.User.Row.Chars != text.Chars(tt.text) {
-				t.Errorf("user = %+v, want %q", f.User, tt.text)
-			}
-			if got, want := strings.Join(codes(&f), ","), strings.TrimSuffix(tt.code+" user_persona", " user_persona"); (tt.code == "") != (got == "") || !strings.HasPrefix(got, want) {
-				t.Errorf("diagnostics %q, want %q", got, want)
-			}
-		})
+	for _, tt := range []struct {
+		content, text string
+		codes         []string
+	}{
+		{"# I\n\n  am\n", "# I\n\n  am\n", []string{}},
+		{"\ufeffa\r\nb\rc\r\n", "a\nb\nc\n", []string{}},
+		{"a\ufffdb", "a\ufffdb", []string{}},
+		{"a\x00b", "a\ufffdb", []string{"invalid_utf8 user_persona"}},
+		{"caf\xe9 \xff\xfe! \xe2\x82", "caf\ufffd \ufffd! \ufffd", []string{"invalid_utf8 user_persona"}},
+	} {
+		f := persona.Load(newHome(t, map[string]string{"SOUL.md": "s", "IDENTITY.md": "i", "USER.md": tt.content}))
+		if f.User.Text != tt.text || f.User.Row.Status != persona.StatusLoaded || f.User.Row.Chars != text.Chars(tt.text) {
+			t.Errorf("user = %+v, want %q", f.User, tt.text)
+		}
+		if diff := cmp.Diff(codes(&f), tt.codes); diff != "" {
+			t.Errorf("%q: diagnostics (-got +want):\n%s", tt.content, diff)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func TestReadAtMostGivesUp(t *testing.T) {
 	if _, err := w.WriteString("begun"); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := readAtMost(r, time.Millisecond); data != nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if data, err := readAtMost(r, time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("readAtMost = %q, %v", data, err)
 	}
 }

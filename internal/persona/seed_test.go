@@ -4,9 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,26 +107,20 @@ func TestSeedAtOnce(t *testing.T) {
 	t.Parallel()
 
 	dir := filepath.Join(t.TempDir(), "home")
-	var mu sync.Mutex
-	var created, kept []string
-	var wg sync.WaitGroup
+	var created, kept atomic.Int64
+	var group sync.WaitGroup
 	for range 16 {
-		wg.Go(func() {
+		group.Go(func() {
 			c, k, err := persona.Seed(dir)
-			mu.Lock()
-			defer mu.Unlock()
-			created, kept = append(created, c...), append(kept, k...)
 			if err != nil {
 				t.Error(err)
 			}
+			created.Add(int64(len(c)))
+			kept.Add(int64(len(k)))
 		})
 	}
-	wg.Wait()
-	slices.Sort(created)
-	if diff := cmp.Diff(names(t, dir, created), []string{"IDENTITY.md", "SOUL.md"}); diff != "" {
-		t.Errorf("created (-got +want):\n%s", diff)
-	}
-	if len(kept) != 2*15 {
-		t.Errorf("kept %d files, want 30", len(kept))
+	group.Wait()
+	if created.Load() != 2 || kept.Load() != 2*15 {
+		t.Errorf("created %d and kept %d files", created.Load(), kept.Load())
 	}
 }

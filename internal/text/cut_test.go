@@ -68,7 +68,7 @@ func boundaries(s string) map[int]bool {
 func TestHeadEndsAtTheLastBoundary(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(4, 4))
-	for range 3000 {
+	for range rounds(600, 3000) {
 		s := strings.ReplaceAll(randomText(rng, 12), "\n", "")
 		all := boundaries(s)
 		want := 0
@@ -190,7 +190,7 @@ func checkForm(t *testing.T, got text.Fitted, body string, frame text.Frame, lim
 func TestCutRandom(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 5))
-	for i := range 150 {
+	for i := range rounds(50, 150) {
 		s := randomText(rng, 60)
 		checkCuts(t, s, frames[i%len(frames)].frame, text.Chars(s)+150)
 	}

@@ -168,7 +168,7 @@ func checkEscape(t *testing.T, f framed, in string) {
 func TestEscapeRandom(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 3))
-	for range 5000 {
+	for range rounds(1000, 5000) {
 		s := randomText(rng, 15)
 		for _, f := range frames {
 			checkEscape(t, f, s)

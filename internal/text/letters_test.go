@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -21,7 +20,7 @@ func TestFastPaths(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(8, 8))
 	pieces := strings.Split("a,b,word,plain text, ,\n,\r,\v,\x1c,\x1f,\x7f,é,\u0085,\u2028,\u2027,漢,‹,❮,［,<,[,&,&lt;,&x,**,__,:,#,-,\xff,\xe2,\xe2\x80,\xc2,😀", ",")
-	for range 5000 {
+	for range 1000 {
 		var b strings.Builder
 		for range rng.IntN(20) {
 			b.WriteString(strings.Repeat("x", rng.IntN(12)) + pieces[rng.IntN(len(pieces))])
@@ -82,16 +81,6 @@ func checkScan(t *testing.T, s string) {
 	for range 2 {
 		if c, at, after := sc.Next(); c != 0 || at != len(s) || after != len(s) {
 			t.Fatalf("%q: got %q from %d to %d, want no more", s, c, at, after)
-		}
-	}
-}
-
-func TestUnseen(t *testing.T) {
-	t.Parallel()
-	for r := range unicode.MaxRune + 1 {
-		want := unicode.In(r, unicode.Z, unicode.Cc, unicode.Cf, unicode.M, unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800'
-		if unseen(r) != want {
-			t.Errorf("%U: %v", r, !want)
 		}
 	}
 }

@@ -2,11 +2,10 @@ package text_test
 
 import (
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 )
@@ -31,6 +30,14 @@ func randomText(rng *rand.Rand, most int) string {
 	return b.String()
 }
 
+// rounds is how often a random test repeats itself: a few times on every run, and often with GRAPNEL_LONG=1.
+func rounds(short, long int) int {
+	if os.Getenv("GRAPNEL_LONG") == "1" {
+		return long
+	}
+	return short
+}
+
 func TestChars(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int{
@@ -46,7 +53,7 @@ func TestChars(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	for range 5000 {
+	for range rounds(1000, 5000) {
 		s := randomText(rng, 12)
 		s = s[:rng.IntN(len(s)+1)] // perhaps within a character
 		if got, want := text.Chars(s), utf8.RuneCountInString(s); got != want {
@@ -61,8 +68,8 @@ func TestThousands(t *testing.T) {
 		0: "0", 7: "7", 999: "999", 1000: "1,000", 40212: "40,212", 123456: "123,456", 1234567: "1,234,567",
 		-1: "-1", -999: "-999", -1000: "-1,000", -123456: "-123,456",
 	} {
-		if diff := cmp.Diff(text.Thousands(in), want); diff != "" {
-			t.Errorf("Thousands(%d) got/want:\n%s", in, diff)
+		if got := text.Thousands(in); got != want {
+			t.Errorf("Thousands(%d) = %q, want %q", in, got, want)
 		}
 	}
 }
@@ -82,6 +89,52 @@ func TestAllocatesNothing(t *testing.T) {
 	} {
 		if n := testing.AllocsPerRun(10, do); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+func TestNormalize(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "", "a\nb\n": "a\nb\n", "a\r\nb\r\n": "a\nb\n", "a\rb\r": "a\nb\n", "a\r\r\nb": "a\n\nb", "a\n\rb": "a\n\nb",
+		"\ufeffa": "a", "\ufeff\ufeffa\ufeff": "\ufeffa\ufeff", "\ufeff\r\n": "\n", "a\u2028b\u0085c\vd": "a\u2028b\u0085c\vd",
+	} {
+		if got := text.Normalize(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestValid(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                 "",
+		"añ😀\ufffd":        "",
+		"ab\x00c":          "text has a NUL character at byte 2",
+		"12345678é\xff":    "text is not valid UTF-8 at byte 10",
+		"é\xe2\x82":        "text is not valid UTF-8 at byte 2",
+		"\xed\xa0\x80":     "text is not valid UTF-8 at byte 0",
+		"a\x00\xff":        "text has a NUL character at byte 1",
+		"a\xff\x00":        "text is not valid UTF-8 at byte 1",
+		"\ufffd\xff\ufffd": "text is not valid UTF-8 at byte 3",
+	} {
+		got := ""
+		if err := text.Valid(in); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"añ😀\ufffd": "añ😀\ufffd", "a\x00\x00b": "a\ufffd\ufffdb", "a\xff\xfe\x80b\xe2\x82": "a\ufffdb\ufffd", "\xff\x00": "\ufffd\ufffd",
+	} {
+		if got := text.Repair(in); got != want || text.Valid(got) != nil {
+			t.Errorf("Repair(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

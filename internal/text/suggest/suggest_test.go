@@ -3,7 +3,6 @@ package suggest
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestNearest(t *testing.T) {
@@ -42,11 +41,7 @@ func TestNearestToALongName(t *testing.T) {
 	for i := range known {
 		known[i] = strings.Repeat("a", 128)
 	}
-	begun := time.Now()
 	if got := nearest(strings.Repeat("a", 16<<20), known); got != "" {
 		t.Errorf("got %q", got)
-	}
-	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("it took %s", took)
 	}
 }
