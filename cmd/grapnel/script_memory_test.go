@@ -39,14 +39,14 @@ func cmdRemember(ts *testscript.TestScript, _ bool, args []string) {
 		scope, rest, _ := strings.Cut(arg, "/")
 		category, text, _ := strings.Cut(rest, "/")
 		scope, id, _ := strings.Cut(scope, ":")
-		item := itemstore.New{
+		item := itemstore.Item{
 			Scope: itemstore.Scope(scope), ScopeID: id, Category: turnpolicy.Category(category), Text: text,
 			Evidence: "she said: " + text, Source: itemstore.SourceTurn,
 		}
 		if slot, answer, ok := strings.Cut(text, "="); ok {
 			item.Slot, item.Text = slot, answer
 		}
-		_, err := s.Remember(context.Background(), itemstore.Batch{WorkspaceID: args[1], Items: []itemstore.New{item}})
+		_, err := s.Remember(context.Background(), itemstore.Batch{WorkspaceID: args[1], Items: []itemstore.Item{item}})
 		ts.Check(err)
 		at = at.Add(time.Minute)
 	}

@@ -139,9 +139,9 @@ func TestSearchTool(t *testing.T) {
 func TestListPages(t *testing.T) {
 	t.Parallel()
 	dsn := file(t)
-	var items []itemstore.New
+	var items []itemstore.Item
 	for i := range 40 {
-		items = append(items, itemstore.New{Text: fmt.Sprintf("Number %d: %s", i, strings.Repeat(`"\<é`, i*4))})
+		items = append(items, itemstore.Item{Text: fmt.Sprintf("Number %d: %s", i, strings.Repeat(`"\<é`, i*4))})
 	}
 	seed(t, dsn, items...)
 	p := configured(t, dsn, nil, nil)

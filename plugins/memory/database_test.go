@@ -48,7 +48,7 @@ func holding(tb testing.TB, dsn string, statements ...string) (unlock func()) {
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	good, dsn := file(t), file(t)
-	seed(t, good, itemstore.New{Text: "My dog is called Rex"})
+	seed(t, good, itemstore.Item{Text: "My dog is called Rex"})
 	path, damage := strings.TrimPrefix(dsn, sqlitePrefix), strings.Repeat("no database ", 1000)
 	if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
 		t.Fatal(err)

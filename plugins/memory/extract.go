@@ -131,7 +131,7 @@ func (m *memory) batch(call *sdk.Call, p turnpolicy.Policy, facts []turnpolicy.F
 			scope = itemstore.ScopeUser // a slot belongs to a person, whatever the category
 		}
 		id, _ := scopeID(scope, &call.Context)
-		b.Items = append(b.Items, itemstore.New{
+		b.Items = append(b.Items, itemstore.Item{
 			Scope: scope, ScopeID: id, Category: f.Category, Text: f.Text, Evidence: f.Evidence, Source: itemstore.SourceTurn, Slot: string(f.Slot),
 		})
 		b.Restore = b.Restore || f.Explicit && p.ExplicitRemember

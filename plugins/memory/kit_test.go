@@ -15,7 +15,7 @@ import (
 func TestKit(t *testing.T) {
 	t.Parallel()
 	dsn := file(t)
-	seed(t, dsn, itemstore.New{Text: "My dog is called Rex"}, itemstore.New{Text: "Always answer in Dutch", Category: turnpolicy.Instruction})
+	seed(t, dsn, itemstore.Item{Text: "My dog is called Rex"}, itemstore.Item{Text: "Always answer in Dutch", Category: turnpolicy.Instruction})
 	const text = "What is my dog called?"
 	turn := begin(t, configured(t, dsn, nil, nil), ada("1")).says(text)
 	if len(turn.contexts) != 1 {

@@ -19,8 +19,8 @@ func desk(t *testing.T) *sdk.Plugin {
 	t.Helper()
 	dsn := file(t)
 	seed(
-		t, dsn, itemstore.New{Text: "My dog is called Rex"}, itemstore.New{Text: "The staging database is called kiwi"},
-		itemstore.New{Text: "We deploy on Tuesdays"}, itemstore.New{Text: "Always answer in Dutch", Category: turnpolicy.Instruction},
+		t, dsn, itemstore.Item{Text: "My dog is called Rex"}, itemstore.Item{Text: "The staging database is called kiwi"},
+		itemstore.Item{Text: "We deploy on Tuesdays"}, itemstore.Item{Text: "Always answer in Dutch", Category: turnpolicy.Instruction},
 	)
 	return configured(t, dsn, nil, nil)
 }

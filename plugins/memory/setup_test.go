@@ -300,7 +300,7 @@ func memories(tb testing.TB, p *sdk.Plugin) []string {
 }
 
 // seed stores memories of ada's, by the store.
-func seed(tb testing.TB, dsn string, items ...itemstore.New) {
+func seed(tb testing.TB, dsn string, items ...itemstore.Item) {
 	tb.Helper()
 	s, err := itemstore.Open(tb.Context(), dsn, itemstore.Options{Now: clock})
 	if err != nil {
@@ -317,7 +317,7 @@ func seed(tb testing.TB, dsn string, items ...itemstore.New) {
 		if n.Source == "" {
 			n.Source = itemstore.SourceTurn
 		}
-		if _, err := s.Remember(tb.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{*n}}); err != nil {
+		if _, err := s.Remember(tb.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.Item{*n}}); err != nil {
 			tb.Fatal(err)
 		}
 	}

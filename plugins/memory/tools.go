@@ -159,23 +159,23 @@ func (m *memory) remember(ctx context.Context, s *itemstore.Store, call *toolCal
 	if !ok {
 		return nil, refuse(reasonNoScope, "the host does not say which "+string(args.Scope)+" this is: omit scope, or choose another one")
 	}
-	item := itemstore.New{
+	item := itemstore.Item{
 		Scope: args.Scope, ScopeID: id, Category: args.Category, Text: args.Text, Source: itemstore.SourceTool,
-		Slot: string(m.rules.Slot(args.Text)), Replaces: args.Replaces,
+		Slot: string(m.rules.Slot(args.Text)), Supersedes: args.Replaces,
 	}
 	if call.OutsideTurn {
 		item.Source = itemstore.SourceUser
 	}
-	if item.Replaces != "" {
-		if _, err := s.Get(ctx, call.view, item.Replaces); err != nil {
-			return nil, notFound(err, item.Replaces)
+	if args.Replaces != "" {
+		if _, err := s.Get(ctx, call.view, args.Replaces); err != nil {
+			return nil, notFound(err, args.Replaces)
 		}
 	}
 	out, err := s.Remember(ctx, itemstore.Batch{
-		WorkspaceID: call.Context.WorkspaceID, Items: []itemstore.New{item}, Restore: call.OutsideTurn || call.policy.ExplicitRemember,
+		WorkspaceID: call.Context.WorkspaceID, Items: []itemstore.Item{item}, Restore: call.OutsideTurn || call.policy.ExplicitRemember,
 	})
 	if err != nil {
-		return nil, notFound(invalid(err), item.Replaces)
+		return nil, notFound(invalid(err), args.Replaces)
 	}
 	return toolset.AnswerRemember(&out[0])
 }

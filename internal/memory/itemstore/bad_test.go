@@ -69,7 +69,7 @@ func TestDamaged(t *testing.T) {
 
 	dsn := storetest.SQLite(t)
 	s := open(t, dsn, itemstore.Options{})
-	var items []itemstore.New
+	var items []itemstore.Item
 	for n := range itemstore.MaxBatch {
 		items = append(items, fact(fmt.Sprint(n, strings.Repeat(" word", 100))))
 	}
@@ -125,7 +125,7 @@ func callsOf(s *itemstore.Store) map[string]func(ctx context.Context) error {
 	v := everything("w")
 	return map[string]func(ctx context.Context) error{
 		"remember": func(ctx context.Context) error {
-			_, err := s.Remember(ctx, itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("y")}})
+			_, err := s.Remember(ctx, itemstore.Batch{WorkspaceID: "w", Items: []itemstore.Item{fact("y")}})
 			return err
 		},
 		"list": func(ctx context.Context) error {
@@ -164,7 +164,7 @@ func TestLocked(t *testing.T) {
 		if _, err := holder.ExecContext(t.Context(), lock); err != nil {
 			t.Fatal(err)
 		}
-		b := itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{fact("y")}}
+		b := itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.Item{fact("y")}}
 		_, err = impatient.Remember(t.Context(), b)
 		wantCode(t, err, sqldb.CodeLocked)
 		if hits, err := search(t.Context(), impatient, everything("w"), "x", 0); err != nil || len(hits) != 1 {
@@ -198,7 +198,7 @@ func TestFull(t *testing.T) {
 	var err error
 	kept := 0
 	for n := 0; err == nil; n++ {
-		var items []itemstore.New
+		var items []itemstore.Item
 		for m := range 8 {
 			items = append(items, fact(fmt.Sprint("batch ", n, " item ", m, strings.Repeat(" and so on", 60))))
 		}

@@ -54,7 +54,7 @@ func (a author) words(n int) string {
 }
 
 // item is one in some scope.
-func (a author) item() itemstore.New {
+func (a author) item() itemstore.Item {
 	n := fact(a.words(6 + a.r.IntN(24)))
 	n.Category = []turnpolicy.Category{turnpolicy.Factual, turnpolicy.Preference, turnpolicy.Decision, turnpolicy.Task}[a.r.IntN(4)]
 	if a.r.IntN(4000) == 0 {

@@ -30,7 +30,7 @@ func sentence(r *rand.Rand) string {
 }
 
 // randomNew is an item in one of a few scopes.
-func randomNew(r *rand.Rand) itemstore.New {
+func randomNew(r *rand.Rand) itemstore.Item {
 	n := fact(sentence(r))
 	n.Category = turnpolicy.Categories()[r.IntN(6)]
 	if n.Category == turnpolicy.Instruction && r.IntN(4) > 0 {
@@ -111,7 +111,7 @@ func TestCandidates(t *testing.T) {
 		s := open(t, dsn, itemstore.Options{})
 		var rare, newest []string
 		for n := range 5 {
-			var items []itemstore.New
+			var items []itemstore.Item
 			for m := range 60 {
 				text := fmt.Sprintf("common item%d", n*60+m)
 				if m == 7 {
@@ -160,7 +160,7 @@ func TestMisspelt(t *testing.T) {
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
 		remember(t, s, fact("the retention of invoices is ten years"), of(itemstore.ScopeUser, "bob", fact("a retentive memory")))
-		write(t, s, itemstore.Batch{WorkspaceID: "v", Items: []itemstore.New{fact("databases of others")}})
+		write(t, s, itemstore.Batch{WorkspaceID: "v", Items: []itemstore.Item{fact("databases of others")}})
 		v := itemstore.View{WorkspaceID: "w"}
 		for text, want := range map[string]bool{
 			"retenion of incvoices": true, "incvoices": true, "databse": false, // of another workspace

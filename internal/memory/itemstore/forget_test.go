@@ -51,7 +51,7 @@ func TestForget(t *testing.T) {
 		if got := remember(t, s, of(itemstore.ScopeUser, "ann", fact("lives in Graz")))[0]; got.Change != itemstore.Added {
 			t.Errorf("in another scope: %+v", got)
 		}
-		asked := itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("lives in Graz")}, Restore: true}
+		asked := itemstore.Batch{WorkspaceID: "w", Items: []itemstore.Item{fact("lives in Graz")}, Restore: true}
 		if got := write(t, s, asked)[0]; got.Change != itemstore.Added {
 			t.Errorf("restored: %+v", got)
 		}
@@ -89,7 +89,7 @@ func TestForgottenBytes(t *testing.T) {
 	secrets := map[string][]string{}
 	for range rounds(1, 4) {
 		for range 12 {
-			var items []itemstore.New
+			var items []itemstore.Item
 			for range itemstore.MaxBatch {
 				item, words := secret(r)
 				items = append(items, item)
@@ -124,7 +124,7 @@ func TestForgottenBytes(t *testing.T) {
 
 // secret is an item, and the words by which it is known again. Some are alike: the
 // index finds its pages by as much of a word as tells it from the one before.
-func secret(r *rand.Rand) (item itemstore.New, words []string) {
+func secret(r *rand.Rand) (item itemstore.Item, words []string) {
 	for range 5 {
 		words = append(words, letters(r))
 	}
@@ -220,7 +220,7 @@ func TestForgottenRows(t *testing.T) {
 	word, slot := letters(r), letters(r)
 	item := inSlot(slot, "the word is "+word)
 	item.Evidence = "he said " + word
-	id := write(t, s, itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{item}})[0].Item.ID
+	id := write(t, s, itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.Item{item}})[0].Item.ID
 	if n := rowsWith(t, dsn, word, slot); n == 0 {
 		t.Fatal("the word is nowhere: this test shows nothing")
 	}

@@ -29,7 +29,7 @@ func FuzzText(f *testing.F) {
 		if _, err := search(t.Context(), s, view, asked, 5); err != nil {
 			t.Fatalf("asked for %q: %v", asked, err)
 		}
-		b := itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact(text)}, Restore: true}
+		b := itemstore.Batch{WorkspaceID: "w", Items: []itemstore.Item{fact(text)}, Restore: true}
 		got, err := s.Remember(t.Context(), b)
 		if sqldb.HasCode(err, itemstore.CodeInvalid) {
 			if utf8.ValidString(text) && !strings.Contains(text, "\x00") && utf8.RuneCountInString(text) <= itemstore.MaxText && recall.Key(text) != "" {

@@ -105,7 +105,7 @@ func TestOneKeyAtOnce(t *testing.T) {
 			for n := range 6 {
 				group.Go(func() {
 					got, err := stores[n%2].Remember(t.Context(), itemstore.Batch{
-						WorkspaceID: "w", Key: fmt.Sprint("key ", round), Items: []itemstore.New{fact(fmt.Sprint("by ", n, " in round ", round))},
+						WorkspaceID: "w", Key: fmt.Sprint("key ", round), Items: []itemstore.Item{fact(fmt.Sprint("by ", n, " in round ", round))},
 					})
 					mu.Lock()
 					defer mu.Unlock()

@@ -59,7 +59,7 @@ func someItems(t *testing.T, s *itemstore.Store, c *clock) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 6 {
-		var items []itemstore.New
+		var items []itemstore.Item
 		for range 50 {
 			items = append(items, randomNew(r))
 		}
@@ -258,7 +258,7 @@ func TestIDsOfOthers(t *testing.T) {
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
-		b := itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{fact("of w")}}
+		b := itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.Item{fact("of w")}}
 		moved := write(t, s, b)[0].Item
 		forget(t, s, moved.ID)
 		// The version of v names an item that there is not yet.

@@ -81,22 +81,6 @@ type Item struct {
 	Hash string `json:"hash"`
 }
 
-// New is an item to remember.
-type New struct {
-	Scope Scope
-	// ScopeID must be empty for ScopeWorkspace and nothing else.
-	ScopeID  string
-	Category turnpolicy.Category
-	// Text is trimmed.
-	Text, Evidence string
-	Source         Source
-	// Slot makes it replace the scope's item with this slot; see [Item].
-	Slot string
-	// Replaces is the id of an item in effect that it replaces, in any scope of the workspace. The caller checks with
-	// [Store.Get] that it is in view.
-	Replaces string
-}
-
 // MaxBatch is the most items of a [Batch].
 const MaxBatch = 64
 
@@ -105,8 +89,10 @@ type Batch struct {
 	WorkspaceID string
 	// Key makes a second run harmless: a batch whose key the workspace has seen in the last 30 days changes nothing,
 	// whatever its items. Without a key it always runs.
-	Key   string
-	Items []New
+	Key string
+	// Items are given by scope, category, text, evidence, source and slot. Supersedes is the id of an item in effect that
+	// one replaces, in any scope of the workspace; the caller checks with [Store.Get] that it is in view.
+	Items []Item
 	// Restore lets forgotten items come back, because the user explicitly asked for it.
 	Restore bool
 }
@@ -235,18 +221,20 @@ func (b *Batch) check() error {
 		return err
 	}
 	for n := range b.Items {
-		item := b.Items[n].item(b.WorkspaceID)
-		if err := cmp.Or(item.check(), checkName("the id to replace", b.Items[n].Replaces, MaxName)); err != nil {
+		item := b.item(n)
+		if err := cmp.Or(item.check(), checkName("the id to replace", item.Supersedes, MaxName)); err != nil {
 			return fmt.Errorf("item %d: %w", n+1, err)
 		}
 	}
 	return nil
 }
 
-func (n *New) item(workspace string) Item {
+// item is an item of the batch with what its caller decides.
+func (b *Batch) item(n int) Item {
+	i := &b.Items[n]
 	return Item{
-		WorkspaceID: workspace, Scope: n.Scope, ScopeID: n.ScopeID, Category: n.Category, Text: strings.TrimSpace(n.Text),
-		Evidence: n.Evidence, Source: n.Source, Slot: n.Slot,
+		WorkspaceID: b.WorkspaceID, Scope: i.Scope, ScopeID: i.ScopeID, Category: i.Category, Text: strings.TrimSpace(i.Text),
+		Evidence: i.Evidence, Source: i.Source, Slot: i.Slot, Supersedes: i.Supersedes,
 	}
 }
 

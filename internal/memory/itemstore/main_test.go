@@ -92,25 +92,25 @@ func wantCode(tb testing.TB, err error, code sqldb.Code) {
 }
 
 // fact is an item of workspace "w", for everybody in it.
-func fact(text string) itemstore.New {
-	return itemstore.New{Scope: itemstore.ScopeWorkspace, Category: turnpolicy.Factual, Text: text, Source: itemstore.SourceTurn}
+func fact(text string) itemstore.Item {
+	return itemstore.Item{Scope: itemstore.ScopeWorkspace, Category: turnpolicy.Factual, Text: text, Source: itemstore.SourceTurn}
 }
 
 // inSlot is a fact with a slot.
-func inSlot(slot, text string) itemstore.New {
+func inSlot(slot, text string) itemstore.Item {
 	n := fact(text)
 	n.Slot = slot
 	return n
 }
 
 // of puts an item into another scope.
-func of(scope itemstore.Scope, id string, n itemstore.New) itemstore.New {
+func of(scope itemstore.Scope, id string, n itemstore.Item) itemstore.Item {
 	n.Scope, n.ScopeID = scope, id
 	return n
 }
 
 // remember keeps items in workspace "w".
-func remember(tb testing.TB, s *itemstore.Store, items ...itemstore.New) []itemstore.Outcome {
+func remember(tb testing.TB, s *itemstore.Store, items ...itemstore.Item) []itemstore.Outcome {
 	tb.Helper()
 	return write(tb, s, itemstore.Batch{WorkspaceID: "w", Items: items})
 }

@@ -43,7 +43,7 @@ func TestRebuild(t *testing.T) {
 		s := open(t, dsn, fixed(c))
 		r := rand.New(rand.NewPCG(9, 10))
 		for range 10 {
-			var items []itemstore.New
+			var items []itemstore.Item
 			for range 60 {
 				items = append(items, randomNew(r))
 			}
@@ -144,7 +144,7 @@ func TestOtherRulesMeanwhile(t *testing.T) {
 		s := open(t, dsn, itemstore.Options{})
 		id := remember(t, s, fact("before"))[0].Item.ID
 		storetest.Exec(t, dsn, "UPDATE memory_meta SET value = '999' WHERE name = 'recall_version'")
-		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("after")}})
+		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Items: []itemstore.Item{fact("after")}})
 		wantCode(t, err, sqldb.CodeSchema)
 		_, err = s.Forget(t.Context(), everything("w"), []string{id})
 		wantCode(t, err, sqldb.CodeSchema)

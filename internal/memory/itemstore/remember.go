@@ -14,7 +14,7 @@ import (
 // outcomes are in the order of the items; there are none if the batch's key is known.
 //
 // A text that the scope has already is confirmed, and may be given a slot; nothing else of it changes. A slot that is
-// taken, and Replaces, make the older item history. Forgotten items are not stored, unless b.Restore says so.
+// taken, and Supersedes, make the older item history. Forgotten items are not stored, unless b.Restore says so.
 // CodeNotFound means that the workspace has no such item to replace.
 func (s *Store) Remember(ctx context.Context, b Batch) ([]Outcome, error) {
 	if err := b.check(); err != nil {
@@ -59,20 +59,18 @@ func (w *remembering) run(ctx context.Context) ([]Outcome, error) {
 	var items []Item
 	var replaced []string
 	for n := range w.batch.Items {
-		item := w.batch.Items[n].item(w.batch.WorkspaceID)
+		item := w.batch.item(n)
 		item.Hash = hashOf(item.Text)
-		items = append(items, item)
-		if id := w.batch.Items[n].Replaces; id != "" {
-			replaced = append(replaced, id)
-		}
+		items, replaced = append(items, item), append(replaced, item.Supersedes)
 	}
-	if _, err := w.begin(ctx, items, replaced, w.batch.Restore); err != nil {
+	if _, err := w.begin(ctx, items, plainIDs(replaced), w.batch.Restore); err != nil {
 		return nil, err
 	}
 	outcomes := make([]Outcome, len(items))
-	for n := range items {
+	for n, item := range items {
+		item.Supersedes = "" // what it replaces may be history by now
 		var err error
-		if outcomes[n], err = w.remember(ctx, items[n], w.batch.Items[n].Replaces); err != nil {
+		if outcomes[n], err = w.remember(ctx, item, items[n].Supersedes); err != nil {
 			return nil, err
 		}
 	}

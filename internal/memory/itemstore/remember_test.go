@@ -21,7 +21,7 @@ func TestRemembered(t *testing.T) {
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
-		n := itemstore.New{
+		n := itemstore.Item{
 			Scope: itemstore.ScopeUser, ScopeID: "ann", Category: turnpolicy.Preference, Text: "  Prefers tabs. ",
 			Evidence: "I prefer tabs, really.", Source: itemstore.SourceTool, Slot: "indent",
 		}
@@ -53,12 +53,12 @@ type step struct {
 func TestChanges(t *testing.T) {
 	t.Parallel()
 
-	say := func(want string, items ...itemstore.New) step {
+	say := func(want string, items ...itemstore.Item) step {
 		return step{itemstore.Batch{Items: items}, want}
 	}
-	replacing := func(old string, n itemstore.New) itemstore.Batch {
-		n.Replaces = old // a text, for the id of its item
-		return itemstore.Batch{Items: []itemstore.New{n}}
+	replacing := func(old string, n itemstore.Item) itemstore.Batch {
+		n.Supersedes = old // a text, for the id of its item
+		return itemstore.Batch{Items: []itemstore.Item{n}}
 	}
 	cases := map[string]struct {
 		steps []step
@@ -77,7 +77,7 @@ func TestChanges(t *testing.T) {
 			[]string{"a b", "a b"},
 		},
 		"one text in two workspaces": {
-			[]step{say("added", fact("a b")), {itemstore.Batch{WorkspaceID: "another than ", Items: []itemstore.New{fact("a b")}}, "added"}},
+			[]step{say("added", fact("a b")), {itemstore.Batch{WorkspaceID: "another than ", Items: []itemstore.Item{fact("a b")}}, "added"}},
 			[]string{"a b"},
 		},
 		"a slot has one answer": {
@@ -93,7 +93,7 @@ func TestChanges(t *testing.T) {
 			[]string{"Bern", "Ulm"},
 		},
 		"replaced by id": {
-			[]step{{itemstore.Batch{Items: []itemstore.New{fact("one"), inSlot("x", "two")}}, "added, added"}, {replacing("one", inSlot("x", "three")), "replaced"}},
+			[]step{{itemstore.Batch{Items: []itemstore.Item{fact("one"), inSlot("x", "two")}}, "added, added"}, {replacing("one", inSlot("x", "three")), "replaced"}},
 			[]string{"three"},
 		},
 		"replaced by a known text": {
@@ -122,7 +122,7 @@ func TestChanges(t *testing.T) {
 					step.batch.WorkspaceID += name
 					items := slices.Clone(step.batch.Items) // both databases have the same cases
 					for i := range items {
-						items[i].Replaces = ids[items[i].Replaces]
+						items[i].Supersedes = ids[items[i].Supersedes]
 					}
 					step.batch.Items = items
 					var got []string
@@ -150,10 +150,10 @@ func TestKeys(t *testing.T) {
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
-		first := itemstore.Batch{WorkspaceID: "w", Key: "turn 1", Items: []itemstore.New{inSlot("x", "one"), inSlot("x", "two"), fact("three")}}
+		first := itemstore.Batch{WorkspaceID: "w", Key: "turn 1", Items: []itemstore.Item{inSlot("x", "one"), inSlot("x", "two"), fact("three")}}
 		did := write(t, s, first)
 		c.move(29 * 24 * time.Hour)
-		for _, again := range []itemstore.Batch{first, {WorkspaceID: "w", Key: "turn 1", Items: []itemstore.New{fact("other")}}, {WorkspaceID: "w", Key: "turn 1"}} {
+		for _, again := range []itemstore.Batch{first, {WorkspaceID: "w", Key: "turn 1", Items: []itemstore.Item{fact("other")}}, {WorkspaceID: "w", Key: "turn 1"}} {
 			if got, err := s.Remember(t.Context(), again); err != nil || len(got) > 0 {
 				t.Errorf("again: %+v, %v", got, err)
 			}
@@ -183,11 +183,11 @@ func TestKeyOfRefused(t *testing.T) {
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, fixed(newClock()))
 		n := fact("new")
-		n.Replaces = "nothing"
-		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{n}})
+		n.Supersedes = "nothing"
+		_, err := s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.Item{n}})
 		wantCode(t, err, sqldb.CodeNotFound)
-		n.Replaces = ""
-		if got := write(t, s, itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.New{n}}); got[0].Change != itemstore.Added {
+		n.Supersedes = ""
+		if got := write(t, s, itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.Item{n}}); got[0].Change != itemstore.Added {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -198,29 +198,29 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 
 	long := func(n int) string { return strings.Repeat("ä", n) }
-	with := func(change func(n *itemstore.New)) itemstore.Batch {
+	with := func(change func(n *itemstore.Item)) itemstore.Batch {
 		n := fact("good")
 		change(&n)
-		return itemstore.Batch{WorkspaceID: "w", Items: []itemstore.New{fact("before"), n}}
+		return itemstore.Batch{WorkspaceID: "w", Items: []itemstore.Item{fact("before"), n}}
 	}
 	cases := map[string]itemstore.Batch{
-		"text too long":     with(func(n *itemstore.New) { n.Text = long(itemstore.MaxText + 1) }),
-		"evidence too long": with(func(n *itemstore.New) { n.Evidence = long(itemstore.MaxEvidence + 1) }),
-		"no text":           with(func(n *itemstore.New) { n.Text = " " }),
-		"only signs":        with(func(n *itemstore.New) { n.Text = "..." }),
-		"NUL":               with(func(n *itemstore.New) { n.Text = "a\x00b" }),
-		"no UTF-8":          with(func(n *itemstore.New) { n.Evidence = "a\xffb" }),
-		"scope":             with(func(n *itemstore.New) { n.Scope = "rest" }),
-		"no scope":          with(func(n *itemstore.New) { n.Scope = "" }),
-		"scope without id":  with(func(n *itemstore.New) { n.Scope = itemstore.ScopeThread }),
-		"workspace with id": with(func(n *itemstore.New) { n.ScopeID = "x" }),
-		"id of NUL":         with(func(n *itemstore.New) { n.Scope, n.ScopeID = itemstore.ScopeUser, "\x00" }),
-		"category":          with(func(n *itemstore.New) { n.Category = "rumour" }),
-		"source":            with(func(n *itemstore.New) { n.Source = "" }),
-		"slot too long":     with(func(n *itemstore.New) { n.Slot = long(itemstore.MaxSlot) }),
-		"workspace":         {WorkspaceID: long(itemstore.MaxName), Items: []itemstore.New{fact("good")}},
-		"key":               {WorkspaceID: "w", Key: "a\x00", Items: []itemstore.New{fact("good")}},
-		"too many":          {WorkspaceID: "w", Items: make([]itemstore.New, itemstore.MaxBatch+1)},
+		"text too long":     with(func(n *itemstore.Item) { n.Text = long(itemstore.MaxText + 1) }),
+		"evidence too long": with(func(n *itemstore.Item) { n.Evidence = long(itemstore.MaxEvidence + 1) }),
+		"no text":           with(func(n *itemstore.Item) { n.Text = " " }),
+		"only signs":        with(func(n *itemstore.Item) { n.Text = "..." }),
+		"NUL":               with(func(n *itemstore.Item) { n.Text = "a\x00b" }),
+		"no UTF-8":          with(func(n *itemstore.Item) { n.Evidence = "a\xffb" }),
+		"scope":             with(func(n *itemstore.Item) { n.Scope = "rest" }),
+		"no scope":          with(func(n *itemstore.Item) { n.Scope = "" }),
+		"scope without id":  with(func(n *itemstore.Item) { n.Scope = itemstore.ScopeThread }),
+		"workspace with id": with(func(n *itemstore.Item) { n.ScopeID = "x" }),
+		"id of NUL":         with(func(n *itemstore.Item) { n.Scope, n.ScopeID = itemstore.ScopeUser, "\x00" }),
+		"category":          with(func(n *itemstore.Item) { n.Category = "rumour" }),
+		"source":            with(func(n *itemstore.Item) { n.Source = "" }),
+		"slot too long":     with(func(n *itemstore.Item) { n.Slot = long(itemstore.MaxSlot) }),
+		"workspace":         {WorkspaceID: long(itemstore.MaxName), Items: []itemstore.Item{fact("good")}},
+		"key":               {WorkspaceID: "w", Key: "a\x00", Items: []itemstore.Item{fact("good")}},
+		"too many":          {WorkspaceID: "w", Items: make([]itemstore.Item, itemstore.MaxBatch+1)},
 	}
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		s := open(t, dsn, itemstore.Options{})
@@ -245,7 +245,7 @@ func TestRefused(t *testing.T) {
 		if got := list(t, s, everything("w")); len(got) != 0 {
 			t.Errorf("kept %+v", got)
 		}
-		full := with(func(n *itemstore.New) {
+		full := with(func(n *itemstore.Item) {
 			n.Text, n.Evidence = long(itemstore.MaxText), long(itemstore.MaxEvidence)
 			n.Slot, n.Scope, n.ScopeID = strings.Repeat("s", itemstore.MaxSlot), itemstore.ScopeUser, strings.Repeat("u", itemstore.MaxName)
 		})

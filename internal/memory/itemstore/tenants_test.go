@@ -17,8 +17,8 @@ import (
 )
 
 // tenantItems are what workspace "w" remembers: few items in all of its scopes.
-func tenantItems() []itemstore.New {
-	var items []itemstore.New
+func tenantItems() []itemstore.Item {
+	var items []itemstore.Item
 	for n, text := range []string{
 		"Katharina leads the billing team", "our database is PostgreSQL 17", "we deploy on Tuesdays", "the staging server is called kiwi",
 		"invoices are sent on the first of the month", "order_id is a UUID", "der Vertrag mit Müller läuft bis Mai", "東京オフィスは九時に開く",

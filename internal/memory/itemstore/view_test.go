@@ -19,7 +19,7 @@ import (
 func placed(where, text string) itemstore.Batch {
 	parts := strings.Split(where+"  ", " ")
 	n := of(itemstore.Scope(parts[1]), parts[2], fact(text))
-	return itemstore.Batch{WorkspaceID: parts[0], Items: []itemstore.New{n}}
+	return itemstore.Batch{WorkspaceID: parts[0], Items: []itemstore.Item{n}}
 }
 
 // TestViews: every read returns what is in view, and nothing else.
