@@ -70,16 +70,10 @@ func TestEscapeHeadings(t *testing.T) {
 		{"with accents", "## Sáfe\u0301ty", "\\## Sáfe\u0301ty"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			got, n := text.EscapeHeadings(tt.in, reservedHeading)
-			if got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-			if added := len(got) - len(tt.in); n != added {
-				t.Errorf("%d headings, %d backslashes", n, added)
-			}
-		})
+		got, n := text.EscapeHeadings(tt.in, reservedHeading)
+		if added := len(got) - len(tt.in); got != tt.want || n != added {
+			t.Errorf("%s: %q with %d headings, %d backslashes, want %q", tt.name, got, n, added, tt.want)
+		}
 	}
 }
 
@@ -129,12 +123,9 @@ func TestEscapeFragmentHeadings(t *testing.T) {
 		{"none", "---", "Safety", "\n---", "---", "Safety", "\n---"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			frame, body, _ := text.EscapeFragmentHeadings(text.Frame{Open: tt.open, Close: tt.end}, tt.body, reservedHeading)
-			if frame.Open != tt.wantOpen || body != tt.wantBody || frame.Close != tt.wantEnd {
-				t.Errorf("got %q, %q, %q", frame.Open, body, frame.Close)
-			}
-		})
+		frame, body, _ := text.EscapeFragmentHeadings(text.Frame{Open: tt.open, Close: tt.end}, tt.body, reservedHeading)
+		if frame.Open != tt.wantOpen || body != tt.wantBody || frame.Close != tt.wantEnd {
+			t.Errorf("%s: %q, %q, %q", tt.name, frame.Open, body, frame.Close)
+		}
 	}
 }

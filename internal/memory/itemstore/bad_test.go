@@ -61,49 +61,6 @@ func TestOpenRefused(t *testing.T) {
 	}
 }
 
-// TestDamaged writes rubbish over most of a database that is open. Reading and writing
-// end with an error that says so, and nothing panics.
-func TestDamaged(t *testing.T) {
-	storetest.SkipShort(t)
-	t.Parallel()
-
-	dsn := storetest.SQLite(t)
-	s := open(t, dsn, itemstore.Options{})
-	var items []itemstore.Item
-	for n := range itemstore.MaxBatch {
-		items = append(items, fact(fmt.Sprint(n, strings.Repeat(" word", 100))))
-	}
-	for n := range 10 {
-		items[0].Text = fmt.Sprint("batch ", n)
-		remember(t, s, items...)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	path := strings.TrimPrefix(dsn, "sqlite:")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := 12 * 4096; n < len(data); n++ {
-		data[n] = byte(n * 7)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err = itemstore.Open(t.Context(), dsn, itemstore.Options{})
-	if err != nil {
-		wantCode(t, err, sqldb.CodeDamaged)
-		return
-	}
-	defer func() { _ = s.Close() }()
-	for name, call := range callsOf(s) {
-		if err := call(t.Context()); !sqldb.HasCode(err, sqldb.CodeDamaged) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // TestDamagedIndex: a full-text index that is damaged is told from one that finds
 // nothing; what needs no index goes on.
 func TestDamagedIndex(t *testing.T) {
@@ -117,30 +74,6 @@ func TestDamagedIndex(t *testing.T) {
 	wantCode(t, err, sqldb.CodeDamaged)
 	if got := list(t, s, everything("w")); len(got) != 1 {
 		t.Errorf("%+v", got)
-	}
-}
-
-// callsOf are calls of all kinds.
-func callsOf(s *itemstore.Store) map[string]func(ctx context.Context) error {
-	v := everything("w")
-	return map[string]func(ctx context.Context) error{
-		"remember": func(ctx context.Context) error {
-			_, err := s.Remember(ctx, itemstore.Batch{WorkspaceID: "w", Items: []itemstore.Item{fact("y")}})
-			return err
-		},
-		"list": func(ctx context.Context) error {
-			_, _, err := s.List(ctx, v, itemstore.Filter{}, itemstore.Page{})
-			return err
-		},
-		"search": func(ctx context.Context) error { _, err := search(ctx, s, v, "word 7", 0); return err },
-		"stats":  func(ctx context.Context) error { _, err := s.Stats(ctx, v); return err },
-		"used": func(ctx context.Context) error {
-			return s.Used(ctx, v, []string{"01K0000000000000000000000A"}, time.Now())
-		},
-		"forget": func(ctx context.Context) error {
-			_, err := s.Forget(ctx, v, []string{"01K0000000000000000000000A"})
-			return err
-		},
 	}
 }
 

@@ -61,13 +61,10 @@ func TestPick(t *testing.T) {
 			0,
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			got := Pick(c.ranked)
-			if diff := cmp.Diff(c.want, picked(got)); diff != "" || got.Omitted != c.left {
-				t.Errorf("left %d, want %d (-want +got):\n%s", got.Omitted, c.left, diff)
-			}
-		})
+		got := Pick(c.ranked)
+		if diff := cmp.Diff(c.want, picked(got)); diff != "" || got.Omitted != c.left {
+			t.Errorf("%s: left %d, want %d (-want +got):\n%s", c.name, got.Omitted, c.left, diff)
+		}
 	}
 }
 
@@ -95,13 +92,10 @@ func TestActive(t *testing.T) {
 		{"five of each", [][]Scored{many, {a}}, nil, []string{"0 text 0", "1 text 1", "2 text 2", "3 text 3", "4 text 4", "a A"}, 2},
 		{"pinned items only with evidence", [][]Scored{{pinned, a}}, nil, []string{"a A"}, 0},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			got := Active(test.answers, test.already)
-			if diff := cmp.Diff(test.want, picked(got)); diff != "" || got.Omitted != test.left {
-				t.Errorf("left %d, want %d (-want +got):\n%s", got.Omitted, test.left, diff)
-			}
-		})
+		got := Active(test.answers, test.already)
+		if diff := cmp.Diff(test.want, picked(got)); diff != "" || got.Omitted != test.left {
+			t.Errorf("%s: left %d, want %d (-want +got):\n%s", test.name, got.Omitted, test.left, diff)
+		}
 	}
 }
 
