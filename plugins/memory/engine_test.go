@@ -292,7 +292,8 @@ func TestTurnGoesOn(t *testing.T) {
 	turn(t, before, "1", "Remember that my dog is called Rex.", nil)
 	stop(t, before)
 
-	defer memory.Locked(t, "sqlite:"+path)()
+	unlock := memory.Locked(t, "sqlite:"+path)
+	defer unlock()
 	events := make(chan runtime.Event, 1000)
 	eng := engine(t, placed, runtime.Options{OnEvent: func(e runtime.Event) {
 		select {

@@ -57,7 +57,7 @@ func (m *memory) activeRecall(ctx context.Context, call *sdk.Call, in *phases.Po
 	}
 	queries, err := parsePlan(plan)
 	if err != nil {
-		return remarks([]phases.Diagnostic{
+		return remarks([]phases.Diagnostic{ //nolint:nilerr // it is reported, and the turn goes on
 			{Code: "recall_plan_invalid", Severity: phases.SeverityWarning, Message: "the host's recall plan: " + err.Error()},
 		}), nil
 	}
