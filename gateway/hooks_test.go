@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +86,30 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// patientSink keeps what the engine has waited for in vain, too: a busy machine is slower than the engine waits.
+type patientSink struct {
+	*store.Store
+
+	mu    sync.Mutex
+	calls sync.WaitGroup
+}
+
+func (s *patientSink) Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error {
+	return s.do(func() error { return s.Store.Append(context.WithoutCancel(ctx), m, texts) })
+}
+
+func (s *patientSink) Report(ctx context.Context, u manifest.Usage) error {
+	return s.do(func() error { return s.Store.Report(context.WithoutCancel(ctx), u) })
+}
+
+func (s *patientSink) do(call func() error) error {
+	s.calls.Add(1)
+	defer s.calls.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return call()
+}
+
 // TestHooksOfALongTurn: an agent that makes so many calls for one prompt that the ledger of the turn is full goes on in
 // another turn, judged as before, as is its end. Each call is on record, and the usage with its prompt.
 func TestHooksOfALongTurn(t *testing.T) {
@@ -99,19 +124,22 @@ func TestHooksOfALongTurn(t *testing.T) {
 			over <- *in
 			return nil, nil
 		},
-	}, {
-		Name: "calls", Kinds: []phases.Kind{phases.KindDecision}, Role: phases.RoleValidate, Needs: []string{phases.NeedsNothing},
-		ToolPreCall: func(_ context.Context, _ *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
-			d := &phases.Decision{Verdict: phases.VerdictAllow, Reason: strings.Repeat("fine ", 400)}
-			if in.Tool == "rm" {
-				d = &phases.Decision{Verdict: phases.VerdictDeny, Reason: "no rm"}
-			}
-			return sdk.Reply(d)
-		},
 	}}}
-	log, tree := logStore(t), storetest.Tree(t, time.Now)
-	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, guard), Log: log})
-	p := s.post(t, "")
+	const hooks, calls = 20, 200 // each decision is more than 1,200 bytes of the ledger
+	for i := range hooks {
+		guard.Hooks = append(guard.Hooks, sdk.Hook{
+			Name: fmt.Sprint("calls", i), Kinds: []phases.Kind{phases.KindDecision}, Role: phases.RoleValidate, Needs: []string{phases.NeedsNothing},
+			ToolPreCall: func(_ context.Context, _ *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+				d := &phases.Decision{Verdict: phases.VerdictAllow, Reason: "fine"}
+				if in.Tool == "rm" {
+					d = &phases.Decision{Verdict: phases.VerdictDeny, Reason: "no rm"}
+				}
+				return sdk.Reply(d)
+			},
+		})
+	}
+	log, tree := &patientSink{Store: logStore(t)}, storetest.Tree(t, time.Now)
+	p := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, guard), Log: log}).post(t, "")
 	send := func(event string) string {
 		status, got := p.hook(t, "codex", `{"session_id":"s","turn_id":"1",`+event+`}`)
 		if status != http.StatusOK {
@@ -125,7 +153,6 @@ func TestHooksOfALongTurn(t *testing.T) {
 	send(`"hook_event_name":"UserPromptSubmit","prompt":"hi"`)
 	used := func() { send(`"hook_event_name":"PostModelRequest","token_usage":{"input_tokens":100}`) }
 	used()
-	const calls = 3000 // of more than 2,000 bytes each
 	for i := range calls {
 		call(i, "ls", []string{"", `"agent_id":"a",`}[i%2])
 	}
@@ -135,6 +162,7 @@ func TestHooksOfALongTurn(t *testing.T) {
 	used()
 	send(`"hook_event_name":"Stop","last_assistant_message":"done"`)
 	send(`"hook_event_name":"SessionEnd"`)
+	log.calls.Wait()
 	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "s", Limit: calls + 100})
 	if err != nil {
 		t.Fatal(err)
