@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
@@ -17,20 +16,9 @@ import (
 // judge starts an engine whose one plugin judges the end of turns.
 func judge(t *testing.T, end sdk.Handler[*phases.PreEndInput]) *runtime.Engine {
 	t.Helper()
-	all := []string{"*"}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "judge", Grants: phases.Grants{Contribute: all, See: all}}}}
-	eng, err := runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"judge": &sdk.Plugin{
+	return looptest.Host(t, nil, &sdk.Plugin{
 		Name: "judge", Version: "1.0.0", Hooks: []sdk.Hook{{Name: "end", Kinds: []phases.Kind{phases.KindDecision, phases.KindReminder}, PreEnd: end}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := eng.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
-	return eng
 }
 
 // TestGoOn: a host's loop goes on with the reason and the reminders, and then ends.

@@ -111,7 +111,7 @@ func (full) Report(context.Context, manifest.Usage) error                     { 
 func TestUsageIsLost(t *testing.T) {
 	t.Parallel()
 
-	eng := start(t, &sdk.Plugin{Name: "p", Version: "1.0.0"}, full{})
+	eng := looptest.Host(t, full{}, &sdk.Plugin{Name: "p", Version: "1.0.0"})
 	r := newRunner(t, eng, speaker(t, "root", says(used(text("done"), 10))), loop.Options{})
 	for _, err := range r.Run(t.Context(), "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
 		if err != nil {
@@ -169,7 +169,7 @@ func TestCancelledWithAResult(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan *phases.PostTurnInput, 1)
-	eng := start(t, &sdk.Plugin{
+	eng := looptest.Host(t, nil, &sdk.Plugin{
 		Name: "p", Version: "1.0.0",
 		Hooks: []sdk.Hook{
 			{Name: "see", Kinds: []phases.Kind{phases.KindNoop}, ToolPostCall: func(ctx context.Context, _ *sdk.Call, _ *phases.ToolPostCallInput) ([]phases.Contribution, error) {
@@ -182,7 +182,7 @@ func TestCancelledWithAResult(t *testing.T) {
 				return nil, nil
 			}},
 		},
-	}, nil)
+	})
 	r := newRunner(t, eng, speaker(t, "root", says(asks(nil, "plain 1"), text("never")), repeats(t, "plain")), loop.Options{})
 	var failed error
 	for _, err := range r.Run(ctx, "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {

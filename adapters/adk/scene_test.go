@@ -20,12 +20,10 @@ import (
 	"google.golang.org/genai"
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/adk"
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // speaks is a model that is a function.
@@ -157,18 +155,4 @@ func play(t *testing.T, ctx context.Context, s *looptest.Engine, r *runner.Runne
 		t.Error("the turn has ended twice")
 	}
 	return p
-}
-
-// start starts an engine with one plugin that may do everything.
-func start(t *testing.T, p *sdk.Plugin, sink runtime.Sink) *runtime.Engine {
-	t.Helper()
-	all := []string{"*"}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: p.Name, Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, See: all}}}}
-	eng := made[*runtime.Engine](t)(runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{p.Name: p}, Sink: sink}))
-	t.Cleanup(func() {
-		if err := eng.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return eng
 }

@@ -100,12 +100,12 @@ func TestNamesOfTools(t *testing.T) {
 			return sdk.Text("the plugin's " + name), nil
 		}})
 	}
-	eng := start(t, &sdk.Plugin{
+	eng := looptest.Host(t, nil, &sdk.Plugin{
 		Name: "p", Version: "1.0.0", Tools: answers,
 		Hooks: []sdk.Hook{{Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle}, PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
 			return sdk.Reply(&phases.ToolBundle{BundleID: "b", Tools: tools})
 		}}},
-	}, nil)
+	})
 	var offered []string
 	second := speaks(func(_ context.Context, rq *model.LLMRequest, yield func(*model.LLMResponse, error) bool) {
 		for _, list := range rq.Config.Tools {

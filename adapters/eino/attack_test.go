@@ -19,12 +19,10 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/eino"
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -605,18 +603,7 @@ func TestSchemas(t *testing.T) {
 					return sdk.Reply(&phases.ToolBundle{BundleID: "odd", Tools: []phases.Tool{odd}})
 				},
 			}}, Tools: []sdk.Tool{{Tool: odd, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text("fine"), nil }}}}
-			all := []string{"*"}
-			declared := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "odd", Grants: phases.Grants{Contribute: all, Tools: all}}}}
-			eng, err := runtime.New(t.Context(), declared, runtime.Options{InProcess: map[string]runtime.Plugin{"odd": p}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := eng.Close(context.WithoutCancel(t.Context())); err != nil {
-					t.Error(err)
-				}
-			}()
-			turn := &looptest.Turn{Engine: eng, Message: "hello", Where: func(context.Context) phases.Context { return looptest.Where() }, Model: script(calling("c", "odd", `{}`), looptest.Reply{Text: "done"})}
+			turn := &looptest.Turn{Engine: looptest.Host(t, nil, p), Message: "hello", Where: func(context.Context) phases.Context { return looptest.Where() }, Model: script(calling("c", "odd", `{}`), looptest.Reply{Text: "done"})}
 			answer, err := run(t.Context(), turn)
 			if err != nil || answer != "done" {
 				t.Errorf("answer %q, %v", answer, err)

@@ -181,7 +181,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("the record has the model %q of %q", m.Model, m.Provider)
 		}
 	}
-	if resp, err := generateWith(t, start(t, full{}), "house/any", &ai.GenerationUsage{InputTokens: 5}); err != nil || resp.Text() != "done" {
+	if resp, err := generateWith(t, looptest.Host(t, full{}), "house/any", &ai.GenerationUsage{InputTokens: 5}); err != nil || resp.Text() != "done" {
 		t.Errorf("with a full disk: %v", err)
 	}
 }
@@ -265,7 +265,7 @@ func TestCancelledByName(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := func() { cancel(errors.New("the user pressed stop")) }
 		var end *phases.PostTurnInput
-		eng := start(t, nil, &sdk.Plugin{Name: "watch", Version: "1.0.0", Hooks: []sdk.Hook{
+		eng := looptest.Host(t, nil, &sdk.Plugin{Name: "watch", Version: "1.0.0", Hooks: []sdk.Hook{
 			{Name: "end", Kinds: []phases.Kind{phases.KindNoop}, PostTurn: func(_ context.Context, _ *sdk.Call, in *phases.PostTurnInput) ([]phases.Contribution, error) {
 				end = in
 				return nil, nil

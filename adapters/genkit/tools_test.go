@@ -10,11 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -43,7 +41,7 @@ func TestHidden(t *testing.T) {
 	t.Parallel()
 
 	add := phases.Tool{Name: "add", Description: "Adds.", HiddenDomain: "arithmetic"}
-	eng := start(t, nil, &sdk.Plugin{
+	eng := looptest.Host(t, nil, &sdk.Plugin{
 		Name: "desk", Version: "1.0.0",
 		Hooks: []sdk.Hook{{Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle}, PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
 			return sdk.Reply(&phases.ToolBundle{BundleID: "desk", Tools: []phases.Tool{add}})
@@ -78,7 +76,7 @@ func TestSameNames(t *testing.T) {
 			Tools: []sdk.Tool{{Tool: tool, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text("by " + name), nil }}},
 		}
 	}
-	eng := start(t, nil, counter("one"), counter("two"))
+	eng := looptest.Host(t, nil, counter("one"), counter("two"))
 	for want, own := range map[string][]loop.Tool{
 		"by one":      nil,
 		"by the host": {{Tool: phases.Tool{Name: "count"}, Call: func(context.Context, json.RawMessage) (string, error) { return "by the host", nil }}},
@@ -89,27 +87,6 @@ func TestSameNames(t *testing.T) {
 			t.Errorf("answer %q, %v, tools %q; the model was told %q, want %q", answer, err, turn.requests[0].Tools, turn.last(), want)
 		}
 	}
-}
-
-// start starts an engine with plugins.
-func start(t *testing.T, sink runtime.Sink, plugins ...*sdk.Plugin) *runtime.Engine {
-	t.Helper()
-	all := []string{"*"}
-	cfg, o := &config.Config{Version: 1}, runtime.Options{InProcess: map[string]runtime.Plugin{}, Sink: sink}
-	for _, p := range plugins {
-		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, See: all}})
-		o.InProcess[p.Name] = p
-	}
-	eng, err := runtime.New(t.Context(), cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := eng.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return eng
 }
 
 // TestNothingGiven: a call without arguments is one with an empty object.
@@ -155,7 +132,7 @@ func TestPaths(t *testing.T) {
 	t.Parallel()
 
 	var touched []string
-	eng := start(t, nil, &sdk.Plugin{Name: "watch", Version: "1.0.0", Hooks: []sdk.Hook{{
+	eng := looptest.Host(t, nil, &sdk.Plugin{Name: "watch", Version: "1.0.0", Hooks: []sdk.Hook{{
 		Name: "guard", Kinds: []phases.Kind{phases.KindDecision}, Needs: []string{"touched_paths"},
 		ToolPreCall: func(_ context.Context, _ *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 			touched = append(touched, in.TouchedPaths...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/adapters/openaihttp"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -26,7 +27,7 @@ func Example() {
 		},
 	}}}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: []string{"*"}, Sections: []string{"rules"}}}}}
-	kept := &sink{}
+	kept := &looptest.Sink{}
 	eng, err := runtime.New(ctx, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"house": house}, Sink: kept})
 	if err != nil {
 		panic(err)
@@ -50,10 +51,10 @@ func Example() {
 	w := httptest.NewRecorder()
 	proxy.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(request)))
 	fmt.Println(w.Code, strings.Contains(w.Body.String(), "Hi."))
-	for _, s := range kept.prompts()[0].Sections {
+	for _, s := range kept.Prompts()[0].Sections {
 		fmt.Println(s.SectionID, "from", s.Owner)
 	}
-	fmt.Println(kept.usage[0].InputTokens, "tokens")
+	fmt.Println(kept.Usage()[0].InputTokens, "tokens")
 	// Output:
 	// the API sees the rules: true
 	// 200 true

@@ -277,7 +277,7 @@ func TestOptions(t *testing.T) {
 	}
 	c.header = nil
 	c.ask()
-	if got := w.sink.prompts()[0].ThreadID; got != "named" {
+	if got := w.sink.Prompts()[0].ThreadID; got != "named" {
 		t.Errorf("thread %q", got)
 	}
 	w.proxy.Close(t.Context())

@@ -16,10 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/adapters/openaihttp"
-	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -54,48 +52,13 @@ func decode(raw []byte, v any) error {
 	return dec.Decode(v)
 }
 
-// sink keeps manifests and usage in memory.
-type sink struct {
-	mu        sync.Mutex
-	manifests []*manifest.Manifest
-	usage     []manifest.Usage
-}
-
-func (s *sink) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.manifests = append(s.manifests, m)
-	return nil
-}
-
-func (*sink) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil }
-
-func (s *sink) Report(_ context.Context, u manifest.Usage) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.usage = append(s.usage, u)
-	return nil
-}
-
-// prompts are the manifests of prompts.
-func (s *sink) prompts() (out []*manifest.Manifest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range s.manifests {
-		if m.Kind == manifest.KindPrompt {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 // world is a proxy with plugins before a fake model.
 type world struct {
 	*httptest.Server
 
 	t     *testing.T
 	model *model
-	sink  *sink
+	sink  *looptest.Sink
 	proxy *openaihttp.Proxy
 	desk  *desk
 	ends  chan *phases.PostTurnInput
@@ -189,15 +152,8 @@ func (d *desk) plugin() *sdk.Plugin {
 func newWorld(t *testing.T, script func(int, dict) said, change func(*openaihttp.Options)) *world {
 	t.Helper()
 	ends := make(chan *phases.PostTurnInput, 1000)
-	w := &world{t: t, model: newModel(t, script), sink: &sink{}, desk: &desk{ends: ends}, ends: ends}
-	all := []string{"*"}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{
-		Name: "desk", Grants: phases.Grants{Contribute: all, Sections: all, StableSections: all, Policies: all, Domains: all, Tools: all, Host: all, See: all},
-	}}}
-	eng, err := runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"desk": w.desk.plugin()}, Sink: w.sink})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := &world{t: t, model: newModel(t, script), sink: &looptest.Sink{}, desk: &desk{ends: ends}, ends: ends}
+	eng := looptest.Host(t, w.sink, w.desk.plugin())
 	upstream, err := url.Parse(w.model.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -217,9 +173,6 @@ func newWorld(t *testing.T, script func(int, dict) said, change func(*openaihttp
 		w.Close()
 		w.proxy.Close(ctx)
 		transport.CloseIdleConnections()
-		if err := eng.Close(ctx); err != nil {
-			t.Errorf("Close: %v", err)
-		}
 	})
 	return w
 }

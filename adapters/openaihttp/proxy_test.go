@@ -125,7 +125,7 @@ func TestPromptPlaced(t *testing.T) {
 		if end := c.ended(); end.Status != phases.TurnSucceeded || end.AssistantText.Text != "Hello." || end.UserText.Text != "Hi." {
 			t.Errorf("the turn ended with %+v", end)
 		}
-		m := c.sink.prompts()[0]
+		m := c.sink.Prompts()[0]
 		if !strings.Contains(strings.Join(m.SectionIDs, " "), "client_instructions") || m.Cache.Model != "m" {
 			t.Errorf("the manifest has the sections %q", m.SectionIDs)
 		}
@@ -170,7 +170,7 @@ func TestPluginToolCalled(t *testing.T) {
 		if end.Status != phases.TurnSucceeded || len(end.ToolEvents) != 1 || end.ToolEvents[0].Tool != "desk.add" {
 			t.Errorf("the turn ended with %+v", end)
 		}
-		prompts := c.sink.prompts()
+		prompts := c.sink.Prompts()
 		if len(prompts) != 2 || prompts[0].TurnID != prompts[1].TurnID {
 			t.Errorf("%d prompts", len(prompts))
 		}
@@ -311,7 +311,7 @@ func TestReminder(t *testing.T) {
 						t.Errorf("request %d does not begin as the one before:\n%s\n\n%s", i, got, show(before))
 					}
 				}
-				m := c.sink.prompts()[0]
+				m := c.sink.Prompts()[0]
 				if len(m.Reminders) != 1 || m.ThreadID != "one" {
 					t.Errorf("the manifest of thread %q has the reminders %+v", m.ThreadID, m.Reminders)
 				}
@@ -330,11 +330,9 @@ func TestUsage(t *testing.T) {
 		if want := (phases.Usage{InputTokens: 200, OutputTokens: 10, CacheReadTokens: 40, CacheWriteTokens: 20}); end.Usage != want {
 			t.Errorf("usage of the turn %+v, want %+v", end.Usage, want)
 		}
-		prompts := c.sink.prompts()
-		c.sink.mu.Lock()
-		defer c.sink.mu.Unlock()
-		if len(c.sink.usage) != 2 || c.sink.usage[0].ManifestID != prompts[0].ManifestID || c.sink.usage[1].ManifestID != prompts[1].ManifestID || c.sink.usage[1].InputTokens != 100 {
-			t.Errorf("reported %+v", c.sink.usage)
+		prompts := c.sink.Prompts()
+		if used := c.sink.Usage(); len(used) != 2 || used[0].ManifestID != prompts[0].ManifestID || used[1].ManifestID != prompts[1].ManifestID || used[1].InputTokens != 100 {
+			t.Errorf("reported %+v", used)
 		}
 		if c.path == chatPath && c.stream && strings.Contains(s.body, "usage") {
 			t.Errorf("the client did not ask for the usage in %s", s.body)

@@ -170,7 +170,7 @@ func TestAgents(t *testing.T) {
 			t.Errorf("the turn ended with %+v", end)
 		}
 		var agents []string
-		for _, m := range c.sink.prompts() {
+		for _, m := range c.sink.Prompts() {
 			agents = append(agents, m.WorkspaceID+" "+m.ThreadID+" "+m.TurnID+" "+m.AgentID)
 		}
 		if got, want := strings.Join(agents, ", "), "w one 1 writer, w one 1 reader, w one 1 writer"; got != want {

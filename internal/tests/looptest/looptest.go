@@ -40,7 +40,7 @@ func house(ended chan *phases.PostTurnInput) *sdk.Plugin {
 			}},
 			{Name: "prompt", Kinds: []phases.Kind{phases.KindDecision}, Needs: []string{"prompt_text"}, PostPromptCompile: judgePrompt},
 			{Name: "guard", Kinds: []phases.Kind{phases.KindDecision, phases.KindRewrite}, Needs: []string{"arguments"}, ToolPreCall: judgeCall},
-			{Name: "result", Kinds: []phases.Kind{phases.KindRewrite, phases.KindReminder}, ToolPostCall: seeResult},
+			{Name: "result", Kinds: []phases.Kind{phases.KindRewrite, phases.KindReminder}, OnFailure: phases.OnFailure{Default: phases.FailClosed}, ToolPostCall: seeResult},
 			{Name: "done", Kinds: []phases.Kind{phases.KindDecision}, Needs: []string{"text"}, PreEnd: judgeEnd},
 			{Name: "end", Kinds: []phases.Kind{phases.KindNoop}, PostTurn: func(_ context.Context, _ *sdk.Call, in *phases.PostTurnInput) ([]phases.Contribution, error) {
 				ended <- in
@@ -108,27 +108,32 @@ func seeResult(_ context.Context, _ *sdk.Call, in *phases.ToolPostCallInput) ([]
 // Engine is an engine with the plugin "house", and what it has recorded.
 type Engine struct {
 	*runtime.Engine
+	*Sink
 
-	sink *sink
 	// Ended receives the input of each turn.post_turn.
 	Ended chan *phases.PostTurnInput
 }
 
-// Start starts an engine and closes it at the end of the test.
+// Start starts an engine with the plugin "house", and closes it at the end of the test.
 func Start(t testing.TB) *Engine {
 	t.Helper()
+	s := &Engine{Sink: &Sink{}, Ended: make(chan *phases.PostTurnInput, 64)}
+	s.Engine = Host(t, s.Sink, house(s.Ended))
+	return s
+}
+
+// Host starts an engine whose plugins have all rights, and closes it at the end of the test. The sink may be nil.
+func Host(t testing.TB, sink runtime.Sink, plugins ...*sdk.Plugin) *runtime.Engine {
+	t.Helper()
 	all := []string{"*"}
-	s := &Engine{sink: &sink{}, Ended: make(chan *phases.PostTurnInput, 64)}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{
-		Name:   "house",
-		Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, See: all},
-		Subscriptions: map[string]phases.Override{
-			"house.result": {OnFailure: &phases.OnFailure{Default: phases.FailClosed}},
-		},
-	}}}
-	eng, err := runtime.New(t.Context(), cfg, runtime.Options{
-		InProcess: map[string]runtime.Plugin{"house": house(s.Ended)}, Sink: s.sink, Logger: slog.New(slog.DiscardHandler),
-	})
+	cfg, o := &config.Config{Version: 1}, runtime.Options{InProcess: map[string]runtime.Plugin{}, Sink: sink, Logger: slog.New(slog.DiscardHandler)}
+	for _, p := range plugins {
+		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, Grants: phases.Grants{
+			Contribute: all, Sections: all, StableSections: all, Policies: all, Domains: all, Tools: all, Host: all, See: all,
+		}})
+		o.InProcess[p.Name] = p
+	}
+	eng, err := runtime.New(t.Context(), cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,27 +142,12 @@ func Start(t testing.TB) *Engine {
 			t.Error(err)
 		}
 	})
-	s.Engine = eng
-	return s
+	return eng
 }
 
 // Where returns the context of a turn.
 func Where() phases.Context {
 	return phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}
-}
-
-// Records returns the manifests so far, in the order in which they were made.
-func (e *Engine) Records() []*manifest.Manifest {
-	e.sink.mu.Lock()
-	defer e.sink.mu.Unlock()
-	return slices.Clone(e.sink.records)
-}
-
-// Usage returns the reported usage, in order.
-func (e *Engine) Usage() []manifest.Usage {
-	e.sink.mu.Lock()
-	defer e.sink.mu.Unlock()
-	return slices.Clone(e.sink.usage)
 }
 
 // Tools returns tools of a host, which answer with their name and arguments.
@@ -174,25 +164,47 @@ func Tools() []loop.Tool {
 	return list
 }
 
-// sink keeps records in memory.
-type sink struct {
+// Sink keeps records in memory. The zero value is ready for use.
+type Sink struct {
 	mu      sync.Mutex
 	records []*manifest.Manifest
 	usage   []manifest.Usage
 }
 
-func (s *sink) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text) error {
+// Append implements runtime.Sink.
+func (s *Sink) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records = append(s.records, m)
 	return manifest.Seal(m, nil, nil)
 }
 
-func (s *sink) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil } //nolint:nilnil // the interface's word for none
+// Last implements runtime.Sink: there is none.
+func (s *Sink) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil } //nolint:nilnil // the interface's word for none
 
-func (s *sink) Report(_ context.Context, u manifest.Usage) error {
+// Report implements runtime.Sink.
+func (s *Sink) Report(_ context.Context, u manifest.Usage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.usage = append(s.usage, u)
 	return nil
+}
+
+// Records returns the manifests so far, in the order in which they were made.
+func (s *Sink) Records() []*manifest.Manifest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.records)
+}
+
+// Prompts returns the manifests of prompts.
+func (s *Sink) Prompts() []*manifest.Manifest {
+	return slices.DeleteFunc(s.Records(), func(m *manifest.Manifest) bool { return m.Kind != manifest.KindPrompt })
+}
+
+// Usage returns the reported usage, in order.
+func (s *Sink) Usage() []manifest.Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.usage)
 }

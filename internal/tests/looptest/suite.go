@@ -158,24 +158,13 @@ func testPrompt(t *testing.T, s *scene) {
 	if m := s.requests[1].Messages; !strings.Contains(plain(m[len(m)-1]), plain(`counted {"x":1}`)) {
 		t.Errorf("the result of a plugin's tool is not there: %q", m)
 	}
-	prompts, used := s.prompts(t), s.Usage()
+	prompts, used := s.Prompts(), s.Usage()
 	if len(prompts) != 2 || len(used) != 2 || used[0].ManifestID != prompts[0].ManifestID || used[0].Usage != first.Usage || used[1].ManifestID != prompts[1].ManifestID {
 		t.Errorf("%d prompts, usage %+v", len(prompts), used)
 	}
 	if end.Usage.InputTokens != 220 || len(end.ToolEvents) != 1 || end.ToolEvents[0].Tool != "count" || end.ToolEvents[0].Outcome != "ok" {
 		t.Errorf("the end has %+v, %+v", end.Usage, end.ToolEvents)
 	}
-}
-
-// prompts are the records of prompts. All records are shown.
-func (s *scene) prompts(t *testing.T) (list []*manifest.Manifest) {
-	for _, m := range s.Records() {
-		if m.Kind == manifest.KindPrompt {
-			list = append(list, m)
-		}
-		t.Logf("%s %s: %d sections, %d runs, %d calls", m.Kind, m.TurnID, len(m.Sections), len(m.Runs), len(m.Calls))
-	}
-	return list
 }
 
 func testRefused(t *testing.T, s *scene) {
