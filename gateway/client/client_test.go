@@ -302,30 +302,3 @@ func TestOnNotificationTooSlow(t *testing.T) {
 	}
 	close(block)
 }
-
-// FuzzError reads whatever a server may answer as an error.
-func FuzzError(f *testing.F) {
-	for _, seed := range []string{`{"code":-1,"message":"m","data":{"code":"c"}}`, `{"data":[1]}`, `{"data":{"code":7}}`, `null`, `[]`, `{`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var e client.Error
-		if err := json.Unmarshal(text, &e); err != nil {
-			return
-		}
-		var object struct {
-			Code    int             `json:"code"`
-			Message string          `json:"message"`
-			Data    json.RawMessage `json:"data"`
-		}
-		if err := json.Unmarshal(text, &object); err != nil {
-			t.Fatalf("accepted, but it is no error object: %v", err)
-		}
-		if e.Number != object.Code || e.Message != object.Message || string(e.Data) != string(object.Data) {
-			t.Fatalf("got %+v of %s", e, text)
-		}
-		if e.Code != "" && !strings.Contains(e.Error(), e.Code) {
-			t.Fatalf("the text %q does not name the code", e.Error())
-		}
-	})
-}

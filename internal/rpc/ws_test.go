@@ -14,42 +14,6 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func TestWebSocketCalls(t *testing.T) {
-	t.Parallel()
-
-	h := start(t)
-	ws := h.dial(t)
-	note := `{"jsonrpc":"2.0","method":"test/who"}`
-	tests := []struct {
-		name, text string
-		want       []string // nil: no answer
-	}{
-		{"call", `{"jsonrpc":"2.0","id":1,"method":"test/echo","params":{"text":"é"}}`, []string{`1 {"text":"é"}`}},
-		{"batch", `[{"jsonrpc":"2.0","id":1,"method":"test/who"},` + note + `,{"jsonrpc":"2.0","id":2,"method":"x"}]`, []string{`1 "open"`, "2 -32601 unknown_method"}},
-		{"notification", note, nil},
-		{"batch of notifications", batchOf(3, note), nil},
-		{"no JSON", "nonsense", []string{"null -32700 parse_error"}},
-		{"panic", `{"jsonrpc":"2.0","id":1,"method":"test/panic"}`, []string{"1 -32603 internal"}},
-	}
-	for _, tt := range tests { // one after the other, on one connection
-		say(t, ws, tt.text)
-		say(t, ws, `{"jsonrpc":"2.0","id":"next","method":"test/who"}`)
-		got := map[string]bool{} // answers to two messages come in any order
-		for range 1 + min(len(tt.want), 1) {
-			for _, s := range summaries(t, hear(t, ws)) {
-				got[s] = true
-			}
-		}
-		want := map[string]bool{`"next" "open"`: true}
-		for _, s := range tt.want {
-			want[s] = true
-		}
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("%s: answers (-got +want):\n%s", tt.name, diff)
-		}
-	}
-}
-
 func TestWebSocketRefusals(t *testing.T) {
 	t.Parallel()
 
