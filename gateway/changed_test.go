@@ -26,7 +26,7 @@ func changeOf(seq tree.Seq, name string) tree.Change {
 	return c
 }
 
-// TestDigestMissesNothing: whoever has got some of the notes and goes on from the
+// TestDigestMissesNothing: any changes give notes of every thing, each with its last change. Whoever has got some of them and goes on from the
 // seq of the last one is told of everything else, and places never go back.
 func TestDigestMissesNothing(t *testing.T) {
 	t.Parallel()
@@ -49,6 +49,16 @@ func TestDigestMissesNothing(t *testing.T) {
 func checkResumes(t *testing.T, seed uint64, in []tree.Change) {
 	t.Helper()
 	notes := digest(in, 2*len(in))
+	last, got := map[string]tree.Seq{}, map[string]tree.Seq{}
+	for i := range in {
+		last[itemOf(&in[i])] = in[i].Seq
+	}
+	for _, n := range notes {
+		got[itemOf(&n.change)] = n.change.Seq
+	}
+	if diff := cmp.Diff(got, last); diff != "" {
+		t.Fatalf("seed %d: things (-got +want):\n%s", seed, diff)
+	}
 	for cut := range notes {
 		if cut > 0 && notes[cut].resume < notes[cut-1].resume {
 			t.Fatalf("seed %d: the place goes back from %d to %d", seed, notes[cut-1].resume, notes[cut].resume)
@@ -73,29 +83,4 @@ func laterIn(in []tree.Change, c *tree.Change, place tree.Seq) bool {
 		}
 	}
 	return false
-}
-
-// FuzzDigest: any changes give notes of every thing, each with its last change.
-func FuzzDigest(f *testing.F) {
-	f.Add([]byte("d1f1d1"), uint8(3))
-	f.Add([]byte("w"), uint8(0))
-	f.Fuzz(func(t *testing.T, names []byte, step uint8) {
-		var in []tree.Change
-		last := map[string]tree.Seq{}
-		for i, b := range names {
-			c := changeOf(tree.Seq(i/(int(step%4)+1))+1, fmt.Sprintf("%c%d", "dftw"[b%4], b/4%8))
-			in, last[itemOf(&c)] = append(in, c), c.Seq
-		}
-		if len(in) == 0 {
-			return
-		}
-		got := map[string]tree.Seq{}
-		for _, n := range digest(in, 2*len(in)) {
-			got[itemOf(&n.change)] = n.change.Seq
-		}
-		if diff := cmp.Diff(got, last); diff != "" {
-			t.Errorf("things (-got +want):\n%s", diff)
-		}
-		checkResumes(t, 0, in)
-	})
 }

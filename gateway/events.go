@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
@@ -51,7 +52,7 @@ func (e *Events) Observe(ev runtime.Event) {
 	if level < slog.LevelInfo && e.watchers.count() == 0 {
 		return
 	}
-	out := Event{ev.Time, ev.Kind, levelName(level), ev.Plugin, ev.Subscription, ev.Phase, ev.State, ev.Code, ev.Message}
+	out := Event{ev.Time, ev.Kind, strings.ToLower(level.String()), ev.Plugin, ev.Subscription, ev.Phase, ev.State, ev.Code, ev.Message}
 	e.watchers.mu.Lock()
 	defer e.watchers.mu.Unlock()
 	if level >= slog.LevelInfo {
@@ -82,18 +83,6 @@ func (e *Events) keep(ev Event) {
 	}
 	e.recent[e.next] = ev
 	e.next = (e.next + 1) % mostEvents
-}
-
-func levelName(l slog.Level) string {
-	switch {
-	case l >= slog.LevelError:
-		return "error"
-	case l >= slog.LevelWarn:
-		return "warn"
-	case l >= slog.LevelInfo:
-		return "info"
-	}
-	return "debug"
 }
 
 // watch returns the remembered events, the oldest first, and sends further ones over the connection until it ends.

@@ -188,27 +188,6 @@ func TestReadsLeaveConnectionsForTurns(t *testing.T) {
 	})
 }
 
-// TestFloodOfReadsLosesNoManifest is the same with work instead of waiting: verifying
-// a long log, reading the tree, and listing, without a pause.
-func TestFloodOfReadsLosesNoManifest(t *testing.T) {
-	t.Parallel()
-
-	if !storetest.Long() {
-		t.Skip("it takes minutes: GRAPNEL_LONG=1 runs it")
-	}
-	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) {
-		log, trees := openLog(t, dsn)
-		fillLog(t, log.Store, 50_000)
-		workspace(t, trees, "w")
-		eng := engine(t, trees, log.Store)
-		s := serve(t, Options{Tree: trees, Engine: eng, Log: log.Store}.with(floodTokens()...))
-		defer flood(t, s, 8, methodVerify, object{})()
-		defer flood(t, s, 4, "manifest/list", object{"limit": maxList})()
-		defer flood(t, s, 4, "thread/tree", object{"workspace_id": "w"})()
-		keepsTurns(t, s, eng, 100)
-	})
-}
-
 // TestVerifyEndsWithItsClient: a client that goes away ends what it asked for, and
 // the connection to the database is free again.
 func TestVerifyEndsWithItsClient(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -104,21 +104,11 @@ func (c *coach) plugin() *sdk.Plugin {
 // coached serves an engine with a coach alone.
 func coached(tb testing.TB, c *coach, log *store.Store) *caller {
 	tb.Helper()
-	all := []string{"*"}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "coach", Grants: phases.Grants{Contribute: all, Sections: all, See: all}}}}
-	opts := runtime.Options{InProcess: map[string]runtime.Plugin{"coach": c.plugin()}}
+	var sink runtime.Sink
 	if log != nil {
-		opts.Sink = log
+		sink = log
 	}
-	eng, err := runtime.New(tb.Context(), cfg, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := eng.Close(context.Background()); err != nil {
-			tb.Errorf("close of the engine: %v", err)
-		}
-	})
+	eng := looptest.Host(tb, sink, c.plugin())
 	return serve(tb, Options{Tree: storetest.Tree(tb, time.Now), Engine: eng, Log: log}).post(tb, "")
 }
 

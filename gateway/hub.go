@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
@@ -38,8 +39,8 @@ type hub struct {
 	// notified of them; later ones begin after them.
 	taken   tree.Seq
 	known   bool
-	sent    tree.Seq // the place up to which everybody was notified
-	failing bool     // the last read failed, so that an outage is logged once
+	sent    tree.Seq    // the place up to which everybody was notified
+	failing atomic.Bool // the last read failed, so that an outage is logged once
 }
 
 func newHub(t tree.Store, log *slog.Logger, m *metrics) *hub {
@@ -134,10 +135,7 @@ func (h *hub) changes(ctx context.Context, after tree.Seq) (tree.Changes, error)
 
 // reached logs when the database goes away and comes back.
 func (h *hub) reached(ctx context.Context, err error) {
-	h.mu.Lock()
-	was := h.failing
-	h.failing = err != nil
-	h.mu.Unlock()
+	was := h.failing.Swap(err != nil)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:

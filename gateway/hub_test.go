@@ -83,11 +83,10 @@ func (c *fakeConn) all() []told {
 type faulty struct {
 	tree.Store
 
-	listens  atomic.Int32
-	deaf     atomic.Bool // Listen ends at once
-	down     atomic.Bool // nothing can be read
-	affected atomic.Int32
-	reading  func(after tree.Seq) // is told of each Changes, if set
+	listens atomic.Int32
+	deaf    atomic.Bool          // Listen ends at once
+	down    atomic.Bool          // nothing can be read
+	reading func(after tree.Seq) // is told of each Changes, if set
 }
 
 var errDown = &tree.Error{Code: tree.CodeUnavailable, Message: "gone"}
@@ -111,7 +110,6 @@ func (f *faulty) Changes(ctx context.Context, after tree.Seq, limit int) (tree.C
 }
 
 func (f *faulty) Affected(ctx context.Context, s tree.Scope) (int, error) {
-	f.affected.Add(1)
 	if f.down.Load() {
 		return 0, errDown
 	}
@@ -159,21 +157,6 @@ func folder(tb testing.TB, t tree.Store, id string) {
 	must[tree.Folder](tb)(t.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ID: id, Name: id}))
 }
 
-// TestNobodyWatches: where nobody watches, nothing is computed.
-func TestNobodyWatches(t *testing.T) {
-	t.Parallel()
-
-	model := &faulty{Store: storetest.Tree(t, nil)}
-	workspace(t, model, "w")
-	h := quietHub(model)
-	h.step(t.Context())
-	save(t, model, "w", "", "text")
-	h.step(t.Context())
-	if got := model.affected.Load(); got != 0 {
-		t.Errorf("it was asked %d times what a document affects", got)
-	}
-}
-
 // TestListenEnds: listening that ends begins again; what changed meanwhile, and
 // while the database could not be read, is told all the same.
 func TestListenEnds(t *testing.T) {
@@ -212,33 +195,4 @@ func TestListenEnds(t *testing.T) {
 			t.Errorf("told %+v, want what was saved last", got)
 		}
 	})
-}
-
-// TestReadsWithoutWake: a store that never wakes is read every few seconds.
-func TestReadsWithoutWake(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		model := &mute{storetest.Tree(t, nil)}
-		workspace(t, model, "w")
-		h := runHub(t, model)
-		c := newConn()
-		defer c.end()
-		must[watchResult](t)(h.join(c, "w", false))
-		synctest.Wait()
-		save(t, model, "w", "", "text")
-		time.Sleep(readEvery + time.Second)
-		synctest.Wait()
-		if got := c.all(); len(got) != 1 {
-			t.Errorf("told %+v, want one", got)
-		}
-	})
-}
-
-// mute listens, and hears nothing.
-type mute struct{ tree.Store }
-
-func (mute) Listen(ctx context.Context, _ func()) error {
-	<-ctx.Done()
-	return ctx.Err()
 }

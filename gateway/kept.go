@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
@@ -39,7 +40,7 @@ type keptWatch struct {
 	log     *slog.Logger
 	woken   chan struct{} // of capacity 1
 	seen    *keptSeen     // nil while nobody watches
-	failing bool          // the last look failed, so that an outage is logged once
+	failing atomic.Bool   // the last look failed, so that an outage is logged once
 }
 
 // keptSeen is what was looked at.
@@ -133,11 +134,7 @@ func (k *keptWatch) again(seen *keptSeen, list []store.Kept) {
 
 // reached logs when the log goes away.
 func (k *keptWatch) reached(ctx context.Context, err error) {
-	k.mu.Lock()
-	was := k.failing
-	k.failing = err != nil
-	k.mu.Unlock()
-	if err != nil && !was && ctx.Err() == nil {
+	if was := k.failing.Swap(err != nil); err != nil && !was && ctx.Err() == nil {
 		k.log.Warn("new manifests cannot be read; the next attempt is in a second", "error", err)
 	}
 }

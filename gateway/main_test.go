@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -261,10 +262,13 @@ type described struct {
 	Notifications map[string]struct{ Params *jsonschema.Schema }
 }
 
+// schemas are what Schema returns.
+var schemas = sync.OnceValues(Schema)
+
 // description returns them.
 func description(tb testing.TB) described {
 	tb.Helper()
-	return decoded[described](tb, must[json.RawMessage](tb)(Schema()))
+	return decoded[described](tb, must[json.RawMessage](tb)(schemas()))
 }
 
 // fits checks JSON against a schema.

@@ -3,8 +3,10 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -32,101 +34,24 @@ func withHandle(params object, handle string) object {
 	return params
 }
 
+// visit is a call, and members of its result by their path.
+type visit struct {
+	method       string
+	params, want object
+}
+
 // walk calls every method once at least, in an order in which all succeed.
-func walk() []struct {
-	method string
-	params object
-	// want are members of the result, by their path.
-	want object
-} {
-	const w = "workspace_id"
-	return []struct {
-		method string
-		params object
-		want   object
-	}{
-		{"workspace/create", object{"id": "w", "name": "One"}, object{"workspace.id": "w", "workspace.name": "One"}},
-		{"workspace/create", object{"id": "w", "name": "One"}, object{"workspace.id": "w"}},
-		{"workspace/create", object{"id": "v", "name": "Two"}, nil},
-		{"workspace/list", object{}, object{"workspaces.0.id": "v", "workspaces.1.id": "w"}},
-		{"workspace/rename", object{w: "w", "name": "Eins"}, object{"workspace.name": "Eins"}},
-		{"folder/create", object{w: "w", "id": "a", "name": "A"}, object{"folder.id": "a", "folder.parent_id": nil}},
-		{"folder/create", object{w: "w", "id": "b", "name": "B", "parent_id": "a"}, object{"folder.parent_id": "a"}},
-		{"folder/create", object{w: "w", "id": "c", "name": "C", "parent_id": nil}, object{"folder.parent_id": nil}},
-		{"folder/rename", object{w: "w", "folder_id": "b", "name": "Bee"}, object{"folder.name": "Bee"}},
-		{"folder/move", object{w: "w", "folder_id": "b", "parent_id": "c"}, object{"folder.parent_id": "c"}},
-		{"thread/create", object{w: "w", "id": "t", "title": "T", "folder_id": "b"}, object{"thread.folder_id": "b"}},
-		{"thread/rename", object{w: "w", "thread_id": "t", "title": "Tee"}, object{"thread.title": "Tee"}},
-		{"thread/move", object{w: "w", "thread_id": "t", "folder_id": "c"}, object{"thread.folder_id": "c"}},
-		{"workspace/watch", object{w: "w"}, object{"gap": false}},
-		{"thread/agents_doc/save", object{w: "w", "content": "Root.", "expected_version": 0}, object{"doc.version": 1.0, "doc.folder_id": nil, "unchanged": false, "warnings": []any{}}},
-		{"thread/agents_doc/save", object{w: "w", "content": "Root.", "expected_version": 1, "save_reason": "autosave"}, object{"unchanged": true}},
-		{"thread/agents_doc/save", object{w: "w", "content": "Root twice.", "expected_version": 1}, object{"doc.version": 2.0}},
-		{"thread/agents_doc/save", object{w: "w", "folder_id": "c", "content": strings.Repeat("long ", 20)}, object{"doc.status": "active", "warnings.0.code": "longer_than_prompt"}},
-		{"thread/agents_doc/get", object{w: "w", "folder_id": "b"}, object{"explicit": nil, "prompt_chars": 50.0, "effective.inherited": true, "effective.source_folder_id": "c", "effective.source_path": []any{"C"}}},
-		{"thread/agents_doc/resolve_for_thread", object{w: "w", "thread_id": "t"}, object{"effective.source_folder_id": "c"}},
-		{"thread/agents_doc/revisions", object{w: "w", "include_content": true}, object{"revisions.0.version": 2.0, "revisions.1.content": "Root."}},
-		{"thread/agents_doc/archive", object{w: "w", "folder_id": "c", "expected_version": 1}, object{"archived": true, "doc.status": "archived", "effective.source_folder_id": nil}},
-		{"thread/agents_doc/archived", object{w: "w", "folder_id": "c"}, object{"archived.0.folder_id": "c", "archived.0.content": nil}},
-		{"thread/agents_doc/restore", object{w: "w", "folder_id": "c", "version": 1}, object{"doc.status": "active", "doc.version": 3.0}},
-		{"thread/tree", object{w: "w", "threads": "all"}, object{"folders.0.id": "a", "threads.0.id": "t", "agents_docs.1.folder_id": "c", "next_cursor": nil}},
-		{"turn/compile", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "1", "now": "2026-02-03T04:05:06Z"}, "input": object{"user_text": "hi", "model": "m"}}, object{"manifest.workspace_id": "w", "manifest.turn_id": "1"}},
-		{"turn/compile", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "2"}, "input": object{"user_text": "deny me"}}, object{"prompt": nil, "error.code": "denied"}},
-		{"session/start", object{"context": object{w: "w", "session_id": "s"}}, object{"phase": "session.start"}},
-		{"session/resume", object{"context": object{w: "w", "session_id": "s"}, "state": object{"n": 1}}, object{"phase": "session.resume"}},
-		{"turn/begin", object{"turn": object{w: "w", "thread_id": "t", "turn_id": "3", "session_id": "s"}}, object{"idle_seconds": 600.0, "in_session": true}},
-		{"turn/dispatch", object{"handle": begun, "phase": "turn.pre_policy", "input": object{"user_text": "hi"}}, object{"phase": "turn.pre_policy", "error": nil}},
-		{"turn/compile", object{"handle": begun, "input": object{"user_text": "hi", "tool_calling": true}}, object{"manifest.turn_id": "3", "tools.0.name": "measure", "reminder_texts": []any{}, "error": "absent"}},
-		{"tool/call", object{"handle": begun, "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "text": `t{"n":1}`, "changed": false, "refused": "absent", "error": "absent"}},
-		{"tool/call", object{"handle": begun, "tool": "measures"}, object{"is_error": true, "refused": "absent", "error.code": "forbidden"}},
-		{"tool/check", object{"handle": begun, "tool": "own", "arguments": object{"n": 1}}, object{"arguments.n": 1.0, "paths": []any{}, "refused": "absent"}},
-		{"tool/finish", object{"handle": begun, "tool": "own", "arguments": object{"n": 1}, "text": "done", "duration_ms": 2}, object{"text": "done", "is_error": false, "changed": false}},
-		{"thread/append", object{"handle": begun, "entries": []object{{"id": "e1", "role": "user", "text": "hi"}, {
-			"id": "e2", "role": "assistant", "calls": []object{{"id": "c", "tool": "own", "arguments": object{}}}, "media": []object{{"type": "image/png", "data": "AAAA"}},
-		}}}, object{"seqs": []any{0.0, 1.0}}},
-		{"thread/summarize", object{"handle": begun, "through": "e1", "text": "They greeted."}, object{"through_seq": 0.0, "post_compaction.phase": "turn.post_compaction"}},
-		{"thread/entries", object{w: "w", "thread_id": "t", "limit": 1}, object{"summary": "They greeted.", "entries.0.entry.id": "e2", "entries.0.turn_status": "", "more": true}},
-		{"turn/compile", object{"handle": begun, "input": object{"user_text": "hi"}}, object{"conversation.summary": "They greeted.", "conversation.entries.0.id": "e2", "conversation.compaction": "none", "manifest.history.summarized": 1.0}},
-		{"turn/report", object{"handle": begun, "changes": []object{{"kind": "tool_name", "id": "a.b", "sent": "a_b"}}, "usage": object{"input_tokens": 7}}, object{}},
-		{"turn/end", object{"handle": begun, "end": object{"status": "succeeded"}, "wait": true}, object{"phase": "turn.post_turn", "error": nil}},
-		{"session/end", object{"context": object{w: "w", "session_id": "s"}, "reason": "done", "wait": true}, object{"phase": "session.end"}},
-		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}}, object{"phase": "turn.pre_policy", "decision.verdict": "deny"}},
-		{"mcp/tools", object{w: "v"}, object{"tools.0.name": "measure"}},
-		{"mcp/call", object{w: "v", "thread_id": "m", "tool": "measure", "arguments": object{"n": 1}}, object{"is_error": false, "text": `m{"n":1}`, "refused": "absent"}},
-		{"hook/event", object{w: "v", "host": "claude-code", "payload": object{"hook_event_name": "UserPromptSubmit", "session_id": "c", "prompt": "deny me"}}, object{"answer.decision": "block", "answer.reason": "as you like"}},
-		{"manifest/list", object{w: "w"}, object{"manifests.0.turn_id": "1", "manifests.1.turn_id": "2", "manifests.2.turn_id": "3"}},
-		{"manifest/get", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"turn_id": "3", "kind": "prompt"}},
-		{"manifest/explain", object{"manifest_id": "latest", w: "w", "thread_id": "t", "id": "house.guard"}, object{"kind": "subscription", "runs.0.subscription": "house.guard"}},
-		{"manifest/find", object{w: "w", "terms": []object{{"kind": "turn", "value": "3"}}}, object{"total": 3.0, "records.0.turn_id": "3"}},
-		{"manifest/stats", object{w: "w"}, object{"prompts": 3.0, "blocked": 1.0}},
-		{"manifest/overview", object{w: "w", "limit": 2}, object{"rows.0.turn_id": "", "rows.1.turn_id": "3", "more": true}},
-		{"manifest/threads", object{w: "w"}, object{"threads.1.thread_id": "t", "next": 0.0}},
-		{"manifest/watch", object{w: "w"}, object{}},
-		{"manifest/unwatch", object{w: "w"}, object{}},
-		{"whoami", object{}, object{"open": true, "all_workspaces": true, "rights.0": "read", "version": "test"}},
-		{"manifest/text", object{"manifest_id": "latest", w: "w", "thread_id": "t"}, object{"checked": false, "why": "its texts were not kept: manifest.keep_text in the configuration keeps them"}},
-		{"phase/schemas", object{}, object{"phases.0.phase": "session.start", "phases.0.input.type": "object"}},
-		{"phase/dispatch", object{"phase": "turn.pre_policy", "context": object{w: "w"}, "input": object{"user_text": "deny me"}, "record": true}, object{"exchanges.0.kind": "dispatch", "exchanges.0.plugin": "house"}},
-		{"jobs/list", object{"limit": 1}, object{"jobs.0.id": 1.0, "next": 1.0, "counts.dead": 2.0}},
-		{"jobs/list", object{"state": "dead", "after": 1}, object{"jobs.0.id": 2.0, "jobs.0.state": "dead", "next": 0.0}},
-		{"jobs/retry", object{"ids": []int{1, 7}}, object{"ids": []any{1.0}}},
-		{"jobs/remove", object{"ids": []int{2}}, object{"ids": []any{2.0}}},
-		{"memory/list", object{w: "w", "scope": "user"}, object{"items.0.text": "lives in Lisbon", "items.0.scope": "user", "next": ""}},
-		{"memory/search", object{w: "w", "query": "Lisbon"}, object{"items.0.score": 1.0}},
-		{"memory/forget", object{w: "w", "ids": []string{"m1", "m7"}}, object{"forgotten": []any{"m1"}}},
-		{"events/watch", object{}, object{"events.0.code": "crash", "events.0.level": "error"}},
-		{"events/unwatch", object{}, object{}},
-		{"manifest/diff", object{"a": "latest", "b": "latest"}, object{"same": true}},
-		{"manifest/blame", object{"thread_id": "t", "limit": 1}, object{}},
-		{"manifest/verify", object{}, object{"ok": true, "checked": 11.0}},
-		{"status", object{}, object{"version": "test", "store": "memory", "plugins.0.plugin": "house", "plugins.0.state": "ready"}},
-		{"config/reload", object{}, object{"ok": true, "config": "g.yaml", "cause": "call", "actor": "local", "mistakes": []any{}}},
-		{"plugin/release", object{"plugin": "sick"}, object{"from": "quarantined", "state": "ready", "breakers": []any{}}},
-		{"workspace/unwatch", object{w: "w"}, object{"gap": false}},
-		{"thread/delete", object{w: "w", "thread_id": "t"}, object{"thread.id": "t"}},
-		{"folder/delete", object{w: "w", "folder_id": "c", "recursive": true}, object{"folder.id": "c"}},
-		{"workspace/delete", object{w: "v"}, object{"workspace.id": "v"}},
+func walk(t *testing.T) (all []visit) {
+	t.Helper()
+	for line := range strings.Lines(string(must[[]byte](t)(os.ReadFile("testdata/methods.txt")))) {
+		method, rest, _ := strings.Cut(line, " ")
+		v, values := visit{method: method}, json.NewDecoder(strings.NewReader(rest))
+		if err := errors.Join(values.Decode(&v.params), values.Decode(&v.want)); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, v)
 	}
+	return all
 }
 
 // at finds a value in JSON by a path such as "list.0.name". A path that leads
@@ -184,7 +109,7 @@ func TestEveryMethod(t *testing.T) {
 			c := s.connect(t, target(s), "")
 			schemas := description(t)
 			called, handle := map[string]bool{}, ""
-			for _, step := range walk() {
+			for _, step := range walk(t) {
 				called[step.method] = true
 				step.params = withHandle(step.params, handle)
 				raw, bad := c.call(t, step.method, step.params)
@@ -233,8 +158,8 @@ func checkStep(t *testing.T, schemas described, method string, params object, ra
 }
 
 // paramsFor are params that every method of the walk takes, about a workspace.
-func paramsFor(method, workspace string) object {
-	for _, step := range walk() {
+func paramsFor(t *testing.T, method, workspace string) object {
+	for _, step := range walk(t) {
 		if step.method != method {
 			continue
 		}
@@ -290,7 +215,7 @@ func TestForeignWorkspace(t *testing.T) {
 			if !special {
 				want = rpc.CodeNotFound
 			}
-			params, message := withHandle(paramsFor(m.Name, id), handles[id]), fmt.Sprintf("there is no workspace %q", id)
+			params, message := withHandle(paramsFor(t, m.Name, id), handles[id]), fmt.Sprintf("there is no workspace %q", id)
 			if params["handle"] != nil && want == rpc.CodeNotFound {
 				want, message = rpc.CodeTurnUnknown, turnUnknown(handles[id]).Error()
 			}
@@ -302,7 +227,7 @@ func TestForeignWorkspace(t *testing.T) {
 				t.Errorf("%s of %s: %q tells more than that it is not there", m.Name, id, bad.Message)
 			}
 		}
-		if _, bad := powerless.call(t, m.Name, paramsFor(m.Name, "w")); m.Right != rpc.NoRight && bad.code() != rpc.CodeUnauthorized {
+		if _, bad := powerless.call(t, m.Name, paramsFor(t, m.Name, "w")); m.Right != rpc.NoRight && bad.code() != rpc.CodeUnauthorized {
 			t.Errorf("%s without its right: %+v", m.Name, bad)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -121,19 +121,13 @@ func TestMetricsOfEngine(t *testing.T) {
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 
-	all := []string{"*"}
 	p := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{{
 		Name: "rules", Kinds: []phases.Kind{phases.KindPromptSection},
 		PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
 			return nil, sdk.Fail(fmt.Sprintf("code_%d", time.Now().UnixNano()), "a secret")
 		},
 	}}}
-	eng, err := runtime.New(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all}}}},
-		runtime.Options{InProcess: map[string]runtime.Plugin{"house": p}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer eng.Close(t.Context()) //nolint:errcheck // what hangs fails the package
+	eng := looptest.Host(t, nil, p)
 	s := serve(t, Options{Engine: eng})
 	series := func() int {
 		_, body := s.get(t, "/metrics", "")

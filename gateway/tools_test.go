@@ -9,11 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/rpc"
+	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -68,14 +67,7 @@ func watched(t *testing.T, begin object) (c *caller, handle string, log *store.S
 	t.Helper()
 	model := treeOf(t, "w")
 	log, ends = logStore(t), make(chan phases.PostTurnInput, 1)
-	all := []string{"*"}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "p", Grants: phases.Grants{Contribute: all, Tools: all, See: all}}}}
-	eng, err := runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"p": watchful(ends)}, Sink: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = eng.Close(context.Background()) })
-	c = serve(t, Options{Tree: model, Engine: eng, Log: log}).post(t, "")
+	c = serve(t, Options{Tree: model, Engine: looptest.Host(t, log, watchful(ends)), Log: log}).post(t, "")
 	params := object{"turn": turnOf(object{"session_id": "s"})}
 	maps.Copy(params, begin)
 	do[any](t, c, "session/start", object{"context": object{"workspace_id": "w", "session_id": "s"}})

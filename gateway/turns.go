@@ -69,10 +69,11 @@ type keptTurn struct {
 
 // turnTable holds kept turns. The lock is never held while the engine works.
 type turnTable struct {
-	idle time.Duration
-	most int
-	now  func() time.Time
-	log  *slog.Logger
+	idle     time.Duration
+	patience time.Duration // with calls of an ending turn
+	most     int
+	now      func() time.Time
+	log      *slog.Logger
 
 	mu   sync.Mutex
 	open map[string]*keptTurn
@@ -86,7 +87,7 @@ type turnTable struct {
 
 func newTurnTable(o *Options) *turnTable {
 	return &turnTable{
-		idle: cmp.Or(o.TurnIdle, defaultTurnIdle), most: cmp.Or(o.Turns, defaultTurns), now: o.Now, log: o.Logger,
+		idle: cmp.Or(o.TurnIdle, defaultTurnIdle), patience: turnPatience, most: cmp.Or(o.Turns, defaultTurns), now: o.Now, log: o.Logger,
 		open: map[string]*keptTurn{}, held: map[*keptTurn]struct{}{}, ended: recent.New[endedTurn](mostEnded),
 	}
 }
@@ -238,7 +239,7 @@ var errTurnEnds = &rpc.Error{Code: rpc.CodeTurnUnknown, Message: "the turn ended
 // cancelled. The plugins are notified in any case.
 func (t *turnTable) finish(ctx context.Context, k *keptTurn, end *phases.PostTurnInput) (*phases.Outcome, error) {
 	defer t.release(k)
-	if !k.wait(ctx, turnPatience) {
+	if !k.wait(ctx, t.patience) {
 		t.cancel(k)
 		k.wait(context.WithoutCancel(ctx), turnCut) // a call that ignores its context must not block the end
 	}

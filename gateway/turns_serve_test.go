@@ -103,6 +103,7 @@ func TestTurnsStop(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	eng := listening(t, &ends, entered)
 	g := must[*Gateway](t)(New(Options{Tree: treeOf(t, "w"), Engine: eng}))
+	g.turns.patience = time.Millisecond
 	tcp, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

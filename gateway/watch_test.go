@@ -134,10 +134,6 @@ func TestManyWatchers(t *testing.T) {
 	t.Parallel()
 
 	for name, open := range map[string]func(*testing.T) (one, two tree.Store){
-		"model": func(*testing.T) (tree.Store, tree.Store) {
-			model := storetest.Tree(t, nil)
-			return model, model
-		},
 		"sqlite": func(t *testing.T) (tree.Store, tree.Store) {
 			t.Helper()
 			dsn := storetest.SQLite(t)
