@@ -3,7 +3,10 @@ package telemetry_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +17,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
@@ -296,4 +301,21 @@ func (r *rig) only(tb testing.TB, name string) *tracetest.InMemoryExporter {
 		}
 	}
 	return some
+}
+
+var update = flag.Bool("update", false, "write the expectations of testdata again")
+
+// golden compares lines with those of a file in testdata.
+func golden(t *testing.T, name string, got []string) {
+	t.Helper()
+	file, text := filepath.Join("testdata", name+".txt"), strings.Join(got, "\n")+"\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if diff := cmp.Diff(text, string(want)); diff != "" || err != nil {
+		t.Errorf("%s (-got +want), %v:\n%s", file, err, diff)
+	}
 }
