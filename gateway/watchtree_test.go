@@ -20,8 +20,9 @@ func TestTreeWatcher(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			s := serve(t, Options{Tree: open(t)})
-			workspace(t, s.g.opts.Tree, "w")
+			model := open(t)
+			workspace(t, model, "w") // before the gateway reads the log: its creation is no note
+			s := serve(t, Options{Tree: model})
 			c, schemas := s.dial(t, ""), description(t)
 			at := ready(t, c, object{"workspace_id": "w"}).Seq
 			const doc = "thread/agents_doc/"
