@@ -21,8 +21,7 @@ import (
 // without a span (see [Options].AllRuns) has its state at the start, and passes its parent's trace on.
 func (t *Telemetry) BeginRun(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(*phases.Run, time.Time)) {
 	if from.Parent != "" {
-		c := carrier(from)
-		ctx = propagation.TraceContext{}.Extract(ctx, &c)
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceParent: from.Parent, traceState: from.State})
 	}
 	if !t.spanned(run) {
 		return ctx, traceOf(ctx), func(*phases.Run, time.Time) {}
@@ -126,34 +125,11 @@ func (t *Telemetry) settled(run *phases.Run) []attribute.KeyValue {
 	return filled(append(list, keyModel.String(plain(run.Model))))
 }
 
+// The names of a trace context's fields.
+const traceParent, traceState = "traceparent", "tracestate"
+
 func traceOf(ctx context.Context) phases.Trace {
-	var c carrier
-	propagation.TraceContext{}.Inject(ctx, &c)
-	return phases.Trace(c)
+	c := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, c)
+	return phases.Trace{Parent: c[traceParent], State: c[traceState]}
 }
-
-// carrier lets the propagator read and write a phases.Trace.
-type carrier phases.Trace
-
-var _ propagation.TextMapCarrier = (*carrier)(nil)
-
-func (c *carrier) Get(key string) string {
-	switch key {
-	case "traceparent":
-		return c.Parent
-	case "tracestate":
-		return c.State
-	}
-	return ""
-}
-
-func (c *carrier) Set(key, value string) {
-	switch key {
-	case "traceparent":
-		c.Parent = value
-	case "tracestate":
-		c.State = value
-	}
-}
-
-func (c *carrier) Keys() []string { return []string{"traceparent", "tracestate"} }
