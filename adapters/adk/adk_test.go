@@ -213,15 +213,7 @@ func TestStoppedByItsReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := grapnel.New(grapnel.Options{Engine: s.Engine, Where: func(agent.InvocationContext) phases.Context { return looptest.Where() }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := runner.New(runner.Config{AppName: "app", Agent: root, SessionService: session.InMemoryService(), AutoCreateSession: true, PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{p}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range r.Run(t.Context(), "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
+	for _, err := range newRunner(t, s.Engine, root, loop.Options{}).Run(t.Context(), "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
 		if err != nil {
 			t.Error(err)
 		}

@@ -16,14 +16,12 @@ import (
 	"google.golang.org/adk/v2/agent/workflowagents/sequentialagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/plugin"
-	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
 	"google.golang.org/adk/v2/tool/exitlooptool"
 	"google.golang.org/adk/v2/workflow"
 	"google.golang.org/genai"
 
-	grapnel "github.com/grapnelhq/grapnel/adapters/adk"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
@@ -185,14 +183,9 @@ func TestOneRunner(t *testing.T) {
 	for i := range 8 {
 		name := fmt.Sprint("session ", i)
 		wait.Go(func() {
-			p := &played{}
-			for e, err := range r.Run(t.Context(), "ada", name, genai.NewContentFromText(name, genai.RoleUser), agent.RunConfig{}) {
-				if p.events = append(p.events, e); err != nil {
-					t.Error(err)
-				}
-			}
-			if got := p.results(); len(got) != 1 || got[0] != "secret s map[result:[removed]]" || p.events[len(p.events)-1].Content.Parts[0].Text != "for "+name {
-				t.Errorf("%s: results %q", name, got)
+			p := say(t.Context(), r, name, name)
+			if got := p.results(); p.err != nil || len(got) != 1 || got[0] != "secret s map[result:[removed]]" || p.events[len(p.events)-1].Content.Parts[0].Text != "for "+name {
+				t.Errorf("%s: %v, results %q", name, p.err, got)
 			}
 		})
 	}
@@ -207,7 +200,7 @@ func TestTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 
 	s := looptest.Start(t)
-	guard := made[*plugin.Plugin](t)(grapnel.New(grapnel.Options{Engine: s.Engine, Where: here}))
+	guard := newGuard(t, s.Engine, loop.Options{})
 	var twice error
 	again := made[*plugin.Plugin](t)(plugin.New(plugin.Config{Name: "again", BeforeRunCallback: func(ctx agent.InvocationContext) (*genai.Content, error) {
 		copied := agent.NewContext(ctx)
@@ -215,10 +208,7 @@ func TestTwiceAtOnce(t *testing.T) {
 		guard.AfterRunCallback()(copied)
 		return nil, nil //nolint:nilnil // ADK's word for going on
 	}}))
-	r := made[*runner.Runner](t)(runner.New(runner.Config{
-		AppName: "app", Agent: speaker(t, "root", says(text("done"))), SessionService: session.InMemoryService(), AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{guard, again}},
-	}))
+	r := runnerOf(t, speaker(t, "root", says(text("done"))), session.InMemoryService(), guard, again)
 	if p := play(t, t.Context(), s, r); p.err != nil || p.end.Status != phases.TurnSucceeded || twice == nil {
 		t.Errorf("%v, %v, the end %+v", p.err, twice, p.end)
 	}

@@ -1,7 +1,6 @@
 package adk_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -11,13 +10,10 @@ import (
 	"google.golang.org/adk/v2/agent/llmagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/plugin"
-	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
 	"google.golang.org/adk/v2/tool/functiontool"
-	"google.golang.org/genai"
 
-	grapnel "github.com/grapnelhq/grapnel/adapters/adk"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -113,10 +109,8 @@ func TestUsageIsLost(t *testing.T) {
 
 	eng := looptest.Host(t, full{}, &sdk.Plugin{Name: "p", Version: "1.0.0"})
 	r := newRunner(t, eng, speaker(t, "root", says(used(text("done"), 10))), loop.Options{})
-	for _, err := range r.Run(t.Context(), "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
-		if err != nil {
-			t.Error(err)
-		}
+	if p := say(t.Context(), r, "s", "hello"); p.err != nil {
+		t.Error(p.err)
 	}
 }
 
@@ -148,12 +142,8 @@ func TestAfterTheEnd(t *testing.T) {
 		left = ctx
 		return nil, nil //nolint:nilnil // it has no result
 	}))
-	guard := made[*plugin.Plugin](t)(grapnel.New(grapnel.Options{Engine: s.Engine, Where: here}))
-	r := made[*runner.Runner](t)(runner.New(runner.Config{
-		AppName: "app", Agent: speaker(t, "root", says(asks(nil, "plain 1"), text("done")), leaves), SessionService: session.InMemoryService(), AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{guard}},
-	}))
-	play(t, t.Context(), s, r)
+	guard := newGuard(t, s.Engine, loop.Options{})
+	play(t, t.Context(), s, runnerOf(t, speaker(t, "root", says(asks(nil, "plain 1"), text("done")), leaves), session.InMemoryService(), guard))
 	if answer, err := guard.BeforeToolCallback()(left, leaves, map[string]any{}); answer != nil || err == nil || !strings.Contains(err.Error(), "did not begin") {
 		t.Errorf("answer %v, %v", answer, err)
 	}
@@ -184,10 +174,7 @@ func TestCancelledWithAResult(t *testing.T) {
 		},
 	})
 	r := newRunner(t, eng, speaker(t, "root", says(asks(nil, "plain 1"), text("never")), repeats(t, "plain")), loop.Options{})
-	var failed error
-	for _, err := range r.Run(ctx, "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
-		failed = cmp.Or(failed, err)
-	}
+	failed := say(ctx, r, "s", "hello").err
 	if err := eng.WaitBackground(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -202,15 +189,8 @@ func TestRefusedMessage(t *testing.T) {
 
 	s := looptest.Start(t)
 	sessions := session.InMemoryService()
-	guard := made[*plugin.Plugin](t)(grapnel.New(grapnel.Options{Engine: s.Engine, Where: here}))
-	r := made[*runner.Runner](t)(runner.New(runner.Config{
-		AppName: "app", Agent: speaker(t, "root", says(text("never"))), SessionService: sessions, AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{guard}},
-	}))
-	var failed error
-	for _, err := range r.Run(t.Context(), "ada", "s", genai.NewContentFromText("something forbidden", genai.RoleUser), agent.RunConfig{}) {
-		failed = cmp.Or(failed, err)
-	}
+	r := runnerOf(t, speaker(t, "root", says(text("never"))), sessions, newGuard(t, s.Engine, loop.Options{}))
+	failed := say(t.Context(), r, "s", "something forbidden").err
 	refused, ok := errors.AsType[*loop.Refused](failed)
 	if err := s.WaitBackground(t.Context()); err != nil || !ok || refused.Reason != "not here" || len(s.Ended) != 1 {
 		t.Errorf("%v, %v, %d turns have ended", err, failed, len(s.Ended))

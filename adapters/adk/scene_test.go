@@ -127,22 +127,36 @@ func here(agent.InvocationContext) phases.Context {
 
 func newRunner(t *testing.T, eng *runtime.Engine, root agent.Agent, o loop.Options, others ...*plugin.Plugin) *runner.Runner {
 	t.Helper()
-	p := made[*plugin.Plugin](t)(grapnel.New(grapnel.Options{Engine: eng, Loop: o, Where: here}))
+	return runnerOf(t, root, session.InMemoryService(), append([]*plugin.Plugin{newGuard(t, eng, o)}, others...)...)
+}
+
+func newGuard(t *testing.T, eng *runtime.Engine, o loop.Options) *plugin.Plugin {
+	t.Helper()
+	return made[*plugin.Plugin](t)(grapnel.New(grapnel.Options{Engine: eng, Loop: o, Where: here}))
+}
+
+func runnerOf(t *testing.T, root agent.Agent, sessions session.Service, plugins ...*plugin.Plugin) *runner.Runner {
+	t.Helper()
 	return made[*runner.Runner](t)(runner.New(runner.Config{
-		AppName: "app", Agent: root, SessionService: session.InMemoryService(), AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: append([]*plugin.Plugin{p}, others...)},
+		AppName: "app", Agent: root, SessionService: sessions, AutoCreateSession: true, PluginConfig: runner.PluginConfig{Plugins: plugins},
 	}))
+}
+
+// say runs one message in a session to its end.
+func say(ctx context.Context, r *runner.Runner, in, message string) *played {
+	p := &played{}
+	for e, err := range r.Run(ctx, "ada", in, genai.NewContentFromText(message, genai.RoleUser), agent.RunConfig{}) {
+		if p.err = cmp.Or(p.err, err); err == nil {
+			p.events = append(p.events, e)
+		}
+	}
+	return p
 }
 
 // play runs one message to its end, as far as the context lets it.
 func play(t *testing.T, ctx context.Context, s *looptest.Engine, r *runner.Runner) *played { //nolint:revive // a helper begins with t
 	t.Helper()
-	p := &played{}
-	for e, err := range r.Run(ctx, "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
-		if p.err = cmp.Or(p.err, err); err == nil {
-			p.events = append(p.events, e)
-		}
-	}
+	p := say(ctx, r, "s", "hello")
 	if err := s.WaitBackground(context.WithoutCancel(ctx)); err != nil {
 		t.Fatal(err)
 	}

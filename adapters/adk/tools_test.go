@@ -14,13 +14,11 @@ import (
 	"google.golang.org/adk/v2/agent/workflowagents/sequentialagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/plugin"
-	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
 	"google.golang.org/adk/v2/tool/functiontool"
 	"google.golang.org/genai"
 
-	grapnel "github.com/grapnelhq/grapnel/adapters/adk"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
@@ -47,7 +45,7 @@ func TestCallThatCannotBeRewritten(t *testing.T) {
 	t.Parallel()
 
 	s := looptest.Start(t)
-	guard := made[*plugin.Plugin](t)(grapnel.New(grapnel.Options{Engine: s.Engine, Where: here}))
+	guard := newGuard(t, s.Engine, loop.Options{})
 	list := repeats(t, "list")
 	var answer map[string]any
 	var failed error
@@ -55,10 +53,7 @@ func TestCallThatCannotBeRewritten(t *testing.T) {
 		answer, failed = guard.BeforeToolCallback()(ctx, list, nil) // as ADK does for a call that was confirmed
 		return map[string]any{}, nil
 	}))
-	r := made[*runner.Runner](t)(runner.New(runner.Config{
-		AppName: "app", Agent: speaker(t, "root", says(asks(nil, "plain 1"), text("done")), calls), SessionService: session.InMemoryService(), AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{guard}},
-	}))
+	r := runnerOf(t, speaker(t, "root", says(asks(nil, "plain 1"), text("done")), calls), session.InMemoryService(), guard)
 	if play(t, t.Context(), s, r); answer != nil || failed == nil || !strings.Contains(failed.Error(), "none to be rewritten") {
 		t.Errorf("answer %v, %v", answer, failed)
 	}
@@ -122,12 +117,9 @@ func TestNamesOfTools(t *testing.T) {
 	root := made[agent.Agent](t)(sequentialagent.New(sequentialagent.Config{AgentConfig: agent.Config{
 		Name: "root", SubAgents: []agent.Agent{speaker(t, "ann", says(text("one"))), speaker(t, "bob", second, repeats(t, "own"))},
 	}}))
-	p := &played{}
-	for e, err := range newRunner(t, eng, root, loop.Options{}).Run(t.Context(), "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.events = append(p.events, e)
+	p := say(t.Context(), newRunner(t, eng, root, loop.Options{}), "s", "hello")
+	if p.err != nil {
+		t.Fatal(p.err)
 	}
 	if want := []string{"good", "own", "good", "own"}; !slices.Equal(offered, want) {
 		t.Errorf("offered %q, want %q", offered, want)

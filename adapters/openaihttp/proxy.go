@@ -2,6 +2,7 @@ package openaihttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -57,26 +58,19 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	set(&o.Transport, http.DefaultTransport)
-	set(&o.MaxRounds, 16)
-	set(&o.MaxBody, 32<<20)
-	set(&o.MaxOpen, 10_000)
-	set(&o.Idle, 10*time.Minute)
-	set(&o.KeepBytes, 64<<20)
-	set(&o.Logger, slog.New(slog.DiscardHandler))
-	set(&o.Input.Limits.SectionChars, 256<<10)
-	set(&o.Input.Limits.TotalChars, 512<<10)
+	o.Transport = cmp.Or(o.Transport, http.DefaultTransport)
+	o.MaxRounds = cmp.Or(o.MaxRounds, 16)
+	o.MaxBody = cmp.Or(o.MaxBody, 32<<20)
+	o.MaxOpen = cmp.Or(o.MaxOpen, 10_000)
+	o.Idle = cmp.Or(o.Idle, 10*time.Minute)
+	o.KeepBytes = cmp.Or(o.KeepBytes, 64<<20)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Input.Limits.SectionChars = cmp.Or(o.Input.Limits.SectionChars, 256<<10)
+	o.Input.Limits.TotalChars = cmp.Or(o.Input.Limits.TotalChars, 512<<10)
 	if o.Context == nil {
 		o.Context = FromHeaders
 	}
 	return o
-}
-
-func set[T comparable](to *T, value T) {
-	var zero T
-	if *to == zero {
-		*to = value
-	}
 }
 
 // FromHeaders takes ids from X-Grapnel-Workspace, -Thread, -Turn and -Agent. It believes them: before clients that are
