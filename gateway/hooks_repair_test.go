@@ -66,7 +66,11 @@ func TestPayloadsAreRepaired(t *testing.T) {
 			}
 			return got
 		}
-		for _, bad := range []string{`\u0000`, `\ud800`, `\udc00x`, "\xff", "\xed\xa0\x80", "\ufffd", ""} {
+		texts := []string{`\u0000`, `\ud800`, `\udc00x`, "\xff", "\xed\xa0\x80", "\ufffd", ""}
+		if host != "claude-code" && !storetest.Long() {
+			texts = texts[:1]
+		}
+		for _, bad := range texts {
 			if got := send(tt.post, "Bash", `"tool_input":{"command":"cat a.out"},`+fmt.Sprintf(tt.response, bad)); !strings.Contains(got, "[gone]") || strings.Contains(got, "secret") {
 				t.Errorf("%s, %q: the result stays: %s", host, bad, got)
 			}
