@@ -29,20 +29,7 @@ func (g *gateway) call(_ context.Context, method string, params, result any) err
 	g.mu.Lock()
 	g.asked = append(g.asked, method+" "+string(text))
 	g.mu.Unlock()
-	answer := `{"tools":[{"name":"bare"},{"name":"measure","description":"How long.","input_schema":{"type":"object","properties":{"a":{}}}}]}`
-	if method == mcpserver.MethodCall {
-		switch params.(mcpserver.ToolCall).Tool { //nolint:forcetypeassert // it panics, and the test fails
-		case "refused":
-			answer = `{"text":"ignored","refused":{"text":"not today"}}`
-		case "failed":
-			answer = `{"text":"no such file","is_error":true}`
-		case "broken":
-			return errors.New("the gateway is gone")
-		default:
-			answer = `{"text":"3 m"}`
-		}
-	}
-	return json.Unmarshal([]byte(answer), result)
+	return json.Unmarshal([]byte(`{"text":"3 m"}`), result)
 }
 
 var place = mcpserver.Place{WorkspaceID: "w", ThreadID: "t", Dir: "/d"}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -99,16 +100,13 @@ func TestRateLimit(t *testing.T) {
 	})
 	// The handler by itself, with a peer from elsewhere.
 	call := func(remote, secret string, n int) []string {
-		w := &memoryWriter{header: http.Header{}}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/rpc", strings.NewReader(batchOf(n, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/rpc", strings.NewReader(batchOf(n, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`)))
 		r.RemoteAddr = remote
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+secret)
 		h.srv.Handler().ServeHTTP(w, r)
-		return summaries(t, w.body.String())
+		return summaries(t, w.Body.String())
 	}
 	const far, near, refused = "192.0.2.1:1000", "127.0.0.1:1000", "1 -32004 unavailable"
 	steps := []struct {
@@ -152,26 +150,12 @@ func TestOpenIsLocal(t *testing.T) {
 	t.Parallel()
 
 	h := start(t)
-	w := &memoryWriter{header: http.Header{}}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/rpc", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/rpc", strings.NewReader("{}"))
 	r.RemoteAddr = "192.0.2.1:1000"
 	r.Header.Set("Content-Type", "application/json")
 	h.srv.Handler().ServeHTTP(w, r)
-	if diff := cmp.Diff(summaries(t, w.body.String()), []string{"null -32003 unauthorized"}); diff != "" {
+	if diff := cmp.Diff(summaries(t, w.Body.String()), []string{"null -32003 unauthorized"}); diff != "" {
 		t.Errorf("answer (-got +want):\n%s", diff)
 	}
 }
-
-// memoryWriter is an http.ResponseWriter without a connection.
-type memoryWriter struct {
-	header http.Header
-	status int
-	body   strings.Builder
-}
-
-func (w *memoryWriter) Header() http.Header         { return w.header }
-func (w *memoryWriter) WriteHeader(status int)      { w.status = status }
-func (w *memoryWriter) Write(b []byte) (int, error) { return w.body.Write(b) }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -284,17 +285,14 @@ func TestAdmitGoesByAddress(t *testing.T) {
 		{"mapped", "[::ffff:192.0.2.1]:1", "localhost", nil, 401},
 		{"no address", "", "localhost", nil, 401},
 	} {
-		w := &memoryWriter{header: http.Header{}}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+tt.host+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+tt.host+"/metrics", nil)
 		r.RemoteAddr = tt.remote
 		for name, value := range tt.headers {
 			r.Header.Set(name, value)
 		}
-		if handler.ServeHTTP(w, r); w.status != tt.want {
-			t.Errorf("%s: got %d, want %d", tt.name, w.status, tt.want)
+		if handler.ServeHTTP(w, r); w.Code != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, w.Code, tt.want)
 		}
 	}
 }
