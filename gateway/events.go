@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,9 +38,8 @@ type Event struct {
 type Events struct {
 	watchers watchers[struct{}] // of ""; their lock also guards what is below
 
-	recent []Event // a ring once it is full: next is the oldest
-	next   int
-	second int64 // in which sent events of the level debug were sent
+	recent []Event // the oldest first
+	second int64   // in which sent events of the level debug were sent
 	sent   int
 }
 
@@ -56,7 +54,9 @@ func (e *Events) Observe(ev runtime.Event) {
 	e.watchers.mu.Lock()
 	defer e.watchers.mu.Unlock()
 	if level >= slog.LevelInfo {
-		e.keep(out)
+		if e.recent = append(e.recent, out); len(e.recent) > mostEvents {
+			e.recent = e.recent[1:]
+		}
 	}
 	if level < slog.LevelInfo && !e.mayDebug(ev.Time) {
 		return
@@ -76,20 +76,11 @@ func (e *Events) mayDebug(at time.Time) bool {
 	return e.sent <= mostDebug
 }
 
-func (e *Events) keep(ev Event) {
-	if len(e.recent) < mostEvents {
-		e.recent = append(e.recent, ev)
-		return
-	}
-	e.recent[e.next] = ev
-	e.next = (e.next + 1) % mostEvents
-}
-
 // watch returns the remembered events, the oldest first, and sends further ones over the connection until it ends.
 func (e *Events) watch(c conn) ([]Event, error) {
 	e.watchers.mu.Lock()
 	defer e.watchers.mu.Unlock()
-	return slices.Concat([]Event{}, e.recent[e.next:], e.recent[:e.next]), e.watchers.enter(c, "", struct{}{})
+	return append([]Event{}, e.recent...), e.watchers.enter(c, "", struct{}{})
 }
 
 func (e *Events) unwatch(c conn) bool {

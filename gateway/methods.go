@@ -140,15 +140,12 @@ type anyone struct {
 // limitOf is the limit of a list that was given, or the one for none.
 func limitOf(given, absent, most int) (int, error) {
 	limit := cmp.Or(given, absent)
-	if limit < 1 || limit > most {
-		return 0, rpc.Errorf(rpc.CodeInvalid, "limit: %d is not between 1 and %d", limit, most)
-	}
-	return limit, nil
+	return limit, checkCount("limit", limit, most)
 }
 
 func checkCount(name string, n, most int) error {
 	if n < 1 || n > most {
-		return rpc.Errorf(rpc.CodeInvalid, "%s: %d are not between 1 and %d", name, n, most)
+		return rpc.Errorf(rpc.CodeInvalid, "%s: %d is not between 1 and %d", name, n, most)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -55,14 +56,11 @@ func (g *Gateway) startSession(ctx context.Context, c call[sessionStartParams]) 
 	if err != nil {
 		return nil, err
 	}
-	switch c.params.Source {
-	case "":
-		c.params.Source = "startup"
-	case "startup", "clear":
-	default:
-		return nil, rpc.Errorf(rpc.CodeInvalid, "source: %.40q is neither startup nor clear", c.params.Source)
+	source := cmp.Or(c.params.Source, "startup")
+	if source != "startup" && source != "clear" {
+		return nil, rpc.Errorf(rpc.CodeInvalid, "source: %.40q is neither startup nor clear", source)
 	}
-	return begunSession(g.opts.Engine.StartSession(ctx, s, c.params.Source))
+	return begunSession(g.opts.Engine.StartSession(ctx, s, source))
 }
 
 func (g *Gateway) resumeSession(ctx context.Context, c call[sessionResumeParams]) (*phases.Outcome, error) {

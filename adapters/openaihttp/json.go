@@ -119,7 +119,12 @@ func encode(v any) json.RawMessage {
 		b.WriteByte('}')
 	case []json.RawMessage:
 		b.WriteByte('[')
-		b.Write(bytes.Join(asBytes(v), []byte{','}))
+		for i, raw := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(raw)
+		}
 		b.WriteByte(']')
 	default:
 		enc := json.NewEncoder(&b)
@@ -127,14 +132,6 @@ func encode(v any) json.RawMessage {
 		_ = enc.Encode(v) //nolint:errchkjson // strings, numbers and booleans
 	}
 	return bytes.TrimSpace(b.Bytes())
-}
-
-func asBytes(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		out[i] = raw
-	}
-	return out
 }
 
 // textOf is a string, or the texts of a list of parts, as plugins may see it: without NULs.
