@@ -114,24 +114,6 @@ func TestUsageIsLost(t *testing.T) {
 	}
 }
 
-// TestWhatIsSent: the system instruction is the record's, byte for byte.
-func TestWhatIsSent(t *testing.T) {
-	t.Parallel()
-
-	s := looptest.Start(t)
-	var sent strings.Builder
-	m := speaks(func(_ context.Context, rq *model.LLMRequest, yield func(*model.LLMResponse, error) bool) {
-		for _, p := range rq.Config.SystemInstruction.Parts {
-			sent.WriteString(p.Text)
-		}
-		yield(text("done"), nil)
-	})
-	play(t, t.Context(), s, newRunner(t, s.Engine, speaker(t, "root", m), loop.Options{}))
-	if got, want := manifest.Fingerprint(sent.String(), nil), s.Records()[0].FingerprintFull; got != want {
-		t.Errorf("what was sent is %s, what was recorded %s:\n%s", got, want, sent.String())
-	}
-}
-
 // TestAfterTheEnd: what a tool has left behind makes no calls once its run is over.
 func TestAfterTheEnd(t *testing.T) {
 	t.Parallel()
@@ -180,23 +162,5 @@ func TestCancelledWithAResult(t *testing.T) {
 	}
 	if end := <-ended; !errors.Is(failed, context.Canceled) || end.Status != phases.TurnInterrupted || len(end.ToolEvents) != 1 {
 		t.Errorf("%v, the end %+v", failed, end)
-	}
-}
-
-// TestRefusedMessage: the reason is the run's error, and no agent is asked.
-func TestRefusedMessage(t *testing.T) {
-	t.Parallel()
-
-	s := looptest.Start(t)
-	sessions := session.InMemoryService()
-	r := runnerOf(t, speaker(t, "root", says(text("never"))), sessions, newGuard(t, s.Engine, loop.Options{}))
-	failed := say(t.Context(), r, "s", "something forbidden").err
-	refused, ok := errors.AsType[*loop.Refused](failed)
-	if err := s.WaitBackground(t.Context()); err != nil || !ok || refused.Reason != "not here" || len(s.Ended) != 1 {
-		t.Errorf("%v, %v, %d turns have ended", err, failed, len(s.Ended))
-	}
-	kept := made[*session.GetResponse](t)(sessions.Get(t.Context(), &session.GetRequest{AppName: "app", UserID: "ada", SessionID: "s"}))
-	if n := kept.Session.Events().Len(); n != 2 { // README: twice
-		t.Errorf("the session has %d events", n)
 	}
 }

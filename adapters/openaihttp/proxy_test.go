@@ -172,7 +172,16 @@ func TestPluginToolCalled(t *testing.T) {
 		}
 		prompts := c.sink.Prompts()
 		if len(prompts) != 2 || prompts[0].TurnID != prompts[1].TurnID {
-			t.Errorf("%d prompts", len(prompts))
+			t.Fatalf("%d prompts", len(prompts))
+		}
+		if want := (phases.Usage{InputTokens: 200, OutputTokens: 10, CacheReadTokens: 40, CacheWriteTokens: 20}); end.Usage != want {
+			t.Errorf("usage of the turn %+v, want %+v", end.Usage, want)
+		}
+		if used := c.sink.Usage(); len(used) != 2 || used[0].ManifestID != prompts[0].ManifestID || used[1].ManifestID != prompts[1].ManifestID || used[1].InputTokens != 100 {
+			t.Errorf("reported %+v", used)
+		}
+		if c.path == chatPath && c.stream && strings.Contains(s.body, "usage") {
+			t.Errorf("the client did not ask for the usage in %s", s.body)
 		}
 	})
 }
@@ -318,24 +327,4 @@ func TestReminder(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	each(t, script(said{calls: []call{{"a", "desk_add", `{}`}}}, said{text: "Done."}), func(t *testing.T, c *talk) {
-		t.Helper()
-		c.user("Add.")
-		s := c.ask()
-		end := c.ended()
-		if want := (phases.Usage{InputTokens: 200, OutputTokens: 10, CacheReadTokens: 40, CacheWriteTokens: 20}); end.Usage != want {
-			t.Errorf("usage of the turn %+v, want %+v", end.Usage, want)
-		}
-		prompts := c.sink.Prompts()
-		if used := c.sink.Usage(); len(used) != 2 || used[0].ManifestID != prompts[0].ManifestID || used[1].ManifestID != prompts[1].ManifestID || used[1].InputTokens != 100 {
-			t.Errorf("reported %+v", used)
-		}
-		if c.path == chatPath && c.stream && strings.Contains(s.body, "usage") {
-			t.Errorf("the client did not ask for the usage in %s", s.body)
-		}
-	})
 }

@@ -151,6 +151,9 @@ func testPrompt(t *testing.T, s *scene) {
 			t.Errorf("the system prompt lacks %q:\n%s", want, r.System)
 		}
 	}
+	if got, want := manifest.Fingerprint(r.System, nil), s.Prompts()[0].FingerprintFull; got != want {
+		t.Errorf("what was sent is %s, what was recorded %s:\n%s", got, want, r.System)
+	}
 	want := []string{"count", "crash", "list", "mail", "note", "secret", "shell", "spoilt"}
 	if !slices.Equal(r.Tools, want) {
 		t.Errorf("tools %q, want %q", r.Tools, want)
