@@ -158,7 +158,7 @@ fuzz: ## fuzz decoder, configuration, conditions, merging, batches for FUZZTIME 
 	echo "== result, inputs tried"; cat "$$out/summary"; exit $$failed
 
 soak: ## run a million dispatches over 20 plugins, a third of them bad (SOAK=100000 or SOAK=30m)
-	GRAPNEL_SOAK=$(SOAK) go test ./internal/tests/soak -run '^TestSoak$$' -v -count 1 -timeout 0
+	GRAPNEL_SOAK=$(SOAK) go test ./runtime -run '^TestSoak$$' -v -count 1 -timeout 0
 
 agents: ## check the real Claude Code and Codex behind Grapnel, against a fake model (needs npm, and 350 MB once; AGENTS='-run cold -count 12 codex')
 	cd tools/hosts && go run . -check -parallel 2 $(AGENTS)

@@ -14,21 +14,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	sdkserve "github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // ownModes are modes beside badplugin's, which only these tests need.
-func ownModes() map[string]func(*badplugin.Program) error {
-	return map[string]func(*badplugin.Program) error{
-		"moods":   func(*badplugin.Program) error { return sdkserve.Serve(moods()) },
-		"claims":  func(*badplugin.Program) error { return sdkserve.Serve(claims()) },
-		"vandal":  func(*badplugin.Program) error { return sdkserve.Serve(vandal()) },
-		"witness": func(*badplugin.Program) error { return sdkserve.Serve(witness()) },
-		"early":   func(*badplugin.Program) error { return sdkserve.Serve(early()) },
-		"told":    func(p *badplugin.Program) error { return sdkserve.Serve(told(p)) },
+func ownModes() map[string]func(*badProgram) error {
+	return map[string]func(*badProgram) error{
+		"moods":   func(*badProgram) error { return sdkserve.Serve(moods()) },
+		"claims":  func(*badProgram) error { return sdkserve.Serve(claims()) },
+		"vandal":  func(*badProgram) error { return sdkserve.Serve(vandal()) },
+		"witness": func(*badProgram) error { return sdkserve.Serve(witness()) },
+		"early":   func(*badProgram) error { return sdkserve.Serve(early()) },
+		"told":    func(p *badProgram) error { return sdkserve.Serve(told(p)) },
 		"tools":   toolsPlugin,
 		"stuck":   stuck,
 	}
@@ -45,7 +44,7 @@ func moods() *sdk.Plugin {
 			return nil, ctx.Err()
 		}},
 		{Name: "h", Kinds: []phases.Kind{phases.KindPromptSection}, PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-			return sdk.Reply(&phases.PromptSection{SectionID: badplugin.Section, Title: badplugin.Section, Content: "xxxxxxxxxx"})
+			return sdk.Reply(&phases.PromptSection{SectionID: badSection, Title: badSection, Content: "xxxxxxxxxx"})
 		}},
 	}}
 }
@@ -68,7 +67,7 @@ func claims() *sdk.Plugin {
 				_, err := c.Host.Call(ctx, "state", "put", []byte(`{"key":"k","value":1}`))
 				seen := fmt.Sprintf("host %s, policies %d, sections %q", phases.CodeOf(err), len(c.Policies), in.Sections)
 				return sdk.Reply(
-					&phases.PromptSection{SectionID: badplugin.Section, Content: seen},
+					&phases.PromptSection{SectionID: badSection, Content: seen},
 					&phases.PromptSection{SectionID: "agents_md", Stability: phases.StabilityStable, Content: "I am the house."},
 					&phases.Decision{Verdict: phases.VerdictAllow},
 				)
@@ -118,7 +117,7 @@ func witness() *sdk.Plugin {
 // with an argument "quiet=". It refuses one that holds the word "refuse", or that of an argument "refuse=", and
 // quotes it; its schema may be another one, by the argument "schema=". With an argument "print=" it prints what
 // it is told, with "fail=" its errors quote its environment, and with "die=" its last words do.
-func told(p *badplugin.Program) *sdk.Plugin {
+func told(p *badProgram) *sdk.Plugin {
 	var config atomic.Pointer[string]
 	config.Store(new(string))
 	schema := cmp.Or(p.Arg("schema"), `{"type":"object"}`)
@@ -147,7 +146,7 @@ func told(p *badplugin.Program) *sdk.Plugin {
 				}
 				if p.Arg("die") != "" {
 					_, err := fmt.Fprintf(p.Stderr, "panic: dying of %s and of %s\n", os.Getenv("TOKEN"), *config.Load())
-					p.Exit(6)
+					os.Exit(6)
 					return nil, err
 				}
 				if p.Arg("fail") != "" {
@@ -156,14 +155,14 @@ func told(p *badplugin.Program) *sdk.Plugin {
 				if p.Arg("quiet") != "" {
 					return nil, nil
 				}
-				return sdk.Reply(&phases.PromptSection{SectionID: badplugin.Section, Content: *config.Load()})
+				return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: *config.Load()})
 			},
 		}},
 	}
 }
 
 // hold waits until the file is there that an argument "hold=" names.
-func hold(ctx context.Context, p *badplugin.Program) error {
+func hold(ctx context.Context, p *badProgram) error {
 	path := p.Arg("hold")
 	for path != "" && ctx.Err() == nil {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -179,11 +178,11 @@ func hold(ctx context.Context, p *badplugin.Program) error {
 
 // toolsPlugin serves tools that do what hooks of other modes do, and offers them with the hook "h". "echo" is the
 // good one, and hidden in the domain "extra" is "whisper".
-func toolsPlugin(p *badplugin.Program) error {
+func toolsPlugin(p *badProgram) error {
 	calls := map[string]sdk.ToolHandler{
 		"echo": echoTool, "whisper": echoTool, "deaf": func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { select {} },
 		"crash": func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-			p.Exit(3)
+			os.Exit(3)
 			return nil, errors.New("the process lives")
 		},
 		"big": func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
@@ -215,7 +214,7 @@ func echoTool(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
 }
 
 // stuck never accepts its configuration.
-func stuck(*badplugin.Program) error {
+func stuck(*badProgram) error {
 	return sdkserve.Serve(&sdk.Plugin{Name: "bad", Version: "1.0.0", OnConfigure: func(context.Context, *phases.Configuration) (sdk.Setup, error) {
 		select {}
 	}})

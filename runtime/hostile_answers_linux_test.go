@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
-	"github.com/grapnelhq/grapnel/internal/wire/wiretest"
 )
 
 func ofJob(m *pluginpb.BackgroundJob) *pluginpb.Contribution {
@@ -20,7 +19,7 @@ func (c costly) frame(id, incarnation uint64) []byte {
 	for i := range all {
 		all[i] = c.make(i)
 	}
-	return wiretest.Result(id, incarnation, all...)
+	return resultFrame(id, incarnation, all...)
 }
 
 // costly is an answer of n contributions.

@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	sdkserve "github.com/grapnelhq/grapnel/sdk/serve"
@@ -27,11 +26,11 @@ import (
 // hostile is the test binary as a plugin that means harm, where the modes of badplugin
 // are mistakes. Its first argument is the behaviour, the others say what there is to
 // attack: "canary=" a directory, "host=" a process, and so on.
-type hostile struct{ *badplugin.Program }
+type hostile struct{ *badProgram }
 
 // hostileModes is the mode "hostile" for badplugin.
-func hostileModes() map[string]func(*badplugin.Program) error {
-	return map[string]func(*badplugin.Program) error{"hostile": func(p *badplugin.Program) error {
+func hostileModes() map[string]func(*badProgram) error {
+	return map[string]func(*badProgram) error{modeRandom: randomly, "hostile": func(p *badProgram) error {
 		if len(p.Args) == 0 || behaviours()[p.Args[0]] == nil {
 			return fmt.Errorf("no behaviour %q", p.Args)
 		}
@@ -93,7 +92,7 @@ func (p *hostile) serveAttack(attack func(ctx context.Context, c *sdk.Call)) err
 			Name: "h", Phase: hostilePhase, Kinds: harmlessKinds(),
 			Any: func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 				once.Do(func() { attack(ctx, c) })
-				return sdk.Reply(&phases.PromptSection{SectionID: badplugin.Section, Content: strings.Repeat("x", 10)})
+				return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: strings.Repeat("x", 10)})
 			},
 		}},
 		Tools: []sdk.Tool{{Tool: phases.Tool{Name: "job", Description: "does nothing"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
@@ -129,7 +128,7 @@ func handshakes() map[string]func(*hostile) error {
 	}
 	for name, line := range lines() {
 		all["line-"+name] = func(p *hostile) error {
-			l, err := badplugin.Listen("unix", badplugin.Socket())
+			l, err := listenAt("unix", socketPath())
 			if err != nil {
 				return err
 			}
@@ -153,11 +152,11 @@ func (p *hostile) shake(text string) error {
 // lines are handshakes that are wrong in one place.
 func lines() map[string]func() string {
 	good := func(format string) func() string {
-		return func() string { return fmt.Sprintf(format, badplugin.Socket()) }
+		return func() string { return fmt.Sprintf(format, socketPath()) }
 	}
 	plain := func(line string) func() string { return func() string { return line } }
 	certified := func(format string) func() string {
-		return func() string { return fmt.Sprintf(format, badplugin.Socket(), certificate()) }
+		return func() string { return fmt.Sprintf(format, socketPath(), certificate()) }
 	}
 	return map[string]func() string{
 		// A certificate where the host asked for none.
@@ -209,7 +208,7 @@ func certificate() string {
 
 // shakeTwice writes its handshake and another one, of another socket.
 func (p *hostile) shakeTwice() error {
-	if _, err := p.Stdout.WriteString("1|1|unix|" + badplugin.Socket() + "|grpc\n" + shaken); err != nil {
+	if _, err := p.Stdout.WriteString("1|1|unix|" + socketPath() + "|grpc\n" + shaken); err != nil {
 		return err
 	}
 	p.did("done")
@@ -229,7 +228,7 @@ func (p *hostile) shakeByChild() error {
 
 // shakeThenExec becomes another program right after the handshake.
 func (p *hostile) shakeThenExec() error {
-	l, err := badplugin.Listen("unix", badplugin.Socket())
+	l, err := listenAt("unix", socketPath())
 	if err != nil {
 		return err
 	}
@@ -238,7 +237,7 @@ func (p *hostile) shakeThenExec() error {
 		return err
 	}
 	p.did("done")
-	return syscall.Exec(p.Self[0], append(slices.Clip(p.Self), "sleeper"), os.Environ())
+	return syscall.Exec(os.Args[0], []string{os.Args[0], asProgram, "sleeper"}, os.Environ())
 }
 
 // shakeThenClose accepts one connection and listens no more.
@@ -248,7 +247,7 @@ func (p *hostile) shakeThenClose() error {
 
 // accepting shakes hands and hands each connection to serve, one after the other.
 func (p *hostile) accepting(serve func(l net.Listener, conn net.Conn) error) error {
-	l, err := badplugin.Listen("unix", badplugin.Socket())
+	l, err := listenAt("unix", socketPath())
 	if err != nil {
 		return err
 	}

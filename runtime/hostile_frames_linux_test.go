@@ -9,15 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
-	"github.com/grapnelhq/grapnel/internal/wire/wiretest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
 // manners is how a script describes itself and answers when it does no harm.
-func manners(change string) wiretest.Plugin {
-	return wiretest.Plugin{
+func manners(change string) rawPlugin {
+	return rawPlugin{
 		Name: "hostile", Version: "1.0.0", Hooks: []string{"h"}, Change: wireDescriptions()[change],
 		Phase: hostilePhase, Kinds: kindsOf(harmlessKinds()),
 	}
@@ -39,7 +37,7 @@ func kindsOf(kinds []phases.Kind) []string {
 }
 
 // moment is a time in a session at which a frame is out of order.
-type moment func(p *hostile, body string) wiretest.Script
+type moment func(p *hostile, body string) rawScript
 
 // moments are all of them.
 func moments() map[string]moment {
@@ -72,10 +70,10 @@ func frameAttacks() map[string]func(*hostile) error {
 // instead sends a frame with the id of one of the host's, before the answer, or in
 // place of it. The Dispatch of a Cancel stays open until it is cancelled.
 func instead[T any](_ T, silent bool) moment {
-	return func(p *hostile, body string) wiretest.Script {
-		return func(s *wiretest.Session) error {
+	return func(p *hostile, body string) rawScript {
+		return func(s *rawSession) error {
 			var said atomic.Bool
-			return eachFrame(s, func(f *wiretest.Frame) error {
+			return eachFrame(s, func(f *rawFrame) error {
 				_, now := f.Body.(T)
 				_, dispatch := f.Body.(*pluginpb.HostFrame_Dispatch)
 				var err error
@@ -87,7 +85,7 @@ func instead[T any](_ T, silent bool) moment {
 				}
 				switch reply := manners("").Reply(f); {
 				case dispatch && !silent:
-					err = errors.Join(err, badplugin.Answer(s, f, badplugin.Right))
+					err = errors.Join(err, answerWith(s, f, rightText))
 				case reply != nil:
 					err = errors.Join(err, s.Send(reply))
 				}
@@ -99,8 +97,8 @@ func instead[T any](_ T, silent bool) moment {
 
 // outOfTheBlue sends frames with ids of its own choice during a dispatch.
 func outOfTheBlue(ids []uint64, times int) moment {
-	return func(p *hostile, body string) wiretest.Script {
-		return wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+	return func(p *hostile, body string) rawScript {
+		return answering(manners(""), func(s *rawSession, f *rawFrame) error {
 			p.did("done") // before the host can end the process for it
 			for range times {
 				for _, id := range ids {
@@ -109,13 +107,13 @@ func outOfTheBlue(ids []uint64, times int) moment {
 					}
 				}
 			}
-			return badplugin.Answer(s, f, badplugin.Right)
+			return answerWith(s, f, rightText)
 		})
 	}
 }
 
 // eachFrame calls handle with each frame of the host's.
-func eachFrame(s *wiretest.Session, handle func(*wiretest.Frame) error) error {
+func eachFrame(s *rawSession, handle func(*rawFrame) error) error {
 	for {
 		f, err := s.Receive()
 		if err == nil {
@@ -129,27 +127,27 @@ func eachFrame(s *wiretest.Session, handle func(*wiretest.Frame) error) error {
 
 // floodFrames answers what nobody asked, as fast as it can.
 func (p *hostile) floodFrames() error {
-	return p.ServeScript(wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+	return p.ServeScript(answering(manners(""), func(s *rawSession, f *rawFrame) error {
 		for i := range uint64(30_000) {
 			if err := s.Send(emptyBody("pong", 1<<40+i, f.Incarnation)); err != nil {
 				return err
 			}
 		}
 		p.did("done")
-		return badplugin.Answer(s, f, badplugin.Right)
+		return answerWith(s, f, rightText)
 	}))
 }
 
 // floodIncarnations answers for other starts of itself.
 func (p *hostile) floodIncarnations() error {
-	return p.ServeScript(wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+	return p.ServeScript(answering(manners(""), func(s *rawSession, f *rawFrame) error {
 		for _, n := range []uint64{0, 1 << 40, math.MaxUint64} {
-			if err := s.Send(wiretest.Section(f.ID, n, badplugin.Section, badplugin.Wrong)); err != nil {
+			if err := s.Send(sectionFrame(f.ID, n, badSection, wrongText)); err != nil {
 				return err
 			}
 		}
 		p.did("done")
-		return badplugin.Answer(s, f, badplugin.Right)
+		return answerWith(s, f, rightText)
 	}))
 }
 
@@ -159,11 +157,11 @@ func describeAttacks() map[string]func(*hostile) error {
 	for name := range wireDescriptions() {
 		all["describe-"+name] = func(p *hostile) error {
 			said := false
-			return p.ServeScript(func(s *wiretest.Session) error {
-				return eachFrame(s, func(f *wiretest.Frame) error {
+			return p.ServeScript(func(s *rawSession) error {
+				return eachFrame(s, func(f *rawFrame) error {
 					reply := manners(name).Reply(f)
 					if _, dispatch := f.Body.(*pluginpb.HostFrame_Dispatch); dispatch {
-						return badplugin.Answer(s, f, badplugin.Right)
+						return answerWith(s, f, rightText)
 					}
 					if reply == nil {
 						return nil
@@ -190,7 +188,7 @@ func answerAttacks() map[string]func(*hostile) error {
 		all["answer-"+name] = func(p *hostile) error {
 			manners := manners("")
 			manners.DeafTools = name == "jobs-never-done"
-			return p.ServeScript(wiretest.Answering(manners, func(s *wiretest.Session, f *wiretest.Frame) error {
+			return p.ServeScript(answering(manners, func(s *rawSession, f *rawFrame) error {
 				p.did("done")
 				return s.Send(answer.frame(f.ID, f.Incarnation))
 			}))
@@ -207,16 +205,16 @@ func (p *hostile) answerExtremes() error {
 	p.did(strconv.Itoa(len(all)))
 	manners := manners("")
 	manners.Kinds = kindsOf(phases.Kinds())
-	return p.ServeScript(wiretest.Answering(manners, func(s *wiretest.Session, f *wiretest.Frame) error {
+	return p.ServeScript(answering(manners, func(s *rawSession, f *rawFrame) error {
 		e := all[next%len(all)]
 		next++
-		return s.Send(wiretest.Result(f.ID, f.Incarnation, e.Contribution))
+		return s.Send(resultFrame(f.ID, f.Incarnation, e.Contribution))
 	}))
 }
 
 // neverAnswer reads what it is sent and answers nothing but pings, and cancels late.
 func (p *hostile) neverAnswer() error {
-	return p.ServeScript(wiretest.Answering(manners(""), func(*wiretest.Session, *wiretest.Frame) error {
+	return p.ServeScript(answering(manners(""), func(*rawSession, *rawFrame) error {
 		p.did("done")
 		return nil
 	}))
@@ -227,8 +225,8 @@ const floodCalls = 300
 
 // hostCallAttacks ask the host for more than it can give.
 func hostCallAttacks() map[string]func(*hostile) error {
-	call := func(service, method string, params []byte) func(*wiretest.Session, *wiretest.Frame) error {
-		return func(s *wiretest.Session, f *wiretest.Frame) error {
+	call := func(service, method string, params []byte) func(*rawSession, *rawFrame) error {
+		return func(s *rawSession, f *rawFrame) error {
 			for i := range uint64(floodCalls) {
 				if err := s.Send(hostCallFrame(i+1, f.Incarnation, f.ID, service, method, params)); err != nil {
 					return err
@@ -237,14 +235,14 @@ func hostCallAttacks() map[string]func(*hostile) error {
 			return nil
 		}
 	}
-	all := map[string]func(*wiretest.Session, *wiretest.Frame) error{
+	all := map[string]func(*rawSession, *rawFrame) error{
 		"hostcall-state-flood":   call("state", "put", []byte(`{"key":"k","value":"v"}`)),
 		"hostcall-model-flood":   call("model", "complete", []byte(`{"messages":[{"role":"user","text":"x"}]}`)),
 		"hostcall-unknown-flood": call(strings.Repeat("s", 1000), strings.Repeat("m", 1000), []byte("{}")),
 		"hostcall-deep-json":     call("state", "put", []byte(strings.Repeat("[", 20_000))),
 		"hostcall-long-key":      call("state", "get", []byte(`{"key":"`+strings.Repeat("k", 10_000)+`"}`)),
 		"hostcall-again":         call("again", "now", nil),
-		"hostcall-parents": func(s *wiretest.Session, f *wiretest.Frame) error {
+		"hostcall-parents": func(s *rawSession, f *rawFrame) error {
 			for i := range uint64(floodCalls) {
 				if err := s.Send(hostCallFrame(i+1, f.Incarnation, math.MaxUint64-i, "state", "get", []byte(`{"key":"k"}`))); err != nil {
 					return err
@@ -252,7 +250,7 @@ func hostCallAttacks() map[string]func(*hostile) error {
 			}
 			return nil
 		},
-		"hostcall-invalidate-flood": func(s *wiretest.Session, f *wiretest.Frame) error {
+		"hostcall-invalidate-flood": func(s *rawSession, f *rawFrame) error {
 			tags := slices.Repeat([]string{"t"}, 300_000)
 			for i := range uint64(10) {
 				if err := s.Send(invalidateFrame(i, f.Incarnation, tags)); err != nil {
@@ -269,9 +267,9 @@ func hostCallAttacks() map[string]func(*hostile) error {
 			if name == "hostcall-invalidate-flood" {
 				change = "some-tags"
 			}
-			return p.ServeScript(wiretest.Answering(manners(change), func(s *wiretest.Session, f *wiretest.Frame) error {
+			return p.ServeScript(answering(manners(change), func(s *rawSession, f *rawFrame) error {
 				p.did("done") // before the host can end the process for it
-				return errors.Join(attack(s, f), badplugin.Answer(s, f, badplugin.Right))
+				return errors.Join(attack(s, f), answerWith(s, f, rightText))
 			}))
 		}
 	}
@@ -281,7 +279,7 @@ func hostCallAttacks() map[string]func(*hostile) error {
 
 // askAndDoNotRead asks the host all the time and never reads what it answers.
 func (p *hostile) askAndDoNotRead() error {
-	return p.ServeScript(wiretest.Answering(manners(""), func(s *wiretest.Session, f *wiretest.Frame) error {
+	return p.ServeScript(answering(manners(""), func(s *rawSession, f *rawFrame) error {
 		params := []byte(`{"key":"` + strings.Repeat("k", 100) + `"}`)
 		p.did("done")
 		end := time.Now().Add(300 * time.Millisecond)
@@ -290,6 +288,6 @@ func (p *hostile) askAndDoNotRead() error {
 				return err
 			}
 		}
-		return badplugin.Answer(s, f, badplugin.Right)
+		return answerWith(s, f, rightText)
 	}))
 }

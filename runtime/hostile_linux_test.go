@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 )
 
 // Environment variables of the hostile-plugin suite.
@@ -190,7 +189,7 @@ func runHostileHost(t *testing.T, program string, tier sandbox.Tier, user uint32
 		hostileAlone + "=" + os.Getenv(hostileAlone), "GOTRACEBACK=single", "GORACE=atexit_sleep_ms=0",
 	}
 	if user != uint32(os.Geteuid()) { // the one over the lane, the other without
-		cmd.Env = append(cmd.Env, badplugin.OverGRPC+"=1")
+		cmd.Env = append(cmd.Env, overGRPC+"=1")
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {

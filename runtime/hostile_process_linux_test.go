@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -63,7 +62,7 @@ func processAttacks() map[string]func(*hostile) error {
 		"process-logs-ansi":   attack(func(p *hostile) error { return p.log("\x1b[2J\x1b]0;title\x07\u009b31m\n", 3000) }),
 		// What a daemon starts as: it starts a sleeper and ends.
 		"process-spawn": func(p *hostile) error {
-			defer p.Exit(0)
+			defer os.Exit(0)
 			return p.daemon("sleeper", true)
 		},
 	})
@@ -178,7 +177,7 @@ func (p *hostile) holdMemory(take func() error) error {
 	return p.serveAttack(func(ctx context.Context, _ *sdk.Call) {
 		p.did("done")
 		if err := take(); err == nil {
-			_ = badplugin.Keep(ctx, nil)
+			_ = keepMemory(ctx, nil)
 		}
 	})
 }
@@ -189,7 +188,7 @@ func (p *hostile) anonymous() error {
 	for range heldMemory >> 20 {
 		all = append(all, []byte(strings.Repeat("m", 1<<20)))
 	}
-	return badplugin.Keep(context.Background(), all)
+	return keepMemory(context.Background(), all)
 }
 
 // memfd takes memory as a file.
@@ -249,7 +248,7 @@ func memoryAttacks() map[string]func(*hostile) error {
 
 // lease takes a lease on a file of its own: others could not open it.
 func lease() error {
-	f, err := os.Create(filepath.Join(filepath.Dir(badplugin.Socket()), "leased"))
+	f, err := os.Create(filepath.Join(filepath.Dir(socketPath()), "leased"))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -38,7 +37,7 @@ func reachAttacks() map[string]func(*hostile) error {
 		"reach-socket":      func(p *hostile) error { return connected("unix", p.Arg("canary")+"/socket") },
 		"reach-neighbours":  func(*hostile) error { return callNeighbours() },
 		"reach-port": func(*hostile) error {
-			l, err := badplugin.Listen("tcp", "127.0.0.1:0")
+			l, err := listenAt("tcp", "127.0.0.1:0")
 			if err != nil {
 				return err
 			}
@@ -74,7 +73,7 @@ func openedFile(path string, flag int) error {
 }
 
 func readByLink(target string) error {
-	link := filepath.Join(filepath.Dir(badplugin.Socket()), "link")
+	link := filepath.Join(filepath.Dir(socketPath()), "link")
 	if err := os.Symlink(target, link); err != nil {
 		return err
 	}
@@ -113,7 +112,7 @@ func dialled(network, addr string) (net.Conn, error) {
 
 // callNeighbours speaks with the plugins whose sockets it finds, as a host does.
 func callNeighbours() error {
-	own := filepath.Dir(badplugin.Socket())
+	own := filepath.Dir(socketPath())
 	sockets, err := filepath.Glob(filepath.Join(filepath.Dir(own), "*", "plugin*"))
 	if err != nil {
 		return err
@@ -164,7 +163,7 @@ func ackOf(r io.Reader) error {
 // directoryAttacks leave a private directory behind that is hard to remove, or that
 // leads whoever removes it elsewhere.
 func directoryAttacks() map[string]func(*hostile) error {
-	own := func(name string) string { return filepath.Join(filepath.Dir(badplugin.Socket()), name) }
+	own := func(name string) string { return filepath.Join(filepath.Dir(socketPath()), name) }
 	all := map[string]func(p *hostile) error{
 		"dir-no-rights": func(*hostile) error {
 			return errors.Join(os.MkdirAll(own("a/b"), 0o700), os.Chmod(own("a/b"), 0), os.Chmod(own("a"), 0), os.Chmod(own("."), 0))

@@ -6,12 +6,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -33,9 +31,7 @@ func program(mode string, args []string) int {
 	case "stranger":
 		return strangerProgram(args[0])
 	}
-	more := ownModes()
-	maps.Copy(more, hostileModes())
-	return badplugin.Program{Mode: mode, Args: args, Self: []string{os.Args[0], asProgram}, Exit: os.Exit, More: more}.Run()
+	return runBad(mode, args)
 }
 
 // hostProgram is a host that starts a plugin with children and then does nothing

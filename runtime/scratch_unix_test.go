@@ -8,7 +8,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -23,7 +22,7 @@ func early() *sdk.Plugin {
 				return nil, err
 			}
 		}
-		return sdk.Reply(&phases.PromptSection{SectionID: badplugin.Section, Title: "Early", Content: c.Context.TurnID})
+		return sdk.Reply(&phases.PromptSection{SectionID: badSection, Title: "Early", Content: c.Context.TurnID})
 	}
 	return &sdk.Plugin{Name: "bad", Version: "1.0.0", Hooks: []sdk.Hook{{Name: "h", Kinds: []phases.Kind{phases.KindPromptSection}, PrePromptCompile: hook}}}
 }

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -65,8 +64,8 @@ func bad(t testing.TB, name, mode string, args ...string) config.Plugin {
 		t.Fatal(err)
 	}
 	env := map[string]config.Secret{"GORACE": {Value: "atexit_sleep_ms=0"}} // else the race detector holds a process up as it ends
-	if strings.Contains(t.Name(), "OverGRPC") || os.Getenv(badplugin.OverGRPC) != "" {
-		env[badplugin.OverGRPC] = config.Secret{Value: "1"}
+	if strings.Contains(t.Name(), "OverGRPC") || os.Getenv(overGRPC) != "" {
+		env[overGRPC] = config.Secret{Value: "1"}
 	}
 	p := config.Plugin{
 		Name: name, Command: self, Path: self, Args: append([]string{asProgram, mode}, args...), Grants: allGrants(),

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/serve"
@@ -27,18 +27,18 @@ func leakyPlaces() []string {
 }
 
 // leaky is the mode "leaky" of the bad plugin: a plugin with one hook of turn.pre_prompt_compile, and a tool.
-func leaky(p *badplugin.Program) error {
-	place := p.Arg("place")
+func leaky(p *badProgram) error {
+	place := p.arg("place")
 	secret := leakySecret(place)
 	switch place {
 	case "noise":
-		_, err := io.WriteString(p.Stdout, secret+"\n")
+		_, err := io.WriteString(p.stdout, secret+"\n")
 		return err
 	case "exit":
 		return fmt.Errorf("the last words: %s", secret)
 	}
 	hook := sdk.Hook{
-		Name: "h", Phase: phases.PrePromptCompile, Visibility: phases.Visibility(p.Arg("visibility")),
+		Name: "h", Phase: phases.PrePromptCompile, Visibility: phases.Visibility(p.arg("visibility")),
 		Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit, phases.KindBackgroundJob},
 		Any: func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 			if answer := leakyAnswers()[place]; answer != nil {
@@ -48,7 +48,7 @@ func leaky(p *badplugin.Program) error {
 		},
 	}
 	plugin := &sdk.Plugin{Name: "bad", Version: "1.0.0", Tools: []sdk.Tool{{
-		Tool: phases.Tool{Name: p.Arg("tool"), Description: "leaks"},
+		Tool: phases.Tool{Name: p.arg("tool"), Description: "leaks"},
 		Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return leakyTool(place, secret) },
 	}}}
 	switch place {
@@ -62,7 +62,7 @@ func leaky(p *badplugin.Program) error {
 	plugin.Hooks = []sdk.Hook{hook, {
 		Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle},
 		PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
-			return sdk.Reply(&phases.ToolBundle{BundleID: p.Arg("tool"), Tools: []phases.Tool{{Name: p.Arg("tool")}}})
+			return sdk.Reply(&phases.ToolBundle{BundleID: p.arg("tool"), Tools: []phases.Tool{{Name: p.arg("tool")}}})
 		},
 	}}
 	return serve.Serve(plugin)
@@ -78,31 +78,31 @@ func leakyTool(place, secret string) (*phases.ToolResult, error) {
 	return &phases.ToolResult{Content: []byte(`"fine"`), Diagnostics: []phases.Diagnostic{{Code: "slow", Severity: phases.SeverityWarning, Message: secret}}}, nil
 }
 
-type leakyAnswer func(ctx context.Context, p *badplugin.Program, c *sdk.Call, secret string) ([]phases.Contribution, error)
+type leakyAnswer func(ctx context.Context, p *badProgram, c *sdk.Call, secret string) ([]phases.Contribution, error)
 
 // leakyAnswers are the ways to put words into the answer of a hook.
 func leakyAnswers() map[string]leakyAnswer {
 	all := map[string]leakyAnswer{
-		"panic": func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		"panic": func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			panic(secret)
 		},
-		"crash": func(_ context.Context, p *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
-			_, err := fmt.Fprintln(p.Stderr, "the user wrote:", secret)
-			p.Exit(7)
+		"crash": func(_ context.Context, p *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+			_, err := fmt.Fprintln(p.stderr, "the user wrote:", secret)
+			os.Exit(7)
 			return nil, err
 		},
-		"host_call": func(ctx context.Context, _ *badplugin.Program, c *sdk.Call, secret string) ([]phases.Contribution, error) {
+		"host_call": func(ctx context.Context, _ *badProgram, c *sdk.Call, secret string) ([]phases.Contribution, error) {
 			_, err := c.Host.Call(ctx, secret, secret, json.RawMessage(`{}`))
 			return nil, err
 		},
 	}
 	for place, failed := range leakyErrors() {
-		all[place] = func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		all[place] = func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			return nil, failed(secret)
 		}
 	}
 	for place, c := range leakyContributions() {
-		all[place] = func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		all[place] = func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			return sdk.Reply(c(secret))
 		}
 	}

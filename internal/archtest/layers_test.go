@@ -201,19 +201,10 @@ const layers = `
 	# Plugins as processes of the host's own binary.
 	sdk, sdk/serve, runtime, internal/text/suggest < builtin;
 
-	# Plugins that misbehave, for tests.
-	phases, sdk, sdk/serve, internal/wire/..., github.com/hashicorp/go-plugin,
-	github.com/hashicorp/go-hclog < internal/tests/badplugin;
-
-	# A host whose plugins misbehave for a long time, for tests.
-	phases, config, runtime, sdk, sdk/serve, internal/tests/badplugin, internal/engine/stats < internal/tests/soak;
-
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog, google.golang.org/grpc,
 	google.golang.org/protobuf < internal/tests/bench/...;
-	phases, sdk, sdk/serve, internal/wire, internal/wire/wiretest,
-	github.com/hashicorp/go-plugin, github.com/hashicorp/go-hclog < internal/tests/badplugin;
 	any < cmd/..., internal/docs/docgen, internal/docs/kitgen;
 	internal/framework, internal/tests/looptest < adapters/...;
 	public, third-party < examples/..., adapters/..., gateway/internal/web/build, tools/hosts;

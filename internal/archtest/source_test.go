@@ -172,8 +172,6 @@ var goroutineOwners = []string{
 	"adapters/eino",
 	// It runs several agents at once, which take long to start.
 	"tools/hosts",
-	// It leaks them: that is what it is for.
-	"internal/tests/badplugin",
 }
 
 // checkGoroutines lists starts of goroutines outside goroutineOwners, tests and

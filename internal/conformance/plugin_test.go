@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,13 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
 	"go.uber.org/goleak"
-	"google.golang.org/protobuf/proto" //nolint:depguard // the plugin is made by hand
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
-	"github.com/grapnelhq/grapnel/internal/wire/wiretest"
 )
 
 func TestMain(m *testing.M) {
@@ -67,7 +69,7 @@ func startedByPerson(mode string) {
 type speaker interface {
 	// receive returns io.EOF at the end.
 	receive() (id, incarnation uint64, body any, err error)
-	send(data []byte) error
+	send(f *pluginpb.PluginFrame) error
 }
 
 // badBytes stands in messages for bytes that are not UTF-8.
@@ -83,20 +85,54 @@ func servePlugin(mode string) error {
 	if os.Getenv(wire.TransportKey) == wire.TransportStdio {
 		return answerAll(mode, &lineSpeaker{bufio.NewReaderSize(os.Stdin, 1<<20), mode == "strict fields"})
 	}
-	return (&badplugin.Program{}).ServeScript(func(s *wiretest.Session) error { return answerAll(mode, streamSpeaker{s}) })
+	goplugin.Serve(&goplugin.ServeConfig{
+		HandshakeConfig: goplugin.HandshakeConfig{
+			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,
+		},
+		Plugins: goplugin.PluginSet{wire.PluginName: streamServer{mode: mode}},
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(wire.MaxFrame))...)
+		},
+		Logger: hclog.NewNullLogger(),
+	})
+	return nil
 }
 
-type streamSpeaker struct{ *wiretest.Session }
+// streamServer answers sessions over gRPC.
+type streamServer struct {
+	goplugin.NetRPCUnsupportedPlugin
+	pluginpb.UnimplementedPluginServer
+
+	mode string
+}
+
+func (s streamServer) GRPCServer(_ *goplugin.GRPCBroker, server *grpc.Server) error {
+	pluginpb.RegisterPluginServer(server, s)
+	return nil
+}
+
+func (streamServer) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Session implements pluginpb.PluginServer.
+func (s streamServer) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, pluginpb.PluginFrame]) error {
+	return answerAll(s.mode, streamSpeaker{stream})
+}
+
+type streamSpeaker struct {
+	grpc.BidiStreamingServer[pluginpb.HostFrame, pluginpb.PluginFrame]
+}
 
 func (s streamSpeaker) receive() (id, incarnation uint64, body any, err error) {
-	f, err := s.Receive()
+	f, err := s.Recv()
 	if err != nil {
 		return 0, 0, nil, io.EOF
 	}
-	return f.ID, f.Incarnation, f.Body, nil
+	return f.GetId(), f.GetIncarnation(), f.GetBody(), nil
 }
 
-func (s streamSpeaker) send(data []byte) error { return s.Send([]byte(badBytes.Replace(string(data)))) }
+func (s streamSpeaker) send(f *pluginpb.PluginFrame) error { return s.Send(f) }
 
 type lineSpeaker struct {
 	in     *bufio.Reader
@@ -120,7 +156,11 @@ func (s *lineSpeaker) receive() (id, incarnation uint64, body any, err error) {
 	return f.GetId(), f.GetIncarnation(), f.GetBody(), err
 }
 
-func (s *lineSpeaker) send(data []byte) error {
+func (s *lineSpeaker) send(f *pluginpb.PluginFrame) error {
+	data, err := proto.Marshal(f)
+	if err != nil {
+		return err
+	}
 	line, err := wire.PluginLineOf(data)
 	if err == nil {
 		_, err = os.Stdout.WriteString(badBytes.Replace(string(line)) + "\n")
@@ -213,11 +253,11 @@ func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
 			return nil
 		case "pong to an unknown body":
 			f.Body = &pluginpb.PluginFrame_Pong{Pong: &pluginpb.Pong{}}
-			return p.put(f)
+			return p.send(f)
 		}
 		f.Body = &pluginpb.PluginFrame_Unsupported{Unsupported: &pluginpb.Unsupported{}}
 	}
-	return p.put(f)
+	return p.send(f)
 }
 
 func (p *plugin) configure(f *pluginpb.PluginFrame, c *pluginpb.Configure) error {
@@ -233,15 +273,7 @@ func (p *plugin) configure(f *pluginpb.PluginFrame, c *pluginpb.Configure) error
 		answer = &pluginpb.Configured{Rejected: &pluginpb.Rejection{Message: "no"}}
 	}
 	f.Body = &pluginpb.PluginFrame_Configured{Configured: answer}
-	return p.put(f)
-}
-
-func (p *plugin) put(f *pluginpb.PluginFrame) error {
-	data, err := proto.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return p.send(data)
+	return p.send(f)
 }
 
 func (p *plugin) description() *pluginpb.Description {
@@ -310,7 +342,7 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 			return nil
 		}
 	case "dies of forbidden", "dies of unavailable", "dies of overloaded":
-		if err := p.put(&pluginpb.PluginFrame{Id: f.GetId(), Incarnation: f.GetIncarnation(), Body: &pluginpb.PluginFrame_HostCall{
+		if err := p.send(&pluginpb.PluginFrame{Id: f.GetId(), Incarnation: f.GetIncarnation(), Body: &pluginpb.PluginFrame_HostCall{
 			HostCall: &pluginpb.HostCall{Parent: f.GetId(), Service: "model", Method: "complete"},
 		}}); err != nil {
 			return err
@@ -336,7 +368,7 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 		leaked.Store(file, nil)
 	}
 	for range times {
-		if err := p.put(f); err != nil {
+		if err := p.send(f); err != nil {
 			return err
 		}
 	}

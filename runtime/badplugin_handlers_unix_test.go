@@ -1,6 +1,6 @@
 //go:build unix
 
-package badplugin
+package runtime_test
 
 import (
 	"context"
@@ -18,18 +18,18 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// handler is a hook that knows its program.
-type handler func(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error)
+// badHandler is a hook that knows its program.
+type badHandler func(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error)
 
-// handlers are the modes of plugins that are served by the sdk.
-func handlers() map[string]handler {
-	says := func(cs ...phases.Contribution) handler {
-		return func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) { return cs, nil }
+// badHandlers are the modes of plugins that are served by the sdk.
+func badHandlers() map[string]badHandler {
+	says := func(cs ...phases.Contribution) badHandler {
+		return func(context.Context, *badProgram, *sdk.Call) ([]phases.Contribution, error) { return cs, nil }
 	}
-	return map[string]handler{
+	return map[string]badHandler{
 		"good":      good,
-		"slow":      slow,
-		"deaf":      func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) { select {} },
+		"slow":      slowly,
+		"deaf":      func(context.Context, *badProgram, *sdk.Call) ([]phases.Contribution, error) { select {} },
 		"stop":      stop,
 		"stubborn":  stubborn,
 		"crash":     crash,
@@ -45,12 +45,12 @@ func handlers() map[string]handler {
 		"children":  children,
 		"orphans":   orphans,
 		"leak":      leak,
-		"duplicates": says(&phases.PromptSection{SectionID: Section, Content: "first"},
-			&phases.PromptSection{SectionID: Section, Content: "second"}),
-		"dirty": says(&phases.PromptSection{SectionID: Section, Content: "a\xff\xfeb\x00c\u202ed"},
+		"duplicates": says(&phases.PromptSection{SectionID: badSection, Content: "first"},
+			&phases.PromptSection{SectionID: badSection, Content: "second"}),
+		"dirty": says(&phases.PromptSection{SectionID: badSection, Content: "a\xff\xfeb\x00c\u202ed"},
 			&phases.Audit{EventKind: "bad", Details: []byte(`"\ud800"`)}),
-		"memory": func(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
-			return nil, Keep(ctx, p.fillUp())
+		"memory": func(ctx context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
+			return nil, keepMemory(ctx, p.fillUp())
 		},
 		"memory-child": fillInChild,
 		"reach":        reach,
@@ -59,7 +59,7 @@ func handlers() map[string]handler {
 }
 
 // good answers with one section under the plugin's own name.
-func good(_ context.Context, _ *Program, c *sdk.Call) ([]phases.Contribution, error) {
+func good(_ context.Context, _ *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
 	if c.Phase != phases.PrePromptCompile {
 		return nil, nil
 	}
@@ -72,20 +72,20 @@ func text(section string, n int) phases.Contribution {
 	return &phases.PromptSection{SectionID: section, Title: section, Content: strings.Repeat("x", n)}
 }
 
-func sized(section string, n int) handler {
-	return func(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
+func sized(section string, n int) badHandler {
+	return func(context.Context, *badProgram, *sdk.Call) ([]phases.Contribution, error) {
 		return sdk.Reply(text(section, n))
 	}
 }
 
-// slow takes the whole time that it has, and says so.
-func slow(ctx context.Context, _ *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+// slowly takes the whole time that it has, and says so.
+func slowly(ctx context.Context, _ *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
 // stop stops the whole process, as a debugger or a terminal would.
-func stop(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
+func stop(context.Context, *badProgram, *sdk.Call) ([]phases.Contribution, error) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func stop(context.Context, *Program, *sdk.Call) ([]phases.Contribution, error) {
 }
 
 // stubborn never answers. Its process does not end when it is asked to.
-func stubborn(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+func stubborn(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	signal.Ignore(syscall.SIGTERM)
 	if _, err := fmt.Fprintln(p.Stderr, "ready"); err != nil {
 		return nil, err
@@ -102,19 +102,19 @@ func stubborn(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution
 }
 
 // crash ends the process with last words, once as many calls are there as "calls=" says.
-func crash(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+func crash(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	if wait := p.Arg("calls"); wait != "" && len(wait) > p.calls() {
 		select {} // the last call takes the others with it
 	}
 	if _, err := fmt.Fprintln(p.Stderr, "last words"); err != nil {
 		return nil, err
 	}
-	p.Exit(3)
+	os.Exit(3)
 	return nil, errors.New("the process lives")
 }
 
 // calls is how often the hook was called.
-func (p *Program) calls() int {
+func (p *badProgram) calls() int {
 	data, err := os.ReadFile(p.Arg("count"))
 	if err != nil {
 		return 0
@@ -123,8 +123,8 @@ func (p *Program) calls() int {
 }
 
 // prints writes a text to standard error or standard output, and answers.
-func prints(stderr bool, text string, times int) handler {
-	return func(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
+func prints(stderr bool, text string, times int) badHandler {
+	return func(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
 		out := p.Stdout
 		if stderr {
 			out = p.Stderr
@@ -146,7 +146,7 @@ const forged = "\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07plain\u202e\n" +
 	"the end\n"
 
 // children starts children and answers.
-func children(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
+func children(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
 	if err := p.startChildren(); err != nil { //nolint:contextcheck // they outlive the call
 		return nil, err
 	}
@@ -154,11 +154,11 @@ func children(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contributi
 }
 
 // orphans starts children and leaves them alone.
-func orphans(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+func orphans(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	if err := p.startChildren(); err != nil { //nolint:contextcheck // they outlive the call
 		return nil, err
 	}
-	p.Exit(4)
+	os.Exit(4)
 	return nil, errors.New("the process lives")
 }
 
@@ -179,7 +179,7 @@ const (
 )
 
 // leak keeps descriptors and goroutines with each call, and answers with how many it has by now.
-func leak(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+func leak(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	for range 10 {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
@@ -194,11 +194,11 @@ func leak(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, er
 	if err != nil {
 		return nil, err
 	}
-	return sdk.Reply(&phases.PromptSection{SectionID: Section, Content: fmt.Sprintf("%d %d", len(open), runtime.NumGoroutine())})
+	return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: fmt.Sprintf("%d %d", len(open), runtime.NumGoroutine())})
 }
 
 // where tells its process and its directory.
-func where(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution, error) {
+func where(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
 	if _, err := fmt.Fprintf(p.Stderr, "directory %s\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR")); err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func where(ctx context.Context, p *Program, c *sdk.Call) ([]phases.Contribution,
 }
 
 // dribbleStart writes a handshake that has no end, byte by byte.
-func (p *Program) dribbleStart() error {
+func (p *badProgram) dribbleStart() error {
 	for i := 0; ; i++ {
 		if _, err := p.Stdout.WriteString("1|1|unix|/"[min(i, 9):][:1]); err != nil {
 			return err

@@ -1,4 +1,6 @@
-package wiretest
+//go:build unix
+
+package runtime_test
 
 import (
 	"slices"
@@ -10,27 +12,27 @@ import (
 )
 
 // Section is a Result with one section.
-func Section(id, incarnation uint64, section, content string) []byte {
-	return Sections(id, incarnation, 1, section, content)
+func sectionFrame(id, incarnation uint64, section, content string) []byte {
+	return sectionFrames(id, incarnation, 1, section, content)
 }
 
 // Sections is a Result with the same section n times.
-func Sections(id, incarnation uint64, n int, section, content string) []byte {
+func sectionFrames(id, incarnation uint64, n int, section, content string) []byte {
 	c := &pluginpb.Contribution{Kind: &pluginpb.Contribution_PromptSection{
 		PromptSection: &pluginpb.PromptSection{SectionId: section, Title: section, Content: content},
 	}}
-	return Result(id, incarnation, slices.Repeat([]*pluginpb.Contribution{c}, n)...)
+	return resultFrame(id, incarnation, slices.Repeat([]*pluginpb.Contribution{c}, n)...)
 }
 
 // Audit is a Result with one audit event, whose details may be invalid JSON.
-func Audit(id, incarnation uint64, details []byte) []byte {
-	return Result(id, incarnation, &pluginpb.Contribution{Kind: &pluginpb.Contribution_Audit{
+func auditFrame(id, incarnation uint64, details []byte) []byte {
+	return resultFrame(id, incarnation, &pluginpb.Contribution{Kind: &pluginpb.Contribution_Audit{
 		Audit: &pluginpb.Audit{EventKind: "bad", DetailsJson: details},
 	}})
 }
 
 // Dribble lets one byte at a time out to the host from now on, with a pause after each.
-func (s *Session) Dribble(pause time.Duration) { s.conn().pause.Store(int64(pause)) }
+func (s *rawSession) Dribble(pause time.Duration) { s.conn().pause.Store(int64(pause)) }
 
 // dribble writes byte by byte until the connection is closed.
 func (c *cutConn) dribble(p []byte, pause time.Duration) (int, error) {
@@ -46,14 +48,14 @@ func (c *cutConn) dribble(p []byte, pause time.Duration) (int, error) {
 }
 
 // Result is a frame that answers a Dispatch.
-func Result(id, incarnation uint64, all ...*pluginpb.Contribution) []byte {
-	return encode(&pluginpb.PluginFrame{Id: id, Incarnation: incarnation, Body: &pluginpb.PluginFrame_Result{
+func resultFrame(id, incarnation uint64, all ...*pluginpb.Contribution) []byte {
+	return encodeRaw(&pluginpb.PluginFrame{Id: id, Incarnation: incarnation, Body: &pluginpb.PluginFrame_Result{
 		Result: &pluginpb.Result{Contributions: all},
 	}})
 }
 
 // encode returns nil for text that is not UTF-8, which protobuf refuses.
-func encode(f *pluginpb.PluginFrame) []byte {
+func encodeRaw(f *pluginpb.PluginFrame) []byte {
 	data, _ := proto.Marshal(f)
 	return data
 }

@@ -1,9 +1,10 @@
-// Package wiretest lets a test be a plugin that breaks the rules of the wire: it speaks the session protocol frame by
-// frame, from an answer with a foreign id to half a message. It reads only id, incarnation and kind of a frame. Start
-// reading at [Register].
-//
-// Stability: internal.
-package wiretest
+//go:build unix
+
+// A raw session lets a test be a plugin that breaks the rules of the wire: it speaks the session protocol frame by frame,
+// from an answer with a foreign id to half a message. It reads only id, incarnation and kind of a frame. Start reading at
+// [registerRaw].
+
+package runtime_test
 
 import (
 	"bufio"
@@ -33,19 +34,19 @@ import (
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 )
 
-// Script is the plugin's side of one session, which ends when it returns.
-type Script func(s *Session) error
+// rawScript is the plugin's side of one session, which ends when it returns.
+type rawScript func(s *rawSession) error
 
-// NewServer returns a server for Register.
-func NewServer(opts ...wire.ServerOption) *wire.Server {
-	return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(newCodec()), grpc.Creds(newCutter()), grpc.MaxSendMsgSize(maxMessage))...)
+// newRawServer returns a server for registerRaw.
+func newRawServer(opts ...wire.ServerOption) *wire.Server {
+	return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(newCodec()), grpc.Creds(newCutter()), grpc.MaxSendMsgSize(maxRawMessage))...)
 }
 
-// maxMessage is far more than any host accepts.
-const maxMessage = 1 << 30
+// maxRawMessage is far more than any host accepts.
+const maxRawMessage = 1 << 30
 
-// Register makes a server of NewServer answer sessions with a script.
-func Register(server *wire.Server, script Script) {
+// registerRaw makes a server of newRawServer answer sessions with a script.
+func registerRaw(server *wire.Server, script rawScript) {
 	var lane atomic.Pointer[cutConn]
 	lane.Store(openLane())
 	server.RegisterService(&grpc.ServiceDesc{
@@ -54,7 +55,7 @@ func Register(server *wire.Server, script Script) {
 		Streams: []grpc.StreamDesc{{
 			StreamName: pluginpb.Plugin_ServiceDesc.Streams[0].StreamName, ServerStreams: true, ClientStreams: true,
 			Handler: func(_ any, stream grpc.ServerStream) error {
-				return script(&Session{stream: stream, offered: lane.Swap(nil)})
+				return script(&rawSession{stream: stream, offered: lane.Swap(nil)})
 			},
 		}},
 	}, nil)
@@ -73,16 +74,16 @@ func openLane() *cutConn {
 	return &cutConn{Conn: conn}
 }
 
-// Session is one session as a script sees it. It is for one goroutine.
-type Session struct {
+// rawSession is one session as a script sees it. It is for one goroutine.
+type rawSession struct {
 	stream grpc.ServerStream
 	// offered is the lane that a Describe may take; lane is set from then on.
 	offered, lane *cutConn
 	lines         *bufio.Reader // what the host writes, over the transport stdio; lane is then the way back
 }
 
-// ServeStdio runs a script on the standard input and output of the process, which the host has made sockets.
-func ServeStdio(script Script) error {
+// serveRawStdio runs a script on the standard input and output of the process, which the host has made sockets.
+func serveRawStdio(script rawScript) error {
 	in, err := net.FileConn(os.Stdin)
 	if err != nil {
 		return err
@@ -91,11 +92,11 @@ func ServeStdio(script Script) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Stdin.Close(), os.Stdout.Close(), script(&Session{lines: bufio.NewReader(in), lane: &cutConn{Conn: out}}))
+	return errors.Join(os.Stdin.Close(), os.Stdout.Close(), script(&rawSession{lines: bufio.NewReader(in), lane: &cutConn{Conn: out}}))
 }
 
-// Frame is a frame of the host's. Body is a *pluginpb.HostFrame's oneof, Hook the hook's name in a Dispatch.
-type Frame struct {
+// rawFrame is a frame of the host's. Body is a *pluginpb.HostFrame's oneof, Hook the hook's name in a Dispatch.
+type rawFrame struct {
 	ID          uint64
 	Incarnation uint64
 	Body        any
@@ -104,8 +105,8 @@ type Frame struct {
 }
 
 // Receive waits for the host's next frame; io.EOF after the last.
-func (s *Session) Receive() (*Frame, error) {
-	var in frame
+func (s *rawSession) Receive() (*rawFrame, error) {
+	var in rawBytes
 	var err error
 	switch {
 	case s.lines != nil:
@@ -123,10 +124,10 @@ func (s *Session) Receive() (*Frame, error) {
 		return nil, fmt.Errorf("frame of the host: %w", err)
 	}
 	lane := s.offered != nil && slices.Contains(f.GetHello().GetFeatures(), "lane")
-	return &Frame{ID: f.GetId(), Incarnation: f.GetIncarnation(), Body: f.GetBody(), Hook: f.GetDispatch().GetHook(), Lane: lane}, nil
+	return &rawFrame{ID: f.GetId(), Incarnation: f.GetIncarnation(), Body: f.GetBody(), Hook: f.GetDispatch().GetHook(), Lane: lane}, nil
 }
 
-func (s *Session) receiveLine() ([]byte, error) {
+func (s *rawSession) receiveLine() ([]byte, error) {
 	line, err := s.lines.ReadBytes('\n')
 	if err != nil {
 		return nil, io.EOF
@@ -134,7 +135,7 @@ func (s *Session) receiveLine() ([]byte, error) {
 	return wire.HostFrameOf(line)
 }
 
-func (s *Session) receiveLane() ([]byte, error) {
+func (s *rawSession) receiveLane() ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(s.lane, head[:]); err != nil {
 		return nil, io.EOF // the host closes it
@@ -145,7 +146,7 @@ func (s *Session) receiveLane() ([]byte, error) {
 }
 
 // Send sends any bytes as a frame; over stdio, as they are if they are none. After a Describe that takes the lane, all goes there.
-func (s *Session) Send(data []byte) error {
+func (s *rawSession) Send(data []byte) error {
 	if s.lines != nil {
 		if line, err := wire.PluginLineOf(data); err == nil {
 			data = line
@@ -161,11 +162,11 @@ func (s *Session) Send(data []byte) error {
 	if s.offered != nil && proto.Unmarshal(data, &f) == nil && f.GetDescribe().GetLane() {
 		s.lane = s.offered
 	}
-	return s.stream.SendMsg((*frame)(&data))
+	return s.stream.SendMsg((*rawBytes)(&data))
 }
 
-// Plugin is what a well-behaved script says of itself.
-type Plugin struct {
+// rawPlugin is what a well-behaved script says of itself.
+type rawPlugin struct {
 	Name, Version string
 	Hooks         []string                    // those of turn.pre_prompt_compile, by name
 	Kinds         []string                    // what they declare; nil is sections
@@ -174,10 +175,10 @@ type Plugin struct {
 	Change        func(*pluginpb.Description) // if set, changes the description
 }
 
-// Answering is a script that keeps the rules except for what answer does with each Dispatch, in the reader's
+// answering is a script that keeps the rules except for what answer does with each Dispatch, in the reader's
 // goroutine.
-func Answering(p Plugin, answer func(s *Session, f *Frame) error) Script {
-	return func(s *Session) error {
+func answering(p rawPlugin, answer func(s *rawSession, f *rawFrame) error) rawScript {
+	return func(s *rawSession) error {
 		for {
 			f, err := s.Receive()
 			if errors.Is(err, io.EOF) {
@@ -199,7 +200,7 @@ func Answering(p Plugin, answer func(s *Session, f *Frame) error) Script {
 }
 
 // Reply is what the rules ask for; nil for a Dispatch and for frames that want no answer.
-func (p Plugin) Reply(f *Frame) []byte {
+func (p rawPlugin) Reply(f *rawFrame) []byte {
 	out := &pluginpb.PluginFrame{Id: f.ID, Incarnation: f.Incarnation}
 	switch f.Body.(type) {
 	case *pluginpb.HostFrame_Hello:
@@ -216,10 +217,10 @@ func (p Plugin) Reply(f *Frame) []byte {
 	default:
 		return nil
 	}
-	return encode(out)
+	return encodeRaw(out)
 }
 
-func (p Plugin) description() *pluginpb.Description {
+func (p rawPlugin) description() *pluginpb.Description {
 	d := &pluginpb.Description{Name: p.Name, Version: p.Version}
 	kinds := p.Kinds
 	if kinds == nil {
@@ -239,7 +240,7 @@ func (p Plugin) description() *pluginpb.Description {
 	return d
 }
 
-type frame []byte
+type rawBytes []byte
 
 // codec sends and receives frames as bytes, and everything else (go-plugin's services) as protobuf.
 type codec struct{ encoding.CodecV2 }
@@ -249,14 +250,14 @@ var _ encoding.CodecV2 = codec{}
 func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if f, ok := v.(*frame); ok {
+	if f, ok := v.(*rawBytes); ok {
 		return mem.BufferSlice{mem.SliceBuffer(*f)}, nil
 	}
 	return c.CodecV2.Marshal(v)
 }
 
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	if f, ok := v.(*frame); ok {
+	if f, ok := v.(*rawBytes); ok {
 		*f = data.Materialize()
 		return nil
 	}
@@ -291,11 +292,11 @@ type cutInfo struct {
 // cutConn is a connection that may vanish in the middle of a write, or write very slowly.
 type cutConn struct {
 	net.Conn
-	armed atomic.Pointer[cut]
+	armed atomic.Pointer[cutPlan]
 	pause atomic.Int64 // that of Dribble in nanoseconds; 0 writes at once
 }
 
-type cut struct {
+type cutPlan struct {
 	left int
 	then func()
 	once sync.Once
@@ -321,10 +322,12 @@ func (c *cutConn) Write(p []byte) (int, error) {
 
 // CutAfter lets n more bytes out to the host, then calls then, which usually ends the process, and closes the
 // connection.
-func (s *Session) CutAfter(n int, then func()) { s.conn().armed.Store(&cut{left: n, then: then}) }
+func (s *rawSession) CutAfter(n int, then func()) {
+	s.conn().armed.Store(&cutPlan{left: n, then: then})
+}
 
-// conn is the connection of a session with a server of NewServer.
-func (s *Session) conn() *cutConn {
+// conn is the connection of a session with a server of newRawServer.
+func (s *rawSession) conn() *cutConn {
 	if s.lane != nil {
 		return s.lane
 	}

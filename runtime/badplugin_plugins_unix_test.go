@@ -1,6 +1,6 @@
 //go:build unix
 
-package badplugin
+package runtime_test
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/wire/wiretest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // herd is one of many. It writes its name ("name=") and number into the file "log"
 // of a directory ("dir=") as it begins, and goes on once the file "go-NAME" is there.
-func (p *Program) herd() error {
+func (p *badProgram) herd() error {
 	dir, name := p.Arg("dir"), p.Arg("name")
 	if err := appendTo(filepath.Join(dir, "log"), fmt.Sprintf("%s %d\n", name, os.Getpid())); err != nil {
 		return err
@@ -32,33 +31,33 @@ func (p *Program) herd() error {
 }
 
 // nested asks the host for what leads to a dispatch of itself, and answers with the time that was left to it.
-func nested(ctx context.Context, _ *Program, c *sdk.Call) ([]phases.Contribution, error) {
+func nested(ctx context.Context, _ *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
 	pause(ctx, 20*time.Millisecond)
 	_, err := c.Host.Call(ctx, "again", "now", nil)
-	return sdk.Reply(&phases.PromptSection{SectionID: Section, Content: fmt.Sprintf("%d %s", left.Microseconds(), phases.CodeOf(err))})
+	return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: fmt.Sprintf("%d %s", left.Microseconds(), phases.CodeOf(err))})
 }
 
 // ghost dies of its first call. Started again, it answers the call of its earlier
 // life before the one that it was asked.
-func (p *Program) ghost() error {
+func (p *badProgram) ghost() error {
 	path := p.Arg("count") // of nobody else
-	return p.serveRaw(func(_ *Program, s *wiretest.Session, f *wiretest.Frame) error {
+	return p.serveRaw(func(_ *badProgram, s *rawSession, f *rawFrame) error {
 		var id, incarnation uint64
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = os.WriteFile(path, fmt.Appendf(nil, "%d %d", f.ID, f.Incarnation), 0o600)
-			p.Exit(3)
+			os.Exit(3)
 			return err
 		}
 		if _, scanned := fmt.Sscanf(string(data), "%d %d", &id, &incarnation); err != nil || scanned != nil {
 			return errors.Join(err, scanned)
 		}
 		return errors.Join(
-			s.Send(wiretest.Section(id, incarnation, Section, Wrong)),
-			s.Send(wiretest.Section(f.ID, incarnation, Section, Wrong)),
-			Answer(s, f, Right),
+			s.Send(sectionFrame(id, incarnation, badSection, wrongText)),
+			s.Send(sectionFrame(f.ID, incarnation, badSection, wrongText)),
+			answerWith(s, f, rightText),
 		)
 	})
 }

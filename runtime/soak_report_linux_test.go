@@ -1,6 +1,6 @@
 //go:build linux
 
-package soak
+package runtime_test
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
-	"strconv"
 	"text/tabwriter"
 	"time"
 )
@@ -24,15 +23,15 @@ const (
 	growthPer = 100_000
 )
 
-// report is the result of a run.
-type report struct {
+// soakReport is the result of a run.
+type soakReport struct {
 	Seed       uint64
 	Plugins    int
 	Dispatches uint64
 	Seconds    float64
 	// Samples are, in order: before the engine, its steady state at the start and after
 	// each stretch, and after Close.
-	Samples []sample
+	Samples []soakSample
 	// Runs counts hooks by "state" or "state code".
 	Runs map[string]uint64
 	// Events counts changes of plugins and breakers, and what was dropped.
@@ -48,12 +47,12 @@ type report struct {
 }
 
 // start, middle and end are the steady states to compare.
-func (r *report) start() sample  { return r.Samples[1] }
-func (r *report) middle() sample { return r.Samples[len(r.Samples)/2] }
-func (r *report) end() sample    { return r.Samples[len(r.Samples)-2] }
+func (r *soakReport) start() soakSample  { return r.Samples[1] }
+func (r *soakReport) middle() soakSample { return r.Samples[len(r.Samples)/2] }
+func (r *soakReport) end() soakSample    { return r.Samples[len(r.Samples)-2] }
 
 // heapGrowth is the growth in growthPer dispatches on average, or in all of a shorter run.
-func (r *report) heapGrowth() (bytes, dispatches int64) {
+func (r *soakReport) heapGrowth() (bytes, dispatches int64) {
 	grown := r.end().HeapBytes - r.start().HeapBytes
 	n := int64(r.end().Dispatches - r.start().Dispatches)
 	if n <= growthPer {
@@ -63,7 +62,7 @@ func (r *report) heapGrowth() (bytes, dispatches int64) {
 }
 
 // judge compares the samples.
-func (r *report) judge() {
+func (r *soakReport) judge() {
 	before, closed := r.Samples[0], r.Samples[len(r.Samples)-1]
 	r.compare("in the steady state", r.start(), r.end(), slack)
 	r.compare("after Close, beside before", before, closed, slack)
@@ -75,7 +74,7 @@ func (r *report) judge() {
 	}
 }
 
-func (r *report) compare(what string, a, b sample, slack int) {
+func (r *soakReport) compare(what string, a, b soakSample, slack int) {
 	for _, pair := range []struct {
 		name string
 		a, b int
@@ -88,17 +87,17 @@ func (r *report) compare(what string, a, b sample, slack int) {
 	}
 }
 
-func (r *report) problemf(format string, args ...any) {
+func (r *soakReport) problemf(format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
 }
 
 // Write prints the report for people.
-func (r *report) Write(w io.Writer) error {
+func (r *soakReport) Write(w io.Writer) error {
 	var out bytes.Buffer // writing to it cannot fail
 	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	rows := []struct {
 		name string
-		sample
+		soakSample
 	}{{"before", r.Samples[0]}, {"start", r.start()}, {"middle", r.middle()}, {"end", r.end()}, {"closed", r.Samples[len(r.Samples)-1]}}
 	_, _ = fmt.Fprintln(t, "\tdispatches\theap\tresident\tdescriptors\tgoroutines\tprocesses\t")
 	for _, row := range rows {
@@ -134,8 +133,8 @@ func writeCounts(out *bytes.Buffer, title string, counts map[string]uint64) {
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// sample is what the host holds at a quiet moment.
-type sample struct {
+// soakSample is what the host holds at a quiet moment.
+type soakSample struct {
 	// At is "before", a number of dispatches in the steady state, or "closed".
 	At         string
 	Dispatches uint64
@@ -149,34 +148,20 @@ type sample struct {
 	Processes int
 }
 
-// count takes a sample.
-func count() (sample, error) {
-	var s sample
-	rss, errRSS := resident()
+// countHeld takes a sample.
+func countHeld() (soakSample, error) {
+	var s soakSample
 	fds, errFDs := os.ReadDir("/proc/self/fd")
 	processes, errProcesses := processes()
-	if err := errors.Join(errRSS, errFDs, errProcesses); err != nil {
+	if err := errors.Join(errFDs, errProcesses); err != nil {
 		return s, err
 	}
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
 	s.HeapBytes = int64(m.HeapAlloc)
-	s.RSSBytes, s.Goroutines, s.Processes = rss, goruntime.NumGoroutine(), processes
+	s.RSSBytes, s.Goroutines, s.Processes = int64(resident()), goruntime.NumGoroutine(), processes
 	s.Descriptors = len(fds) - 1 // without the one that lists them
 	return s, nil
-}
-
-func resident() (int64, error) {
-	statm, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0, err
-	}
-	fields := bytes.Fields(statm)
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("/proc/self/statm holds %q", statm)
-	}
-	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
-	return pages * int64(os.Getpagesize()), err
 }
 
 // processes counts living processes with the mark of this host, and its zombies.
@@ -202,17 +187,17 @@ func processes() (int, error) {
 // settleTime bounds the wait for old configurations to drain and deaf processes to be killed.
 const settleTime = 15 * time.Second
 
-// settled takes a sample once nothing changes any more and there are no more processes than
+// settled takes a soakSample once nothing changes any more and there are no more processes than
 // wanted, or when settleTime is over.
-func settled(ctx context.Context, processes int) (sample, error) {
+func settled(ctx context.Context, processes int) (soakSample, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	begin := time.Now()
-	var last sample
+	var last soakSample
 	for same := 0; ; {
 		goruntime.GC() // twice: the first one empties pools half-way
 		goruntime.GC()
-		now, err := count()
+		now, err := countHeld()
 		if err != nil {
 			return now, err
 		}

@@ -1,17 +1,14 @@
 //go:build unix
 
-package badplugin
+package runtime_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,7 +19,7 @@ import (
 )
 
 // fillInChild lets a child in a session of its own do so.
-func fillInChild(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+func fillInChild(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	if err := p.startChild(p.Apart("filler")); err != nil { //nolint:contextcheck // it outlives the call
 		return nil, err
 	}
@@ -31,7 +28,7 @@ func fillInChild(_ context.Context, p *Program, _ *sdk.Call) ([]phases.Contribut
 
 // fillUp fills memory until the process holds as many MiB as "until=" says, and
 // then says so; it returns what it holds. Without it 1 GiB is the end: a machine must survive its tests.
-func (p *Program) fillUp() [][]byte {
+func (p *badProgram) fillUp() [][]byte {
 	until, err := strconv.Atoi(p.Arg("until"))
 	if err != nil {
 		until = 1 << 10
@@ -46,8 +43,8 @@ func (p *Program) fillUp() [][]byte {
 	return all
 }
 
-// Keep keeps memory from being freed, and does not return.
-func Keep(ctx context.Context, all [][]byte) error {
+// keepMemory keeps memory from being freed, and does not return.
+func keepMemory(ctx context.Context, all [][]byte) error {
 	for {
 		pause(context.WithoutCancel(ctx), time.Hour)
 		for _, block := range all {
@@ -58,31 +55,22 @@ func Keep(ctx context.Context, all [][]byte) error {
 
 // resident is the resident memory of this process, 0 where the system does not tell.
 func resident() int {
-	data, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.Atoi(fields[1])
-	if err != nil {
-		return 0
-	}
+	data, _ := os.ReadFile("/proc/self/statm")
+	var size, pages int
+	_, _ = fmt.Sscan(string(data), &size, &pages)
 	return pages * os.Getpagesize()
 }
 
 // reach tries to get at what the arguments name, and answers with what came of it, a line each.
-func reach(ctx context.Context, p *Program, _ *sdk.Call) ([]phases.Contribution, error) {
+func reach(ctx context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	var lines []string
 	for _, arg := range p.Args {
 		what, target, ok := strings.Cut(arg, "=")
 		if try := attempts()[what]; ok && try != nil {
-			lines = append(lines, what+": "+outcome(try(ctx, target)))
+			lines = append(lines, what+": "+attemptOutcome(try(ctx, target)))
 		}
 	}
-	return sdk.Reply(&phases.PromptSection{SectionID: Section, Content: strings.Join(lines, "\n")})
+	return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: strings.Join(lines, "\n")})
 }
 
 // attempts are what reach can try.
@@ -102,43 +90,11 @@ func attempts() map[string]func(ctx context.Context, target string) (string, err
 			}
 			return "connected", conn.Close()
 		},
-		"call": callSocket,
-		"glob": func(_ context.Context, pattern string) (string, error) {
-			paths, err := filepath.Glob(pattern)
-			if err != nil || len(paths) == 0 {
-				return "", fmt.Errorf("%d files: %w", len(paths), cmp.Or(err, os.ErrNotExist))
-			}
-			data, err := os.ReadFile(paths[0])
-			return string(data), err
-		},
-		"kill": func(_ context.Context, pid string) (string, error) {
-			n, err := strconv.Atoi(pid)
-			if err != nil {
-				return "", err
-			}
-			return "may be killed", syscall.Kill(n, 0)
-		},
 	}
 }
 
-// callSocket calls a gateway at its unix socket, without a token.
-func callSocket(ctx context.Context, path string) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = conn.Close() }() // everything was said
-	const call = `{"jsonrpc":"2.0","id":1,"method":"workspace/list"}`
-	if _, err := fmt.Fprintf(conn, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(call), call); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(conn)
-	_, body, _ := strings.Cut(string(answer), "\r\n\r\n")
-	return strings.TrimSpace(body), err
-}
-
-// outcome is what came of an attempt, in one line.
-func outcome(result string, err error) string {
+// attemptOutcome is what came of an attempt, in one line.
+func attemptOutcome(result string, err error) string {
 	var number syscall.Errno
 	switch {
 	case err == nil:

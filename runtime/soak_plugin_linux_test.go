@@ -1,6 +1,6 @@
 //go:build linux
 
-package soak
+package runtime_test
 
 import (
 	"context"
@@ -16,42 +16,29 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/serve"
+	sdkserve "github.com/grapnelhq/grapnel/sdk/serve"
 )
 
-// modeRandom is a plugin that is good most of the time. The other modes are badplugin's.
+// modeRandom is a plugin that is good most of the time. The other modes are badProgram's.
 const modeRandom = "random"
 
-// pluginMain is the program of all plugins of a run. The arguments are a mode, and for the
-// random one its seed. It returns the exit status; exit ends the process at once.
-func pluginMain(self, args []string, exit func(status int)) int {
-	badplugin.KeepOffLane()
-	if len(args) == 0 {
-		return 2
-	}
-	if args[0] != modeRandom {
-		return badplugin.Program{Mode: args[0], Args: args[1:], Self: self, Exit: exit}.Run()
-	}
+// randomly is the mode "random", whose argument is its seed.
+func randomly(bad *badProgram) error {
 	var seed uint64
-	if len(args) > 1 {
-		seed, _ = strconv.ParseUint(args[1], 10, 64) // any number will do
+	if len(bad.Args) > 0 {
+		seed, _ = strconv.ParseUint(bad.Args[0], 10, 64) // any number will do
 	}
 	p := &rogue{
 		// With the seed alone a start that draws its end would draw it each time.
 		rng:    rand.New(rand.NewPCG(seed, uint64(os.Getpid()))),
-		stderr: os.Stderr, exit: exit,
+		stderr: bad.Stderr,
 	}
 	if mode := p.start(); mode != "" {
-		return badplugin.Program{Mode: mode, Self: self, Exit: exit}.Run()
+		return badModes()[mode](bad)
 	}
-	if err := serve.Serve(p.plugin()); err != nil {
-		_, _ = fmt.Fprintln(p.stderr, err)
-		return 1
-	}
-	return 0
+	return sdkserve.Serve(p.plugin())
 }
 
 // rogue is a plugin that misbehaves now and then.
@@ -62,10 +49,9 @@ type rogue struct {
 	files  []*os.File
 
 	stderr *os.File
-	exit   func(status int)
 }
 
-// start draws what goes wrong before the plugin serves: a mode of badplugin, or "".
+// start draws what goes wrong before the plugin serves: a mode of badProgram, or "".
 func (p *rogue) start() string {
 	switch n := p.draw(100); {
 	case n < 8:
@@ -139,7 +125,7 @@ func (p *rogue) faults() []func(context.Context) error {
 
 func (p *rogue) crash(context.Context) error {
 	_, _ = fmt.Fprintln(p.stderr, "last words")
-	p.exit(3)
+	os.Exit(3)
 	return errors.New("the process lives")
 }
 
@@ -192,22 +178,22 @@ const (
 	hookTool   = "tool"
 )
 
-// modes are badplugin's that serve more than a call without filling the machine.
-func modes() []mode {
-	var all []mode
+// soakModes are badProgram's that serve more than a call without filling the machine.
+func soakModes() []soakMode {
+	var all []soakMode
 	for _, name := range []string{"noise", "crash", "deaf", "slow", "stop", "stubborn", "orphans", "big", "long", "taken"} {
-		all = append(all, mode{name, true})
+		all = append(all, soakMode{name, true})
 	}
 	for _, name := range []string{
 		"exit", "hang", "mute", "no-socket", "version", "double", "late", "wrong-id", "stale", "garbage", "empty", "huge", "half", "not-utf8", "hang-up", "raw-good",
 	} {
-		all = append(all, mode{name, false})
+		all = append(all, soakMode{name, false})
 	}
 	return all
 }
 
-// mode is a mode of badplugin.
-type mode struct {
+// soakMode is a mode of badProgram.
+type soakMode struct {
 	name string
 	both bool // it has both hooks
 }
@@ -230,7 +216,7 @@ type declarer struct {
 	plugins []config.Plugin
 }
 
-func newDeclarer(o options) *declarer {
+func newDeclarer(o soakOptions) *declarer {
 	d := &declarer{rng: rand.New(rand.NewPCG(o.seed, 1)), self: o.self}
 	for i := range o.plugins {
 		d.plugins = append(d.plugins, d.good(i, 0))
@@ -301,7 +287,7 @@ func (d *declarer) bad(i int) config.Plugin {
 	if d.rng.IntN(2) == 0 {
 		return d.plugin(i, badTime, true, modeRandom, seed)
 	}
-	all := modes()
+	all := soakModes()
 	m := all[d.rng.IntN(len(all))]
 	return d.plugin(i, badTime, m.both, m.name, "seed="+seed)
 }
@@ -317,7 +303,7 @@ func (d *declarer) plugin(i int, timeout time.Duration, both bool, args ...strin
 		Subscriptions: map[string]phases.Override{},
 	}
 	if i%2 == 1 { // half of the good, and half of the bad
-		p.Env.Set = map[string]config.Secret{badplugin.OverGRPC: {Value: "1"}}
+		p.Env.Set = map[string]config.Secret{overGRPC: {Value: "1"}}
 	}
 	o := phases.Override{Timeout: new(phases.Duration(timeout)), OnFailure: &phases.OnFailure{Default: phases.BestEffort}}
 	if isBad(i) {

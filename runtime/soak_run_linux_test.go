@@ -1,6 +1,6 @@
 //go:build linux
 
-package soak
+package runtime_test
 
 import (
 	"cmp"
@@ -21,29 +21,29 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// options say how long a run is, and of what.
-type options struct {
+// soakOptions say how long a run is, and of what.
+type soakOptions struct {
 	dispatches uint64
 	plugins    int           // every third of them misbehaves
 	seed       uint64        // of what is declared and called
 	limit      time.Duration // ends the run earlier, if positive
 	callers    int           // how many call at once
-	self       []string      // program and arguments that start [pluginMain]
+	self       []string      // program and arguments that start this program again
 	progress   io.Writer     // takes a line every few seconds
 }
 
 const (
-	closeTime   = time.Minute // bounds Close
-	warmUp      = 500         // dispatches that fill the engine's caches before the first count
-	reloadEvery = 1000        // dispatches between two configurations
+	soakCloseTime = time.Minute // bounds Close
+	warmUp        = 500         // dispatches that fill the engine's caches before the first count
+	reloadEvery   = 1000        // dispatches between two configurations
 )
 
-type run struct {
-	o       options
+type soakRun struct {
+	o       soakOptions
 	begin   time.Time
 	engine  *runtime.Engine
 	declare *declarer
-	report  *report
+	report  *soakReport
 
 	// next numbers the dispatches; limit and until end a stretch.
 	next, limit atomic.Uint64
@@ -58,10 +58,10 @@ type run struct {
 }
 
 // soak runs an engine; the report's problems are what the engine did wrong.
-func soak(ctx context.Context, o options) (*report, error) {
-	r := &run{
+func soak(ctx context.Context, o soakOptions) (*soakReport, error) {
+	r := &soakRun{
 		o: o, begin: time.Now(), declare: newDeclarer(o), runs: map[string]uint64{}, events: map[string]uint64{},
-		report: &report{Seed: o.seed, Plugins: o.plugins},
+		report: &soakReport{Seed: o.seed, Plugins: o.plugins},
 	}
 	if err := r.sample(ctx, "before", 0); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func soak(ctx context.Context, o options) (*report, error) {
 }
 
 // stretches runs a short stretch with good plugins only, and then an even number of those that count.
-func (r *run) stretches(ctx context.Context) error {
+func (r *soakRun) stretches(ctx context.Context) error {
 	r.limit.Store(min(warmUp, r.o.dispatches))
 	r.call(ctx)
 	if err := r.steady(ctx, "start"); err != nil {
@@ -103,7 +103,7 @@ func (r *run) stretches(ctx context.Context) error {
 }
 
 // stretch calls and reloads until the limit is reached.
-func (r *run) stretch(ctx context.Context) {
+func (r *soakRun) stretch(ctx context.Context) {
 	calling, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { r.reload(calling) })
@@ -113,10 +113,10 @@ func (r *run) stretch(ctx context.Context) {
 	wait.Wait()
 }
 
-func (r *run) done() uint64 { return min(r.next.Load(), r.limit.Load()) } // dispatches that have begun
+func (r *soakRun) done() uint64 { return min(r.next.Load(), r.limit.Load()) } // dispatches that have begun
 
 // steady puts good plugins in force, waits until nothing of the others is left, and counts.
-func (r *run) steady(ctx context.Context, at string) error {
+func (r *soakRun) steady(ctx context.Context, at string) error {
 	if err := r.engine.Reload(ctx, r.declare.calm()); err != nil {
 		return fmt.Errorf("a configuration of good plugins: %w", err)
 	}
@@ -128,7 +128,7 @@ func (r *run) steady(ctx context.Context, at string) error {
 	return r.sample(ctx, at, r.o.plugins)
 }
 
-func (r *run) sample(ctx context.Context, at string, processes int) error {
+func (r *soakRun) sample(ctx context.Context, at string, processes int) error {
 	s, err := settled(ctx, processes)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (r *run) sample(ctx context.Context, at string, processes int) error {
 }
 
 // reload puts configurations in force while callers dispatch.
-func (r *run) reload(ctx context.Context) {
+func (r *soakRun) reload(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for last := uint64(0); ; {
@@ -155,7 +155,7 @@ func (r *run) reload(ctx context.Context) {
 	}
 }
 
-func (r *run) reloadOnce(ctx context.Context) {
+func (r *soakRun) reloadOnce(ctx context.Context) {
 	if r.declare.rng.IntN(10) == 0 {
 		if err := r.engine.Reload(ctx, r.declare.refused()); err == nil {
 			r.report.problemf("a plugin that is declared twice was accepted")
@@ -174,7 +174,7 @@ func (r *run) reloadOnce(ctx context.Context) {
 }
 
 // progress reports every few seconds.
-func (r *run) progress(ctx context.Context) {
+func (r *soakRun) progress(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for last := r.done(); ; {
@@ -183,7 +183,7 @@ func (r *run) progress(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		s, err := count()
+		s, err := countHeld()
 		if err != nil {
 			continue
 		}
@@ -198,8 +198,8 @@ func (r *run) progress(ctx context.Context) {
 }
 
 // close closes the engine and counts what is left.
-func (r *run) close(ctx context.Context) error {
-	bounded, cancel := context.WithTimeout(ctx, closeTime)
+func (r *soakRun) close(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, soakCloseTime)
 	defer cancel()
 	begin := time.Now()
 	if err := r.engine.Close(bounded); err != nil {
@@ -210,7 +210,7 @@ func (r *run) close(ctx context.Context) error {
 }
 
 // summarize adds up and checks.
-func (r *run) summarize() {
+func (r *soakRun) summarize() {
 	s := r.took.Snapshot()
 	r.report.DispatchMS = [3]float64{millis(s.Quantile(0.5)), millis(s.Quantile(0.99)), millis(s.Quantile(1))}
 	r.report.Runs, r.report.Events, r.report.Reloads = r.runs, r.events, r.reloads.Load()
@@ -223,7 +223,7 @@ func (r *run) summarize() {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // call lets the callers call until the stretch ends, and waits for them.
-func (r *run) call(ctx context.Context) {
+func (r *soakRun) call(ctx context.Context) {
 	var wait sync.WaitGroup
 	for range r.o.callers {
 		wait.Go(func() {
@@ -247,7 +247,7 @@ func (r *run) call(ctx context.Context) {
 }
 
 // dispatch makes one call. A few callers abandon it.
-func (r *run) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint64) {
+func (r *soakRun) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint64) {
 	abandons := rng.IntN(50) == 0
 	if abandons {
 		bounded, cancel := context.WithTimeout(ctx, time.Duration(rng.IntN(5000))*time.Microsecond)
@@ -275,7 +275,7 @@ func (r *run) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]uint
 }
 
 // dispatchOne dispatches a prompt, a tool call, or a prompt in a turn.
-func (r *run) dispatchOne(ctx context.Context, rng *rand.Rand) (*phases.Outcome, error) {
+func (r *soakRun) dispatchOne(ctx context.Context, rng *rand.Rand) (*phases.Outcome, error) {
 	c := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: strconv.FormatUint(rng.Uint64(), 10), Mode: phases.ModeAgent}
 	prompt := &phases.PrePromptCompileInput{Sections: []string{strings.Repeat("s", rng.IntN(4096))}}
 	switch n := rng.IntN(1000); {
@@ -300,7 +300,7 @@ func (r *run) dispatchOne(ctx context.Context, rng *rand.Rand) (*phases.Outcome,
 func arguments(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("a", n) + `"`) }
 
 // disturb records what should not have happened.
-func (r *run) disturb(what, why string) {
+func (r *soakRun) disturb(what, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.disturbedCount++; len(r.disturbed) < 5 {
@@ -309,7 +309,7 @@ func (r *run) disturb(what, why string) {
 }
 
 // note counts the engine's events but for those that the report counts elsewhere.
-func (r *run) note(e runtime.Event) {
+func (r *soakRun) note(e runtime.Event) {
 	var name string
 	switch e.Kind {
 	case runtime.EventPlugin, runtime.EventBreaker, runtime.EventDropped, runtime.EventAbandoned:

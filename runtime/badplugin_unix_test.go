@@ -1,0 +1,201 @@
+//go:build unix
+
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/grapnelhq/grapnel/internal/wire"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
+	sdkserve "github.com/grapnelhq/grapnel/sdk/serve"
+)
+
+// badProgram is one run of a program that makes every mistake that plugins make, a mode at a time. docs/FAILURES.md is the
+// table of mistakes, and TestRows has a case for each row; plugins that mean harm are TestHostile's. Its files are those of
+// the process, which the sdk replaces.
+type badProgram struct {
+	Args           []string
+	Stdout, Stderr *os.File
+}
+
+// overGRPC is an environment variable that keeps the program off the lane that its host offers.
+const overGRPC = "GRAPNEL_TEST_GRPC"
+
+// runBad runs the program and returns its exit status.
+func runBad(mode string, args []string) int {
+	if os.Getenv(overGRPC) != "" {
+		_ = os.Unsetenv(wire.LaneKey) // which cannot fail
+	}
+	all := badModes()
+	maps.Copy(all, ownModes())
+	maps.Copy(all, hostileModes())
+	run, ok := all[mode]
+	if !ok {
+		_, _ = fmt.Fprintf(os.Stderr, "no mode %q\n", mode)
+		return 2
+	}
+	p := &badProgram{args, os.Stdout, os.Stderr}
+	if err := run(p); err != nil {
+		_, _ = fmt.Fprintln(p.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func badModes() map[string]func(*badProgram) error {
+	all := map[string]func(*badProgram) error{
+		"sleeper":       (*badProgram).Block,
+		"hang":          (*badProgram).Block,
+		"mute":          func(p *badProgram) error { return p.listening(socketPath()) },
+		"elsewhere":     func(p *badProgram) error { return p.listening(p.Arg("socket")) },
+		"no-socket":     func(p *badProgram) error { return errors.Join(p.Handshake(1), p.Block()) },
+		"version":       func(p *badProgram) error { return errors.Join(p.Handshake(99), p.Block()) },
+		"exit":          func(*badProgram) error { return errors.New("out of cheese") },
+		"noise":         (*badProgram).noise,
+		"dribble-start": (*badProgram).dribbleStart,
+		"stubborn":      func(p *badProgram) error { return errors.Join(p.serve(stubborn), p.Block()) },
+		"silent":        (*badProgram).silent,
+		"two-hooks":     (*badProgram).twoHooks,
+		"feature": func(*badProgram) error {
+			return sdkserve.Serve(&sdk.Plugin{Name: "bad", Version: "1.0.0", Requires: []string{"time_travel"}})
+		},
+		"herd":         (*badProgram).herd,
+		"ghost":        (*badProgram).ghost,
+		"memory-start": func(p *badProgram) error { return keepMemory(context.Background(), p.fillUp()) },
+		"filler":       func(p *badProgram) error { return keepMemory(context.Background(), p.fillUp()) },
+	}
+	for name, h := range badHandlers() {
+		all[name] = func(p *badProgram) error { return p.serve(h) }
+	}
+	for name, answer := range rawAnswers() {
+		all[name] = func(p *badProgram) error { return p.serveRaw(answer) }
+	}
+	return all
+}
+
+// Block waits until the process is killed.
+func (*badProgram) Block() error {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	<-c
+	return nil
+}
+
+// Listen listens at an address.
+func listenAt(network, addr string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), network, addr)
+}
+
+// Socket is a path where a plugin may make its socket.
+func socketPath() string { return filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s") }
+
+// Handshake announces [socketPath] with a version of the protocol.
+func (p *badProgram) Handshake(version int) error {
+	_, err := fmt.Fprintf(p.Stdout, "1|%d|unix|%s|grpc|\n", version, socketPath())
+	return err
+}
+
+// listening listens, announces a socket, which may be another one, and says nothing.
+func (p *badProgram) listening(announced string) error {
+	l, err := listenAt("unix", socketPath())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	_, err = fmt.Fprintf(p.Stdout, "1|1|unix|%s|grpc|\n", announced)
+	return errors.Join(err, p.Block())
+}
+
+// noise writes to standard output what belongs on standard error.
+func (p *badProgram) noise() error {
+	_, err := p.Stdout.WriteString("\x1b[31mloading\x1b[0m the model\n")
+	return errors.Join(err, p.serve(good))
+}
+
+// serve serves one hook of turn.pre_prompt_compile, "h".
+func (p *badProgram) serve(h badHandler) error {
+	return sdkserve.Serve(&sdk.Plugin{
+		Name: "bad", Version: "1.0.0",
+		Hooks: []sdk.Hook{{
+			Name: "h", Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit}, Idempotent: slices.Contains(p.Args, "idempotent"),
+			Phase: phases.PrePromptCompile, Any: p.counting(h),
+		}, {
+			Name: "tool", Phase: phases.ToolPreCall, Any: p.counting(good),
+		}},
+	})
+}
+
+// counting adds a byte per call to the file of the argument "count=", so that a test
+// knows how often the hook was called, over all starts of the program.
+func (p *badProgram) counting(h badHandler) sdk.Handler[phases.Input] {
+	return func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+		if path := p.Arg("count"); path != "" {
+			if err := appendTo(path, "x"); err != nil {
+				return nil, err
+			}
+		}
+		return h(ctx, p, c)
+	}
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// Arg returns the value of an argument NAME=VALUE.
+func (p *badProgram) Arg(name string) string {
+	for _, a := range p.Args {
+		if value, ok := strings.CutPrefix(a, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Child is this program again, in another mode. The arguments stay, so that a test finds it by them.
+func (p *badProgram) Child(mode string, args ...string) *exec.Cmd {
+	args = slices.Concat([]string{asProgram, mode}, args, p.Args)
+	cmd := exec.CommandContext(context.Background(), os.Args[0], args...) //nolint:gosec // itself
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	return cmd
+}
+
+// Apart is Child in a session of its own.
+func (p *badProgram) Apart(mode string, args ...string) *exec.Cmd {
+	cmd := p.Child(mode, args...)
+	cmd.SysProcAttr.Setsid = true
+	return cmd
+}
+
+// startChildren starts programs that outlive this one and keep its standard error
+// open: one of its group, and one in a session of its own.
+func (p *badProgram) startChildren() error {
+	return errors.Join(p.startChild(p.Child("sleeper")), p.startChild(p.Apart("sleeper")))
+}
+
+// startChild starts a child that holds standard error, and reports its number there.
+func (p *badProgram) startChild(cmd *exec.Cmd) error {
+	cmd.Stderr = p.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.Stderr, "child %d\n", cmd.Process.Pid)
+	return err
+}
