@@ -53,7 +53,7 @@ func (p *badProgram) run(mode string) error {
 	}
 	err := serve.Serve(&sdk.Plugin{Name: "bad", Version: "1.0.0", Hooks: []sdk.Hook{
 		{Name: "h", Kinds: []phases.Kind{phases.KindPromptSection}, Phase: phases.PrePromptCompile, Any: answer},
-		{Name: "tool", Kinds: []phases.Kind{phases.KindPromptSection}, Phase: phases.ToolPreCall, Any: answer},
+		{Name: "tool", Phase: phases.ToolPreCall, Any: answer},
 	}})
 	if mode == "stubborn" {
 		select {}

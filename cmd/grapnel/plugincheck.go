@@ -17,15 +17,14 @@ import (
 )
 
 type checkFlags struct {
-	Transport    string   `default:"grpc"       flag:"transport"                                                                                        usage:"the {BINDING} to speak: grpc or stdio"                           words:"grpc|stdio"`
-	Sandbox      string   `default:"T0"         flag:"sandbox"                                                                                          usage:"the {TIER} of the sandbox that the plugin runs in: T0, T1 or T2"`
-	Config       string   `flag:"config"        usage:"the plugin's configuration, {JSON} or @FILE"`
-	JUnit        string   `flag:"junit"         usage:"write the results to {FILE} as JUnit XML"`
-	Known        string   `flag:"known-failing" usage:"a {FILE} with the ids of checks that are known to fail, one a line; one that passes is an error"`
-	Requirements string   `default:"v1"         flag:"requirements"                                                                                     usage:"the {VERSION} of the list of checks"`
-	Only         []string `flag:"only"          usage:"only the checks with these {IDS}"`
-	Env          []string `flag:"env"           usage:"the {NAMES} of environment variables that the plugin inherits"`
-	Long         bool     `flag:"long"          usage:"make 10000 calls in the check for leaking descriptors, not 1000"`
+	Transport string   `default:"grpc"       flag:"transport"                                                                                        usage:"the {BINDING} to speak: grpc or stdio"                           words:"grpc|stdio"`
+	Sandbox   string   `default:"T0"         flag:"sandbox"                                                                                          usage:"the {TIER} of the sandbox that the plugin runs in: T0, T1 or T2"`
+	Config    string   `flag:"config"        usage:"the plugin's configuration, {JSON} or @FILE"`
+	JUnit     string   `flag:"junit"         usage:"write the results to {FILE} as JUnit XML"`
+	Known     string   `flag:"known-failing" usage:"a {FILE} with the ids of checks that are known to fail, one a line; one that passes is an error"`
+	Only      []string `flag:"only"          usage:"only the checks with these {IDS}"`
+	Env       []string `flag:"env"           usage:"the {NAMES} of environment variables that the plugin inherits"`
+	Long      bool     `flag:"long"          usage:"make 10000 calls in the check for leaking descriptors, not 1000"`
 
 	dash int
 }
@@ -67,7 +66,7 @@ func (f *checkFlags) options(a *app, args []string) (conformance.Options, error)
 	}
 	p := &cfg.Plugins[0]
 	p.Transport, p.Sandbox = f.Transport, f.Sandbox
-	o := conformance.Options{Path: p.Path, Args: p.Args, Env: apartByCommas(f.Env), Transport: f.Transport, Requirements: f.Requirements, Only: apartByCommas(f.Only)}
+	o := conformance.Options{Path: p.Path, Args: p.Args, Env: apartByCommas(f.Env), Transport: f.Transport, Only: apartByCommas(f.Only)}
 	if o.Sandbox, err = pool.Confinement(p); err != nil {
 		return o, usagef("--sandbox: %w", err)
 	}

@@ -43,18 +43,17 @@ func Outcomes() []Outcome { return []Outcome{Passed, Failed, Skipped, Known, Sta
 
 // Options say what is checked, and how.
 type Options struct {
-	Path         string // the absolute path of the program
-	Args         []string
-	Env          []string        // names of variables that the plugin inherits
-	Sandbox      proc.Sandbox    // how the plugin is confined
-	Transport    string          // "grpc" (the default) or "stdio"
-	Config       json.RawMessage // the plugin's configuration
-	Requirements string          // the version of the list of checks, the newest if empty
-	Known        []string        // ids of checks that are known to fail
-	Only         []string        // ids of the checks to run; all if empty
-	Calls        int             // in the check for leaking descriptors; 1,000 if 0
-	Patience     time.Duration   // how long to wait for each answer; 10 s if 0
-	Progress     func(*Result)   // if set, is called after each check
+	Path      string // the absolute path of the program
+	Args      []string
+	Env       []string        // names of variables that the plugin inherits
+	Sandbox   proc.Sandbox    // how the plugin is confined
+	Transport string          // "grpc" (the default) or "stdio"
+	Config    json.RawMessage // the plugin's configuration
+	Known     []string        // ids of checks that are known to fail
+	Only      []string        // ids of the checks to run; all if empty
+	Calls     int             // in the check for leaking descriptors; 1,000 if 0
+	Patience  time.Duration   // how long to wait for each answer; 10 s if 0
+	Progress  func(*Result)   // if set, is called after each check
 }
 
 // Result is the outcome of one check.
@@ -73,30 +72,28 @@ type Result struct {
 
 // Report is the outcome of all checks.
 type Report struct {
-	Program      string   `json:"program"`
-	Transport    string   `json:"transport"`
-	Plugin       string   `json:"plugin"       jsonschema:"the plugin's own name; empty if it did not start"`
-	Version      string   `json:"version"`
-	Requirements string   `json:"requirements" jsonschema:"the version of the list of checks"`
-	Conforms     bool     `json:"conforms"     jsonschema:"no check with the severity must has failed, and no known failure passes"`
-	Passed       int      `json:"passed"`
-	Failed       int      `json:"failed"`
-	Skipped      int      `json:"skipped"`
-	Known        int      `json:"known"        jsonschema:"failures that were listed"`
-	Results      []Result `json:"results"`
+	Program   string   `json:"program"`
+	Transport string   `json:"transport"`
+	Plugin    string   `json:"plugin"       jsonschema:"the plugin's own name; empty if it did not start"`
+	Version   string   `json:"version"`
+	Conforms  bool     `json:"conforms"     jsonschema:"no check with the severity must has failed, and no known failure passes"`
+	Passed    int      `json:"passed"`
+	Failed    int      `json:"failed"`
+	Skipped   int      `json:"skipped"`
+	Known     int      `json:"known"        jsonschema:"failures that were listed"`
+	Results   []Result `json:"results"`
 }
 
 // Run checks a plugin. It returns an error if the plugin could not be tried; the plugin's faults are in the report.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	o = o.withDefaults()
-	wanted, err := selected(&o)
-	if err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	r := &Report{Program: o.Path, Transport: o.Transport, Requirements: o.Requirements, Results: []Result{}}
+	r := &Report{Program: o.Path, Transport: o.Transport, Results: []Result{}}
 	run := &run{o: &o}
 	for _, c := range checks() {
-		isWanted := slices.Contains(wanted, c.id)
+		isWanted := len(o.Only) == 0 || slices.Contains(o.Only, c.id)
 		if !isWanted && !c.isGate() {
 			continue
 		}
@@ -123,7 +120,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 func (o Options) withDefaults() Options {
 	o.Transport = cmp.Or(o.Transport, wire.Transport)
-	o.Requirements = cmp.Or(o.Requirements, newest)
 	o.Calls = cmp.Or(max(o.Calls, 0), 1000)
 	o.Patience = cmp.Or(max(o.Patience, 0), 10*time.Second)
 	return o

@@ -179,7 +179,6 @@ func TestOptions(t *testing.T) {
 
 	for name, change := range map[string]func(*conformance.Options){
 		`there is no transport "smoke"; want grpc or stdio`:                     func(o *conformance.Options) { o.Transport = "smoke" },
-		`there are no requirements "v0"; those that exist: v1`:                  func(o *conformance.Options) { o.Requirements = "v0" },
 		`there is no check "describe.stabel" (did you mean "describe.stable"?)`: func(o *conformance.Options) { o.Known = []string{"describe.stabel"} },
 		`there is no check "nothing"`:                                           func(o *conformance.Options) { o.Only = []string{"nothing"} },
 	} {
@@ -189,41 +188,6 @@ func TestOptions(t *testing.T) {
 		if _, wrong := errors.AsType[*conformance.OptionError](err); !wrong || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %s", err, name)
 		}
-	}
-}
-
-// TestRequirements: the list of version 1 is frozen, and every check has its texts.
-func TestRequirements(t *testing.T) {
-	t.Parallel()
-
-	ids, err := conformance.Requirements("v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(ids) != 31 {
-		t.Errorf("version 1 has %d checks, and was frozen with 31", len(ids))
-	}
-	r, err := conformance.Run(t.Context(), conformance.Options{Path: "/nonexistent/plugin"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for i := range r.Results {
-		res := &r.Results[i]
-		got = append(got, res.ID)
-		if res.Title == "" || res.Contract == "" || res.Place == "" || res.Severity == "" {
-			t.Errorf("%s lacks a text", res.ID)
-		}
-		want := conformance.Skipped
-		if i == 0 {
-			want = conformance.Failed
-		}
-		if res.Outcome != want {
-			t.Errorf("%s %s, want %s", res.ID, res.Outcome, want)
-		}
-	}
-	if diff := cmp.Diff(got, ids); diff != "" {
-		t.Errorf("ids (-run +list):\n%s", diff)
 	}
 }
 
@@ -315,7 +279,7 @@ func TestContract(t *testing.T) {
 func TestWriteJUnit(t *testing.T) {
 	t.Parallel()
 
-	r := &conformance.Report{Transport: "stdio", Requirements: "v1", Results: []conformance.Result{
+	r := &conformance.Report{Transport: "stdio", Results: []conformance.Result{
 		{ID: "a.b", Title: "works", Severity: conformance.Must, Outcome: conformance.Passed, MS: 1500},
 		{ID: "c.d", Title: "fails", Severity: conformance.Must, Outcome: conformance.Failed, Reason: "it <does> not", Sent: []string{"{}"}, Contract: "It must.", Place: "WIRE.md"},
 		{ID: "e.f", Title: "lags", Severity: conformance.Should, Outcome: conformance.Failed, Reason: "slow", Contract: "It should.", Place: "WIRE.md"},
@@ -326,11 +290,11 @@ func TestWriteJUnit(t *testing.T) {
 	}
 	const want = `<?xml version="1.0" encoding="UTF-8"?>
 <testsuite name="grapnel plugin check: stdio" tests="3" failures="1" skipped="1" time="1.500">
-  <testcase name="a.b: works" classname="grapnel.conformance.v1" time="1.500"></testcase>
-  <testcase name="c.d: fails" classname="grapnel.conformance.v1" time="0.000">
+  <testcase name="a.b: works" classname="grapnel.conformance" time="1.500"></testcase>
+  <testcase name="c.d: fails" classname="grapnel.conformance" time="0.000">
     <failure message="it &lt;does&gt; not">✗ c.d: fails&#xA;    it &lt;does&gt; not&#xA;    sent: {}&#xA;    the contract says (WIRE.md): It must.</failure>
   </testcase>
-  <testcase name="e.f: lags" classname="grapnel.conformance.v1" time="0.000">
+  <testcase name="e.f: lags" classname="grapnel.conformance" time="0.000">
     <skipped message="slow">✗ e.f: lags (should)&#xA;    slow&#xA;    the contract says (WIRE.md): It should.</skipped>
   </testcase>
 </testsuite>

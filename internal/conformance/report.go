@@ -92,7 +92,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	total := 0.0
 	for i := range r.Results {
 		res := &r.Results[i]
-		c := junitCase{Name: res.ID + ": " + res.Title, Class: "grapnel.conformance." + r.Requirements, Time: seconds(res.MS)}
+		c := junitCase{Name: res.ID + ": " + res.Title, Class: "grapnel.conformance", Time: seconds(res.MS)}
 		words := &junitWords{res.Reason, strings.Join(res.Lines(), "\n")}
 		switch {
 		case res.Outcome == Passed:

@@ -17,7 +17,6 @@ type Program struct {
 	Config       string   // the plugin's configuration, a JSON object
 	Env          []string // Env are the names of the environment variables that the plugin inherits
 	KnownFailing []string // KnownFailing are the ids of checks that are known to fail. One that passes fails the test.
-	Requirements string   // Requirements is the version of the list of checks, "v1" if empty
 
 	_ struct{}
 }
@@ -40,7 +39,7 @@ func Conformance(t TB, p Program) {
 		return
 	}
 	o := conformance.Options{
-		Path: path, Args: slices.Clone(p.Command[1:]), Transport: p.Transport, Env: p.Env, Known: p.KnownFailing, Requirements: p.Requirements,
+		Path: path, Args: slices.Clone(p.Command[1:]), Transport: p.Transport, Env: p.Env, Known: p.KnownFailing,
 	}
 	if p.Config != "" {
 		o.Config = json.RawMessage(p.Config)
