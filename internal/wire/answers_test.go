@@ -190,19 +190,3 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestOversizeReplyOfTheKit(t *testing.T) {
-	t.Parallel()
-	p := &testPlugin{dispatch: func(_ context.Context, d *phases.Dispatch) (*phases.Result, error) {
-		if d.Hook == "big" {
-			return echo(textDispatch(strings.Repeat("x", 64<<10))), nil
-		}
-		return echo(d), nil
-	}}
-	s := open(t, serve(t, p, 64<<10), HostOptions{Frame: 64 << 10})
-	_, _, err := s.Dispatch(deadline(t), &phases.Dispatch{Hook: "big", Phase: phases.SessionEnd}, nil)
-	checkCode(t, err, phases.CauseOversizeReply)
-	if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil {
-		t.Errorf("the session did not live on: %v", err)
-	}
-}

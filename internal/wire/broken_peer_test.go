@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -106,12 +105,6 @@ func TestBadBeginnings(t *testing.T) {
 			checkCode(t, err, c.want)
 		})
 	}
-}
-
-func TestNoSuchService(t *testing.T) {
-	t.Parallel()
-	_, err := Open(deadline(t), listen(t, grpc.NewServer(), 0), HostOptions{})
-	checkCode(t, err, phases.CauseSessionReset)
 }
 
 // TestFloodOfHostCalls: a plugin that asks without end and reads nothing loses

@@ -3,10 +3,8 @@ package wire
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -252,58 +250,6 @@ func deadline(tb testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	tb.Cleanup(cancel)
 	return ctx
-}
-
-// servePluginProcess is the life of a plugin process: it serves until its stdin
-// ends.
-func servePluginProcess(path string) error {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "unix", path)
-	if err != nil {
-		return err
-	}
-	srv := grpc.NewServer(ServerOptions(0)...)
-	Register(srv, &testPlugin{}, nil)
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
-		srv.Stop()
-	}()
-	if _, err := os.Stdout.WriteString("ready\n"); err != nil {
-		return err
-	}
-	return srv.Serve(l)
-}
-
-// spawn starts the test binary as a plugin and returns the path of its socket.
-func spawn(tb testing.TB) (path string, cmd *exec.Cmd) {
-	tb.Helper()
-	path = filepath.Join(shortTempDir(tb), "s")
-	exe, err := os.Executable()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd = exec.CommandContext(context.WithoutCancel(tb.Context()), exe)
-	cmd.Env = append(os.Environ(), pluginSocket+"="+path)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		_ = in.Close() // may be gone already
-		_ = cmd.Wait() // killed by some tests
-	})
-	ready := make([]byte, len("ready\n"))
-	if _, err := io.ReadFull(out, ready); err != nil {
-		tb.Fatal(err)
-	}
-	return path, cmd
 }
 
 // raw is embedded JSON.

@@ -100,21 +100,6 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestTapForgetsStreams: what it keeps is bounded.
-func TestTapForgetsStreams(t *testing.T) {
-	t.Parallel()
-	conn := &tap{limit: 1000, found: make(chan uint64, 1)}
-	for id := range uint32(1000) {
-		conn.scan(http2Frame(http2Data, 0, 2*id+1, []byte{0, 0, 0, 0, 1, 'x'}))
-		if id%2 == 0 {
-			conn.scan(http2Frame(http2Headers, flagEndStream, 2*id+1, []byte("trailers")))
-		}
-		if len(conn.flows) > maxFlows {
-			t.Fatalf("%d streams are kept", len(conn.flows))
-		}
-	}
-}
-
 func FuzzTap(f *testing.F) {
 	f.Add(http2Frame(http2Data, flagPadded, 1, append([]byte{3}, grpcMessage(1<<20, 5, nil)...)), uint8(3))
 	f.Fuzz(func(t *testing.T, traffic []byte, cut uint8) {

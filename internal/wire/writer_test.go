@@ -91,26 +91,6 @@ func unflushed(w *writer) *atomic.Int64 {
 	return &w.carrier.(*streamCarrier).unflushed //nolint:forcetypeassert // newWriter makes it
 }
 
-// TestWriterCombines: who is sending sends what others have queued meanwhile.
-func TestWriterCombines(t *testing.T) {
-	t.Parallel()
-	g := &gate{entered: make(chan struct{}, 10), open: make(chan struct{})}
-	w := newWriter(g, DefaultFrame)
-	sent := make(chan error)
-	go func() { sent <- w.send(context.Background(), w.parcel("mine", 1)) }()
-	<-g.entered
-	if err := errors.Join(w.send(deadline(t), w.parcel("other", 1)), w.hurry(w.parcel("urgent", 1), true)); err != nil {
-		t.Fatal(err)
-	}
-	close(g.open)
-	if err := <-sent; err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"mine", "urgent", "other"}, g.all()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestWriterOrder(t *testing.T) {
 	t.Parallel()
 	w, g, open := blockedWriter(t, DefaultFrame)
@@ -154,43 +134,28 @@ func TestWriterWithdraws(t *testing.T) {
 // there is room, its context ends, or the writer is closed.
 func TestWriterBounds(t *testing.T) {
 	t.Parallel()
-	fills := map[string]func(t *testing.T, w *writer) (queued int){
-		"frames": func(t *testing.T, w *writer) int {
-			t.Helper()
-			for range maxQueue {
-				if err := w.send(deadline(t), w.parcel("x", 1)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return maxQueue
-		},
-		"bytes": func(t *testing.T, w *writer) int {
-			t.Helper()
-			for range 2 {
-				if err := w.send(deadline(t), w.parcel("x", 4096)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return 2
-		},
-	}
+	fills := map[string]struct{ frames, size int }{"frames": {maxQueue, 1}, "bytes": {2, 4096}}
 	why := errors.New("enough")
 	for name, fill := range fills {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, g, open := blockedWriter(t, 4096)
-			queued := fill(t, w)
+			for range fill.frames {
+				if err := w.send(deadline(t), w.parcel("x", fill.size)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			ctx, cancel := context.WithCancelCause(deadline(t))
 			given := make(chan error)
 			go func() { given <- w.send(ctx, w.parcel("given up", 1)) }()
-			w.waitingFor(t, 1)
+			w.someWait(t)
 			cancel(why)
 			if err := <-given; !errors.Is(err, why) {
 				t.Errorf("got %v, want %v", err, why)
 			}
 			admitted := make(chan error)
 			go func() { admitted <- w.send(deadline(t), w.parcel("last", 1)) }()
-			w.waitingFor(t, 1)
+			w.someWait(t)
 			if err := w.hurry(w.parcel("urgent", 1), true); err != nil {
 				t.Errorf("urgent frames do not pass a full queue: %v", err)
 			}
@@ -198,62 +163,23 @@ func TestWriterBounds(t *testing.T) {
 			if err := <-admitted; err != nil {
 				t.Error(err)
 			}
-			g.waitFor(queued + 2)
+			g.waitFor(fill.frames + 2)
 		})
 	}
 }
 
-// waitingFor returns when so many callers wait for room.
-func (w *writer) waitingFor(t *testing.T, n int) {
+// someWait returns when a caller waits for room in the queue.
+func (w *writer) someWait(t *testing.T) {
 	t.Helper()
 	for deadline(t).Err() == nil {
 		w.mu.Lock()
 		have := len(w.waiting)
 		w.mu.Unlock()
-		if have == n {
+		if have > 0 {
 			return
 		}
 	}
-	t.Fatalf("nobody waits")
-}
-
-func TestWriterClose(t *testing.T) {
-	t.Parallel()
-	w, _, open := blockedWriter(t, 10)
-	if err := w.send(deadline(t), w.parcel("x", 20)); err != nil {
-		t.Fatal(err)
-	}
-	waiting := make(chan error)
-	go func() { waiting <- w.send(context.Background(), w.parcel("y", 10)) }()
-	w.waitingFor(t, 1)
-	w.close(errClosed)
-	w.close(errWriterClosed)
-	if err := <-waiting; !errors.Is(err, errClosed) {
-		t.Errorf("got %v, want %v", err, errClosed)
-	}
-	if err := w.send(deadline(t), w.parcel("z", 1)); !errors.Is(err, errClosed) {
-		t.Errorf("got %v, want %v", err, errClosed)
-	}
-	if err := w.hurry(w.parcel("z", 1), false); !errors.Is(err, errClosed) {
-		t.Errorf("got %v, want %v", err, errClosed)
-	}
-	open()
-}
-
-func TestWriterRefusesFlood(t *testing.T) {
-	t.Parallel()
-	w, _, _ := blockedWriter(t, DefaultFrame)
-	for range maxQueue {
-		if err := w.hurry(w.parcel("x", 1), true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.hurry(w.parcel("x", 1), true); !errors.Is(err, errFlooded) {
-		t.Errorf("got %v, want %v", err, errFlooded)
-	}
-	if err := w.hurry(w.parcel("cancel", 1), false); err != nil {
-		t.Errorf("cancel was refused: %v", err)
-	}
+	t.Fatal("nobody waits")
 }
 
 // TestFlowControl: a plugin stops reading. Callers return when their context
@@ -298,18 +224,4 @@ func TestFlowControl(t *testing.T) {
 	for _, f := range freed {
 		f.wait(t)
 	}
-}
-
-// someWait returns when a caller waits for room in the queue.
-func (w *writer) someWait(t *testing.T) {
-	t.Helper()
-	for deadline(t).Err() == nil {
-		w.mu.Lock()
-		have := len(w.waiting)
-		w.mu.Unlock()
-		if have > 0 {
-			return
-		}
-	}
-	t.Fatal("nobody waits")
 }
