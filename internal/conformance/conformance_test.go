@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/grapnelhq/grapnel/internal/conformance"
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -20,6 +21,9 @@ import (
 // options are those of the test's own plugin in a mode.
 func options(t *testing.T, mode, transport string) conformance.Options {
 	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the plugins of this test want a Unix system")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -27,88 +31,69 @@ func options(t *testing.T, mode, transport string) conformance.Options {
 	return conformance.Options{Path: self, Args: []string{mode}, Transport: transport, Calls: 100, Patience: 6 * time.Second}
 }
 
-func failed(r *conformance.Report) (ids []string) {
+// checkFailed runs the checks and fails unless those that fail are the ones wanted.
+func checkFailed(t *testing.T, o conformance.Options, want ...string) {
+	t.Helper()
+	r, err := conformance.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed []string
 	for i := range r.Results {
 		if res := &r.Results[i]; res.Outcome == conformance.Failed {
-			ids = append(ids, res.ID)
+			failed = append(failed, res.ID)
+			t.Log(strings.Join(res.Lines(), "\n"))
 		}
 	}
-	return ids
-}
-
-func explain(t *testing.T, r *conformance.Report) {
-	t.Helper()
-	for i := range r.Results {
-		if r.Results[i].Outcome == conformance.Failed {
-			t.Log(strings.Join(r.Results[i].Lines(), "\n"))
-		}
+	if diff := cmp.Diff(failed, want, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("failed checks (-got +want):\n%s", diff)
 	}
 }
 
-// TestBrokenPlugins: each fault fails exactly the checks that it is about.
+// TestGoodPlugin: a plugin that keeps the contract fails no check.
+func TestGoodPlugin(t *testing.T) {
+	t.Parallel()
+
+	for _, transport := range []string{wire.Transport, wire.TransportStdio} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			checkFailed(t, options(t, "good", transport))
+		})
+	}
+}
+
+// TestBrokenPlugins: each fault fails the checks that it is about and, with GRAPNEL_LONG=1, those alone.
 func TestBrokenPlugins(t *testing.T) {
 	t.Parallel()
 
-	if runtime.GOOS == "windows" {
-		t.Skip("the plugins of this test want a Unix system")
-	}
-	tests := []struct {
-		mode string
-		want []string
-		both bool // over gRPC, too
-	}{
-		{"good", nil, true},
-		{"double answer", []string{"calls.once", "cancel.once"}, true},
-		{"no pong", []string{"ping.busy"}, false},
-		{"ignored drain", []string{"drain.answers"}, false},
-		{"invalid tool schema", []string{"schema.tools"}, false},
-		{"wrong incarnation", []string{"frame.echo"}, false},
-		{"late answer with another id", []string{"frame.strays", "cancel.once"}, false},
-		{"noise in mid-session", []string{"start.stdout"}, false},
-		{"oversize", []string{"size.oversize"}, true},
-		{"measures", nil, false},
-		{"invalid UTF-8", []string{"text.clean"}, false},
-		{"child left behind", []string{"end.children"}, false},
-		{"changing description", []string{"describe.stable"}, false},
-		{"no needs", []string{"needs.declared"}, false},
-		{"allows blindly", []string{"needs.withheld"}, false},
-		{"random answers", []string{"describe.valid", "cache.deterministic"}, false},
-		{"leaks descriptors", []string{"resources.descriptors"}, false},
-	}
-	var runs []brokenRun
-	if testing.Short() {
-		tests = tests[:8] // to the race detector the others are the same sessions
-	}
-	slots := make(chan struct{}, 8) // a run mostly waits
-	for _, tt := range tests {
-		for _, transport := range []string{wire.Transport, wire.TransportStdio} {
-			if transport == wire.Transport && (!tt.both || testing.Short()) {
-				continue
+	for _, tt := range []struct{ mode, want string }{
+		{"double answer", "calls.once cancel.once"},
+		{"no pong", "ping.busy"},
+		{"ignored drain", "drain.answers"},
+		{"invalid tool schema", "schema.tools"},
+		{"wrong incarnation", "frame.echo"},
+		{"late answer with another id", "frame.strays cancel.once"},
+		{"noise in mid-session", "start.stdout"},
+		{"oversize", "size.oversize"},
+		{"invalid UTF-8", "text.clean"},
+		{"child left behind", "end.children"},
+		{"changing description", "describe.stable"},
+		{"no needs", "needs.declared"},
+		{"allows blindly", "needs.withheld"},
+		{"random answers", "describe.valid cache.deterministic"},
+		{"leaks descriptors", "resources.descriptors"},
+	} {
+		t.Run(tt.mode, func(t *testing.T) {
+			t.Parallel()
+			want := strings.Fields(tt.want)
+			o := options(t, tt.mode, wire.TransportStdio)
+			if os.Getenv("GRAPNEL_LONG") == "" {
+				o.Only = want
 			}
 			if runtime.GOOS != "linux" {
-				tt.want = slices.DeleteFunc(tt.want, func(id string) bool { return id == "end.children" || id == "resources.descriptors" })
+				want = slices.DeleteFunc(want, func(id string) bool { return id == "end.children" || id == "resources.descriptors" })
 			}
-			done := make(chan outcome, 1)
-			o := options(t, tt.mode, transport)
-			go func() {
-				slots <- struct{}{}
-				r, err := conformance.Run(t.Context(), o)
-				<-slots
-				done <- outcome{r, err}
-			}()
-			runs = append(runs, brokenRun{tt.mode + " over " + transport, tt.want, done})
-		}
-	}
-	for _, r := range runs {
-		t.Run(r.name, func(t *testing.T) {
-			got := <-r.done
-			if got.err != nil {
-				t.Fatal(got.err)
-			}
-			if diff := cmp.Diff(failed(got.report), r.want); diff != "" {
-				t.Errorf("failed checks (-got +want):\n%s", diff)
-				explain(t, got.report)
-			}
+			checkFailed(t, o, want...)
 		})
 	}
 }
@@ -117,9 +102,6 @@ func TestBrokenPlugins(t *testing.T) {
 func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()
 
-	if runtime.GOOS == "windows" {
-		t.Skip("the plugins of this test want a Unix system")
-	}
 	for _, tt := range []struct{ mode, want string }{
 		{"echo without measuring", "size.oversize"},
 		{"one byte too many", "size.oversize"},
@@ -149,29 +131,14 @@ func TestFaultsAreFound(t *testing.T) {
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
 			t.Parallel()
-
 			o := options(t, tt.mode, wire.TransportStdio)
 			o.Only = []string{tt.want}
-			r, err := conformance.Run(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if res := &r.Results[0]; res.Outcome != conformance.Failed || res.ID != tt.want {
-				t.Errorf("%s %s: %s", res.ID, res.Outcome, res.Reason)
-			}
+			checkFailed(t, o, tt.want)
 		})
 	}
-}
-
-type brokenRun struct {
-	name string
-	want []string
-	done <-chan outcome
-}
-
-type outcome struct {
-	report *conformance.Report
-	err    error
+	o := options(t, "measures", wire.TransportStdio)
+	o.Only = []string{"size.oversize"}
+	checkFailed(t, o)
 }
 
 func TestOptions(t *testing.T) {
