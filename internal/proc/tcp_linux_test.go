@@ -8,45 +8,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-func TestParseTCP(t *testing.T) {
-	t.Parallel()
-
-	row := func(local, remote string) tcpRow {
-		return tcpRow{netip.MustParseAddrPort(local), netip.MustParseAddrPort(remote), 1, 77}
-	}
-	const rest = " 01 00000000:00000000 00:00000000 00000000  1000        0 77 1 ffff 100 0"
-	tests := []struct {
-		name, line string
-		want       tcpRow
-		ok         bool
-	}{
-		{"IPv4", " 0: 0100007F:1F90 0200007F:0050" + rest, row("127.0.0.1:8080", "127.0.0.2:80"), true},
-		{"IPv6", " 0: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000" + rest, row("[::1]:8080", "[::]:0"), true},
-		{"mapped", " 0: 0000000000000000FFFF00000100007F:0001 0000000000000000FFFF00000100007F:0002" + rest, row("127.0.0.1:1", "127.0.0.1:2"), true},
-		{"headline", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode", tcpRow{}, false},
-		{"empty", "", tcpRow{}, false},
-		{"odd address", " 0: 01007F:1F90 0200007F:0050" + rest, tcpRow{}, false},
-		{"odd port", " 0: 0100007F:1F9000 0200007F:0050" + rest, tcpRow{}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got, ok := parseTCP(tt.line)
-			if ok != tt.ok {
-				t.Fatalf("ok = %v", ok)
-			}
-			if diff := cmp.Diff(tt.want, got, cmp.Comparer(func(a, b tcpRow) bool { return a == b })); diff != "" && ok {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 // TestConnectionThatAnotherTook: the address was the plugin's when it was looked
 // at, and somebody else's when the connection was made.
@@ -111,14 +74,4 @@ func TestConnectionThatAnotherTook(t *testing.T) {
 // familyOf makes a process value whose plugin is a process.
 func familyOf(pid int) *Process {
 	return &Process{spec: Spec{Name: "tester"}, child: &child{family: newFamily(pid, "mark")}}
-}
-
-func FuzzParseTCP(f *testing.F) {
-	f.Add(" 0: 0100007F:1F90 0200007F:0050 01 00000000:00000000 00:00000000 00000000  1000 0 77")
-	f.Add(" 0: 0000000000000000FFFF00000100007F:0001 0000000000000000FFFF00000100007F:0002 0A 0 0 0 0 0 1")
-	f.Fuzz(func(t *testing.T, line string) {
-		if row, ok := parseTCP(line); ok && (!row.local.IsValid() || !row.remote.IsValid()) {
-			t.Errorf("%q is read as %v", line, row)
-		}
-	})
 }

@@ -2,10 +2,8 @@ package proc
 
 import (
 	"context"
-	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -102,56 +100,5 @@ func TestKillWithoutDescriptors(t *testing.T) {
 	}
 	if left := f.kill(ctx); left != 0 {
 		t.Errorf("%d are left with descriptors", left)
-	}
-}
-
-// TestSettleTakesTurns: once the time of a look is over, families keep what they held
-// at their last one, those that were not reached come first, and nobody is ended whom
-// nobody has looked at.
-func TestSettleTakesTurns(t *testing.T) {
-	t.Parallel()
-
-	if testing.Short() {
-		t.Skip("it looks at memory for as long as a look may take")
-	}
-	self, ok := readProcess(os.Getpid())
-	if !ok {
-		t.Skip("no /proc")
-	}
-	members := map[procID]process{self.id: self}
-	for i := range 1 << 16 { // each takes a moment
-		members[procID{pid: self.id.pid, start: uint64(i)}] = self
-	}
-	const plenty = 1 << 60
-	var list []doubt
-	for range 20 {
-		list = append(list, doubt{&family{}, members, &Usage{RSS: plenty + 1}, plenty})
-	}
-	settle(slices.Clone(list))
-	reached := map[*family]bool{}
-	for _, d := range list {
-		reached[d.family] = !d.family.near.at.IsZero()
-		if !reached[d.family] && d.usage.RSS != plenty {
-			t.Errorf("a family that was not looked at holds %d", d.usage.RSS)
-		}
-	}
-	first := len(slices.Collect(maps.Keys(reached)))
-	for _, looked := range reached {
-		if !looked {
-			first--
-		}
-	}
-	if first == 0 || first == len(list) {
-		t.Fatalf("%d of %d were looked at", first, len(list))
-	}
-	settle(slices.Clone(list))
-	again := 0
-	for _, d := range list {
-		if !reached[d.family] && !d.family.near.at.IsZero() {
-			again++
-		}
-	}
-	if again == 0 {
-		t.Error("who was not reached does not come first")
 	}
 }

@@ -86,38 +86,6 @@ func TestToolPolicies(t *testing.T) {
 	}
 }
 
-// TestModelOverTheWire: the host's model answers a plugin alike in process and over
-// the wire, with its errors.
-func TestModelOverTheWire(t *testing.T) {
-	t.Parallel()
-	asking := plugin(nil)
-	asking.Hooks[0].PrePromptCompile = func(ctx context.Context, call *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-		res, err := sdk.Complete(ctx, call.Host, phases.CompletionRequest{Input: "x", MaxOutputTokens: 5})
-		if err != nil {
-			return section(string(phases.CodeOf(err))), nil
-		}
-		return section(res.Text + " " + res.Model + " " + strconv.Itoa(res.Usage.OutputTokens) + " " + string(res.Stopped)), nil
-	}
-	answer := `{"text":"t","model":"m","usage":{"output_tokens":7},"stopped":"length"}`
-	for want, service := range map[string]Service{
-		"t m 7 length": Reply(answer),
-		"budget_exhausted": func(context.Context, json.RawMessage) (json.RawMessage, error) {
-			return nil, phases.Errorf(phases.CauseBudgetExhausted, "no more")
-		},
-	} {
-		rec := newRecorder(t)
-		host := &Host{Services: map[string]Service{"model/complete": service}}
-		got := Run(rec, asking, Case{Hook: "h", Host: host})
-		rec.expect(t)
-		if diff := cmp.Diff(got, Answer{Contributions: section(want)}); diff != "" {
-			t.Errorf("(-got +want)\n%s", diff)
-		}
-		if calls := host.Calls(); len(calls) != 5 || string(calls[0].Params) != `{"input":"x","max_output_tokens":5}` {
-			t.Errorf("host calls are %v", calls)
-		}
-	}
-}
-
 func TestWantedError(t *testing.T) {
 	t.Parallel()
 	failing := plugin(answering(func() ([]phases.Contribution, error) {
