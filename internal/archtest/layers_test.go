@@ -121,7 +121,7 @@ const layers = `
 	manifest < internal/cli/logexport;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
 	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go, github.com/go-json-experiment/json,
-	golang.org/x/time < internal/rpc;
+	golang.org/x/time < internal/rpc, internal/proc;
 	tree, internal/proc/peer, github.com/coder/websocket < gateway/client;
 	phases, manifest, runtime, loop, sdk/prompttext, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Bounds of one log line.
@@ -141,14 +143,14 @@ type sink struct {
 
 	mu      sync.Mutex
 	kept    []byte // the last output, at most twice ringSize
-	bucket  bucket
+	rate    *rate.Limiter
 	pending int // dropped since the last report
 }
 
 func newSink(s Spec) *sink {
 	return &sink{
 		name: s.Name, log: s.Log, now: s.Now, redact: s.Redact,
-		bucket: bucket{rate: float64(s.LogRate), burst: float64(2 * s.LogRate)},
+		rate: rate.NewLimiter(rate.Limit(s.LogRate), 2*s.LogRate),
 	}
 }
 
@@ -204,7 +206,7 @@ func (s *sink) close() {
 
 // emit logs one raw line or counts it as dropped. The lock is held so that lines stay in order.
 func (s *sink) emit(now time.Time, raw []byte, more int) {
-	if !s.bucket.take(now) {
+	if !s.rate.AllowN(now, 1) {
 		s.pending++
 		return
 	}
@@ -285,26 +287,4 @@ func (w *lineWriter) add(text []byte) {
 func (w *lineWriter) flush(now time.Time) {
 	w.sink.emit(now, w.partial, w.more)
 	w.partial, w.more = w.partial[:0], 0
-}
-
-// bucket is a token bucket, full at its first use.
-type bucket struct {
-	rate, burst float64 // tokens a second, tokens at most
-	tokens      float64
-	last        time.Time
-}
-
-func (b *bucket) take(now time.Time) bool {
-	if b.last.IsZero() {
-		b.tokens, b.last = b.burst, now
-	}
-	// A clock that jumps back gives nothing until it has caught up.
-	if d := now.Sub(b.last); d > 0 {
-		b.tokens, b.last = min(b.burst, b.tokens+b.rate*d.Seconds()), now
-	}
-	if b.tokens < 1 {
-		return false
-	}
-	b.tokens--
-	return true
 }
