@@ -111,7 +111,11 @@ func readFixture(t TB, p *sdk.Plugin, a *txtar.Archive, work string) (c Case, wa
 	}
 	want = cut("want.json") // its $WORK stays, as in what it is compared with
 	c.WantCode = wantedCode(want)
-	if err := writeFiles(rest, work); err != nil {
+	files, err := txtar.FS(rest)
+	if err == nil {
+		err = os.CopyFS(work, files)
+	}
+	if err != nil {
 		return c, "", err
 	}
 	if c.Tool != "" {
@@ -160,22 +164,6 @@ func wantedCode(want string) string {
 		return "" // then the comparison fails
 	}
 	return a.Error.Code
-}
-
-func writeFiles(a *txtar.Archive, work string) error {
-	for _, f := range a.Files {
-		if !filepath.IsLocal(f.Name) {
-			return fmt.Errorf("the file %q lies outside", f.Name)
-		}
-		path := filepath.Join(work, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func sameJSON(a, b string) bool {

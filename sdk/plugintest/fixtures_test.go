@@ -47,7 +47,7 @@ func TestFixture(t *testing.T) {
 		{"bad context", "-- context.json --\n{\"folder\":1}", []string{`context.json: context: json: unknown field "folder"`}},
 		{"bad input", "-- input.json --\n{\"x\":1}", []string{`unknown field "x"`}},
 		{"bad number", "-- max_chars --\nmany", []string{"max_chars: "}},
-		{"file outside", "-- ../x --\n", []string{`"../x" lies outside`}},
+		{"file outside", "-- ../x --\n", []string{"../x"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
