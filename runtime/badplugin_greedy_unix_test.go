@@ -20,7 +20,7 @@ import (
 
 // fillInChild lets a child in a session of its own do so.
 func fillInChild(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
-	if err := p.startChild(p.Apart("filler")); err != nil { //nolint:contextcheck // it outlives the call
+	if err := p.startChild(p.Apart("filler")); err != nil {
 		return nil, err
 	}
 	select {}

@@ -147,7 +147,7 @@ const forged = "\x1b[2J\x1b[31mred\x1b[0m \x1b]0;title\x07plain\u202e\n" +
 
 // children starts children and answers.
 func children(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
-	if err := p.startChildren(); err != nil { //nolint:contextcheck // they outlive the call
+	if err := p.startChildren(); err != nil {
 		return nil, err
 	}
 	return good(ctx, p, c)
@@ -155,7 +155,7 @@ func children(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contrib
 
 // orphans starts children and leaves them alone.
 func orphans(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
-	if err := p.startChildren(); err != nil { //nolint:contextcheck // they outlive the call
+	if err := p.startChildren(); err != nil {
 		return nil, err
 	}
 	os.Exit(4)

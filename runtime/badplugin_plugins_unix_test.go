@@ -47,16 +47,17 @@ func (p *badProgram) ghost() error {
 		var id, incarnation uint64
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = os.WriteFile(path, fmt.Appendf(nil, "%d %d", f.ID, f.Incarnation), 0o600)
+			if err := os.WriteFile(path, fmt.Appendf(nil, "%d %d", f.ID, f.Incarnation), 0o600); err != nil {
+				return err
+			}
 			os.Exit(3)
-			return err
 		}
 		if _, scanned := fmt.Sscanf(string(data), "%d %d", &id, &incarnation); err != nil || scanned != nil {
 			return errors.Join(err, scanned)
 		}
 		return errors.Join(
-			s.Send(sectionFrame(id, incarnation, badSection, wrongText)),
-			s.Send(sectionFrame(f.ID, incarnation, badSection, wrongText)),
+			s.Send(sectionFrame(id, incarnation, wrongText)),
+			s.Send(sectionFrame(f.ID, incarnation, wrongText)),
 			answerWith(s, f, rightText),
 		)
 	})

@@ -48,7 +48,7 @@ func rawAnswers() map[string]rawAnswer {
 		"wrong-id":  wrongID,
 		"stale":     stale,
 		"stale-only": func(_ *badProgram, s *rawSession, f *rawFrame) error {
-			return s.Send(sectionFrame(f.ID, f.Incarnation+1, badSection, wrongText))
+			return s.Send(sectionFrame(f.ID, f.Incarnation+1, wrongText))
 		},
 		"half":     half,
 		"not-utf8": notUTF8,
@@ -61,7 +61,7 @@ func rawAnswers() map[string]rawAnswer {
 		},
 		"hang-up": func(*badProgram, *rawSession, *rawFrame) error { return errors.New("enough") },
 		"many-raw": func(_ *badProgram, s *rawSession, f *rawFrame) error {
-			return s.Send(sectionFrames(f.ID, f.Incarnation, crowd, badSection, "x"))
+			return s.Send(sectionFrames(f.ID, f.Incarnation, crowd, "x"))
 		},
 		"dribble": func(_ *badProgram, s *rawSession, f *rawFrame) error {
 			s.Dribble(trickle)
@@ -77,7 +77,7 @@ func rawAnswers() map[string]rawAnswer {
 
 // answerWith is the one answer that a Dispatch should get.
 func answerWith(s *rawSession, f *rawFrame, content string) error {
-	return s.Send(sectionFrame(f.ID, f.Incarnation, badSection, content))
+	return s.Send(sectionFrame(f.ID, f.Incarnation, content))
 }
 
 // double answers twice.
@@ -93,18 +93,18 @@ func tooLate(_ *badProgram, s *rawSession, f *rawFrame) error {
 
 // wrongID answers what nobody asked, and then what was asked.
 func wrongID(_ *badProgram, s *rawSession, f *rawFrame) error {
-	return errors.Join(s.Send(sectionFrame(f.ID+1000, f.Incarnation, badSection, wrongText)), answerWith(s, f, rightText))
+	return errors.Join(s.Send(sectionFrame(f.ID+1000, f.Incarnation, wrongText)), answerWith(s, f, rightText))
 }
 
 // stale answers for another start of the plugin, and then for this one.
 func stale(_ *badProgram, s *rawSession, f *rawFrame) error {
-	return errors.Join(s.Send(sectionFrame(f.ID, f.Incarnation+1, badSection, wrongText)), answerWith(s, f, rightText))
+	return errors.Join(s.Send(sectionFrame(f.ID, f.Incarnation+1, wrongText)), answerWith(s, f, rightText))
 }
 
 // half dies in the middle of an answer.
 func half(p *badProgram, s *rawSession, f *rawFrame) error {
 	s.CutAfter(100_000, func() { os.Exit(5) })
-	if err := s.Send(sectionFrame(f.ID, f.Incarnation, badSection, string(bytes.Repeat([]byte("x"), 1<<20)))); err != nil {
+	if err := s.Send(sectionFrame(f.ID, f.Incarnation, string(bytes.Repeat([]byte("x"), 1<<20)))); err != nil {
 		return err
 	}
 	return p.Block()
@@ -112,7 +112,7 @@ func half(p *badProgram, s *rawSession, f *rawFrame) error {
 
 // notUTF8 answers with a text that is not UTF-8.
 func notUTF8(_ *badProgram, s *rawSession, f *rawFrame) error {
-	data := sectionFrame(f.ID, f.Incarnation, badSection, "MARK")
+	data := sectionFrame(f.ID, f.Incarnation, "MARK")
 	return s.Send(bytes.Replace(data, []byte("MARK"), []byte("\xff\xfe\xfd\xfc"), 1))
 }
 

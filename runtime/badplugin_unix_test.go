@@ -93,12 +93,12 @@ func (*badProgram) Block() error {
 	return nil
 }
 
-// Listen listens at an address.
+// listenAt listens at an address.
 func listenAt(network, addr string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(context.Background(), network, addr)
 }
 
-// Socket is a path where a plugin may make its socket.
+// socketPath is a path where a plugin may make its socket.
 func socketPath() string { return filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s") }
 
 // Handshake announces [socketPath] with a version of the protocol.
@@ -172,7 +172,7 @@ func (p *badProgram) Arg(name string) string {
 // Child is this program again, in another mode. The arguments stay, so that a test finds it by them.
 func (p *badProgram) Child(mode string, args ...string) *exec.Cmd {
 	args = slices.Concat([]string{asProgram, mode}, args, p.Args)
-	cmd := exec.CommandContext(context.Background(), os.Args[0], args...) //nolint:gosec // itself
+	cmd := exec.CommandContext(context.Background(), os.Args[0], args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	return cmd
 }

@@ -145,9 +145,8 @@ func told(p *badProgram) *sdk.Plugin {
 					return nil, err
 				}
 				if p.Arg("die") != "" {
-					_, err := fmt.Fprintf(p.Stderr, "panic: dying of %s and of %s\n", os.Getenv("TOKEN"), *config.Load())
+					_, _ = fmt.Fprintf(p.Stderr, "panic: dying of %s and of %s\n", os.Getenv("TOKEN"), *config.Load())
 					os.Exit(6)
-					return nil, err
 				}
 				if p.Arg("fail") != "" {
 					return nil, sdk.Fail("down", "cannot reach "+os.Getenv("TOKEN")+"@db")

@@ -142,7 +142,7 @@ func (p *hostile) floodFrames() error {
 func (p *hostile) floodIncarnations() error {
 	return p.ServeScript(answering(manners(""), func(s *rawSession, f *rawFrame) error {
 		for _, n := range []uint64{0, 1 << 40, math.MaxUint64} {
-			if err := s.Send(sectionFrame(f.ID, n, badSection, wrongText)); err != nil {
+			if err := s.Send(sectionFrame(f.ID, n, wrongText)); err != nil {
 				return err
 			}
 		}

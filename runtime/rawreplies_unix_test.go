@@ -11,20 +11,20 @@ import (
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 )
 
-// Section is a Result with one section.
-func sectionFrame(id, incarnation uint64, section, content string) []byte {
-	return sectionFrames(id, incarnation, 1, section, content)
+// sectionFrame is a Result with one section.
+func sectionFrame(id, incarnation uint64, content string) []byte {
+	return sectionFrames(id, incarnation, 1, content)
 }
 
-// Sections is a Result with the same section n times.
-func sectionFrames(id, incarnation uint64, n int, section, content string) []byte {
+// sectionFrames is a Result with the same section n times.
+func sectionFrames(id, incarnation uint64, n int, content string) []byte {
 	c := &pluginpb.Contribution{Kind: &pluginpb.Contribution_PromptSection{
-		PromptSection: &pluginpb.PromptSection{SectionId: section, Title: section, Content: content},
+		PromptSection: &pluginpb.PromptSection{SectionId: badSection, Title: badSection, Content: content},
 	}}
 	return resultFrame(id, incarnation, slices.Repeat([]*pluginpb.Contribution{c}, n)...)
 }
 
-// Audit is a Result with one audit event, whose details may be invalid JSON.
+// auditFrame is a Result with one audit event, whose details may be invalid JSON.
 func auditFrame(id, incarnation uint64, details []byte) []byte {
 	return resultFrame(id, incarnation, &pluginpb.Contribution{Kind: &pluginpb.Contribution_Audit{
 		Audit: &pluginpb.Audit{EventKind: "bad", DetailsJson: details},
@@ -47,14 +47,14 @@ func (c *cutConn) dribble(p []byte, pause time.Duration) (int, error) {
 	return len(p), nil
 }
 
-// Result is a frame that answers a Dispatch.
+// resultFrame is a frame that answers a Dispatch.
 func resultFrame(id, incarnation uint64, all ...*pluginpb.Contribution) []byte {
 	return encodeRaw(&pluginpb.PluginFrame{Id: id, Incarnation: incarnation, Body: &pluginpb.PluginFrame_Result{
 		Result: &pluginpb.Result{Contributions: all},
 	}})
 }
 
-// encode returns nil for text that is not UTF-8, which protobuf refuses.
+// encodeRaw returns nil for text that is not UTF-8, which protobuf refuses.
 func encodeRaw(f *pluginpb.PluginFrame) []byte {
 	data, _ := proto.Marshal(f)
 	return data

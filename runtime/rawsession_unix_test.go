@@ -155,7 +155,7 @@ func (s *rawSession) Send(data []byte) error {
 		return err
 	}
 	if s.lane != nil {
-		_, err := s.lane.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...)) //nolint:gosec // a test's
+		_, err := s.lane.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))), data...))
 		return err
 	}
 	var f pluginpb.PluginFrame

@@ -74,13 +74,13 @@ type Result struct {
 type Report struct {
 	Program   string   `json:"program"`
 	Transport string   `json:"transport"`
-	Plugin    string   `json:"plugin"       jsonschema:"the plugin's own name; empty if it did not start"`
+	Plugin    string   `json:"plugin"    jsonschema:"the plugin's own name; empty if it did not start"`
 	Version   string   `json:"version"`
-	Conforms  bool     `json:"conforms"     jsonschema:"no check with the severity must has failed, and no known failure passes"`
+	Conforms  bool     `json:"conforms"  jsonschema:"no check with the severity must has failed, and no known failure passes"`
 	Passed    int      `json:"passed"`
 	Failed    int      `json:"failed"`
 	Skipped   int      `json:"skipped"`
-	Known     int      `json:"known"        jsonschema:"failures that were listed"`
+	Known     int      `json:"known"     jsonschema:"failures that were listed"`
 	Results   []Result `json:"results"`
 }
 
