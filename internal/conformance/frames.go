@@ -55,7 +55,7 @@ func unknownBody(h *host) error {
 	switch {
 	case err != nil:
 		return err
-	case f.Unsupported == nil:
+	case f.Body != bodyUnsupported:
 		return failf([]uint64{f.ID}, "the answer to an unknown body is %q, want unsupported", f.Body)
 	}
 	return h.alive("an unknown body")
@@ -68,7 +68,7 @@ func unknownField(h *host) error {
 		if err != nil {
 			return err
 		}
-		if f.Unsupported != nil || f.Err != nil || f.Rejected != nil {
+		if f.Body == bodyUnsupported || f.Err != nil || f.Rejected != nil {
 			return failf([]uint64{f.ID}, "the plugin refuses a frame with an unknown field")
 		}
 	}

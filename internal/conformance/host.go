@@ -204,9 +204,10 @@ func (h *host) settle() {
 
 // Bodies of a plugin's frames.
 const (
-	bodyHostCall   = "host_call"
-	bodyInvalidate = "invalidate"
-	bodyPong       = "pong"
+	bodyHostCall    = "host_call"
+	bodyInvalidate  = "invalidate"
+	bodyPong        = "pong"
+	bodyUnsupported = "unsupported"
 )
 
 func isAnswer(f *wire.RawFrame) bool {

@@ -48,14 +48,6 @@ type RawFrame struct {
 	Rejected    *phases.ConfigError
 	Err         *phases.Error
 	Result      *phases.Result
-	ToolResult  *phases.ToolResult
-	Unsupported *RawUnsupported
-}
-
-// RawUnsupported is the body of unsupported.
-type RawUnsupported struct {
-	Body uint64
-	Name string
 }
 
 // OpenRaw opens a session over gRPC, whose frames may be up to MaxFrame long.
@@ -257,15 +249,13 @@ func (r *RawFrame) readBody(in *incoming) {
 		m.reportUnknown()
 		r.Result, r.Err = &m.Result, m.err
 	case pluginToolResult:
-		m := decodeRaw(r, p, in, toolResultFields)
-		r.ToolResult, r.Err = &m.ToolResult, m.err
+		r.Err = decodeRaw(r, p, in, toolResultFields).err
 	case pluginHostCall:
 		decodeRaw(r, p, in, hostCallFields)
 	case pluginInvalidate:
 		decodeRaw(r, p, in, invalidateFields)
 	case pluginUnsupported:
-		m := decodeRaw(r, p, in, unsupportedFields)
-		r.Unsupported = &RawUnsupported{m.body, m.name}
+		decodeRaw(r, p, in, unsupportedFields)
 	default: // a body without fields, or none that this version knows
 	}
 }
