@@ -12,11 +12,8 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
-	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 )
 
 // writeTree writes files below a new directory.
@@ -76,40 +73,6 @@ func TestAgentsOnTerminal(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-func TestPromptChars(t *testing.T) {
-	t.Parallel()
-
-	budget := func(chars int) map[string]phases.Override {
-		return map[string]phases.Override{"mine.prompt": {Budget: &phases.TextBudget{Chars: chars}}}
-	}
-	tests := []struct {
-		name   string
-		cfg    config.Config
-		plugin config.Plugin
-		want   int // with the frame
-	}{
-		{"the plugin's own", config.Config{}, config.Plugin{Name: "mine"}, agentsdoc.MaxChars},
-		{"the operator's", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(900)}, 900},
-		{"no more than a prompt", config.Config{}, config.Plugin{Name: "mine", Subscriptions: budget(90_000)}, 64_000},
-		{"another subscription's", config.Config{}, config.Plugin{Name: "other", Subscriptions: budget(900)}, agentsdoc.MaxChars},
-		{
-			"no more than a turn",
-			config.Config{Budgets: config.Budgets{Turn: config.TurnBudget{Chars: 700}}},
-			config.Plugin{Name: "mine"},
-			700,
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if got := promptChars(&tt.cfg, &tt.plugin, "prompt", agentsdoc.MaxChars); got != tt.want {
-				t.Errorf("got %d characters, want %d", got, tt.want)
-			}
-		})
 	}
 }
 
@@ -176,29 +139,5 @@ func TestStateLocked(t *testing.T) {
 	err = changeState(ctx, path, func(*lazy.State) { t.Error("changed without the lock") })
 	if !errors.Is(err, over) || codeOf(err) != exitUnable {
 		t.Errorf("error %v with exit code %d, want the cause and %d", err, codeOf(err), exitUnable)
-	}
-}
-
-// TestStateUnchanged: a change that changes nothing writes nothing.
-func TestStateUnchanged(t *testing.T) {
-	t.Parallel()
-
-	path := newState(t)
-	before, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range []bool{false, true} {
-		if err := changeState(t.Context(), path, func(s *lazy.State) {
-			if change {
-				s.NewEpoch(7)
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		after, err := os.Stat(path)
-		if err != nil || os.SameFile(before, after) == change {
-			t.Errorf("written: %v, want %v, error %v", !os.SameFile(before, after), change, err)
-		}
 	}
 }

@@ -135,38 +135,3 @@ func TestColours(t *testing.T) {
 		})
 	}
 }
-
-// TestColoured: a flag decides about colours in text, else the terminal; JSON never has any.
-func TestColoured(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		app  app
-		want bool
-	}{
-		{app{globalFlags: globalFlags{Color: "auto"}, colours: true}, true},
-		{app{globalFlags: globalFlags{Color: "auto"}, terminal: true}, false},
-		{app{globalFlags: globalFlags{Color: "auto", JSON: true}, colours: true}, false},
-		{app{globalFlags: globalFlags{Color: "never"}, colours: true}, false},
-		{app{globalFlags: globalFlags{Color: "always"}}, true},
-		{app{globalFlags: globalFlags{Color: "always", JSON: true}}, false},
-	} {
-		if got := tt.app.coloured(); got != tt.want {
-			t.Errorf("--color %s, json %v, colours %v: got %v", tt.app.Color, tt.app.JSON, tt.app.colours, got)
-		}
-	}
-}
-
-// TestHasColours: NO_COLOR counts whatever it says, and a terminal without a name is not known to have colours.
-func TestHasColours(t *testing.T) {
-	for _, tt := range []struct {
-		term, noColor string
-		want          bool
-	}{{"xterm", "", true}, {"xterm", "0", false}, {"dumb", "", false}, {"", "", false}} {
-		t.Setenv("TERM", tt.term)
-		t.Setenv("NO_COLOR", tt.noColor)
-		if got := hasColours(); got != tt.want {
-			t.Errorf("TERM=%s, NO_COLOR=%s: got %v", tt.term, tt.noColor, got)
-		}
-	}
-}

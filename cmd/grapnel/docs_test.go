@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -178,42 +175,5 @@ func TestReadDoc(t *testing.T) {
 		if got.text != "" && got.sum != tree.Sum(got.text) {
 			t.Errorf("%s: sum %s", tt.dir, got.sum)
 		}
-	}
-}
-
-func TestIndex(t *testing.T) {
-	t.Parallel()
-
-	d, err := openDocsDir(filepath.Join(t.TempDir(), "new"), true, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.close()
-	if x, err := d.readIndex(); err != nil || x.there || x.Folders == nil {
-		t.Errorf("none: %+v, %v", x, err)
-	}
-	want := docsIndex{Schema: indexSchema, WorkspaceID: "w", there: true, Folders: map[string]indexRow{
-		".": {}, "a": {FolderID: "f", DocID: "d", Version: 3, SHA256: "x"},
-	}}
-	for range 2 { // also over one that is there
-		if err := d.writeIndex(want); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := d.readIndex()
-	if diff := cmp.Diff(got, want, cmp.AllowUnexported(docsIndex{})); err != nil || diff != "" {
-		t.Errorf("%v (-got +want):\n%s", err, diff)
-	}
-	for _, text := range []string{"", "{", `{"schema":2,"workspace_id":"w"}`, `{"schema":1}`} {
-		if err := d.write(indexName, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := d.readIndex(); codeOf(err) != exitUsage || err == nil {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-	list, err := fs.ReadDir(d.root.FS(), ".")
-	if err != nil || len(list) != 1 {
-		t.Errorf("beside the index: %v, %v", list, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +20,6 @@ type hostileRow struct {
 	do   func(t *testing.T, b *besieged)
 	// database is set where the store is what is attacked: then it runs on PostgreSQL too.
 	database bool
-	// long says why the row needs longSwitch; empty where it does not.
-	long string
 }
 
 // TestHostileClients attacks gateways, row by row. After each row, or without [longSwitch] after
@@ -34,10 +31,7 @@ func TestHostileClients(t *testing.T) {
 	}
 	t.Parallel()
 
-	rows := slices.Concat(sample(methodRows(t)), sample(tenantRows(t)), verbRows(), httpRows(), socketRows(), messageRows(), authRows(), keptRows(), longRows())
-	if len(rows) < 60 {
-		t.Fatalf("%d rows", len(rows))
-	}
+	rows := slices.Concat(sample(methodRows(t)), verbRows(), httpRows(), socketRows(), messageRows(), authRows())
 	for kind, store := range serveStores() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -50,9 +44,6 @@ func TestHostileClients(t *testing.T) {
 					continue
 				}
 				passed := t.Run(row.name, func(t *testing.T) {
-					if row.long != "" && os.Getenv(longSwitch) == "" {
-						t.Skipf("%s; set %s=1", row.long, longSwitch)
-					}
 					row.do(t, b)
 				})
 				if !passed {
@@ -293,96 +284,7 @@ func methodRows(t *testing.T) []hostileRow {
 			if r := b.post(t, honestToken, rpcOf(name, huge)); r[0].code() == "internal" {
 				t.Errorf("the largest message: %s", r[0].Error.Message)
 			}
-		}, true, ""})
+		}, true})
 	}
 	return rows
-}
-
-// tenantRows call each method about a workspace of others, and with a token that lacks
-// the right.
-func tenantRows(t *testing.T) []hostileRow {
-	t.Helper()
-	methods := rpcMethods(t)
-	var rows []hostileRow
-	for _, name := range slices.Sorted(maps.Keys(methods)) {
-		m := methods[name]
-		rows = append(rows, hostileRow{"another tenant's " + name, func(t *testing.T, b *besieged) {
-			params := paramsOf(&m, "acme")
-			for _, actor := range []string{"", "honest"} {
-				if actor != "" {
-					params["actor"] = actor
-				}
-				r := b.post(t, tenantToken, rpcOf(name, params))[0]
-				if strings.Contains(string(r.Result), "acme") || strings.Contains(string(r.Result), "aaaa") {
-					t.Errorf("it reads %.300s", r.Result)
-				}
-				if code := r.code(); code == "internal" || code == "ok" && name != "workspace/list" {
-					t.Errorf("it gets %s: %.300s", code, r.Result)
-				}
-			}
-		}, true, ""})
-		if m.Right == "read" {
-			continue
-		}
-		rows = append(rows, hostileRow{"a read token's " + name, func(t *testing.T, b *besieged) {
-			if r := b.post(t, readToken, rpcOf(name, paramsOf(&m, "acme")))[0]; r.code() != "unauthorized" {
-				t.Errorf("it gets %s: %.300s", r.code(), r.Result)
-			}
-		}, false, ""})
-	}
-	return append(rows, hostileRow{"another tenant's turn", func(t *testing.T, b *besieged) {
-		var begun struct {
-			Handle string `json:"handle"`
-		}
-		turn := object{"workspace_id": "acme", "thread_id": "t", "turn_id": "kept"}
-		if err := json.Unmarshal(b.honest.ask(t, "turn/begin", object{"turn": turn}), &begun); err != nil {
-			t.Fatal(err)
-		}
-		for name, more := range map[string]object{"turn/compile": {}, "turn/dispatch": {"phase": "turn.pre_policy"}, "tool/call": {"tool": "x"}, "turn/end": {"end": object{"status": "succeeded"}}} {
-			more["handle"] = begun.Handle
-			if r := b.post(t, tenantToken, rpcOf(name, more))[0]; r.code() != "turn_unknown" {
-				t.Errorf("%s gets %s", name, r.code())
-			}
-		}
-		b.honest.ask(t, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}})
-	}, true, ""})
-}
-
-// longRows wait for the gateway's own limits.
-func longRows() []hostileRow {
-	const why = "it waits for the gateway's time limits, half a minute each"
-	closes := func(network, first, drip string) func(t *testing.T, b *besieged) {
-		return func(t *testing.T, b *besieged) {
-			w := b.connect(t, network)
-			if err := w.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
-				t.Fatal(err)
-			}
-			w.say(first)
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				_, _ = io.Copy(io.Discard, w.r)
-			}()
-			tick := time.NewTicker(time.Second)
-			defer tick.Stop()
-			for {
-				select {
-				case <-ended:
-					return
-				case <-tick.C:
-					w.say(drip)
-				case <-t.Context().Done():
-					t.Fatal("it stays open")
-				}
-			}
-		}
-	}
-	return []hostileRow{
-		{"slow header", closes("tcp", "POST /rpc HTTP/1.1\r\nHost: localhost\r\nX: ", "x"), false, why},
-		{"slow header, socket", closes("unix", "POST /rpc HTTP/1.1\r\nHost: localhost\r\nX: ", "x"), false, why},
-		{"slow body", closes("tcp", "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+readToken+"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n", " "), false, why},
-		{"silent without a token", closes("tcp", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", ""), false, why},
-		{"silent WebSocket", closes("tcp", upgradeOf(readToken), ""), false, why},
-		{"slow message", closes("tcp", upgradeOf(readToken)+frameOf(wsLast|wsText, 100_000, ""), " "), false, why},
-	}
 }

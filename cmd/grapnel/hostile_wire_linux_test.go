@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"slices"
@@ -59,8 +58,6 @@ func httpRows() []hostileRow {
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(list))
 	smuggled := postOf(honestToken, rpcOf("workspace/create", object{"id": "smuggled", "name": "x"}))
 	return []hostileRow{
-		sends("chunk of no number", head+"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 200, 400),
-		sends("chunk that is too long", head+"Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 200, 400),
 		sends("chunk of 2 GB that does not come", head+"Transfer-Encoding: chunked\r\n\r\n7fffffff\r\nx", 200, 400),
 		sends("chunk extensions without end", head+"Transfer-Encoding: chunked\r\n\r\n1;"+strings.Repeat("x", 100_000)+"\r\n", 200, 400),
 		sends("chunks of one byte", head+"Transfer-Encoding: chunked\r\n\r\n"+strings.Repeat("1\r\n \r\n", 100_000)+"0\r\n\r\n", 200, 0),
@@ -70,31 +67,14 @@ func httpRows() []hostileRow {
 		smuggles("smuggling by a list of lengths", head+"Content-Length: 0, 5\r\n\r\n"),
 		smuggles("smuggling by a coding in disguise", head+"Content-Length: 4\r\nTransfer-Encoding : chunked\r\n\r\n"),
 		smuggles("smuggling by a coding of two", head+"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"),
-		sends("negative length", head+"Content-Length: -1\r\n\r\n", 400, 0),
-		sends("length beyond all numbers", head+"Content-Length: 99999999999999999999\r\n\r\n", 400, 0),
 		sends("length of 1 TB", head+"Content-Length: 1099511627776\r\n\r\n{", 200, 400, 0),
 		sends("header of 1 MB", head+"X: "+strings.Repeat("x", 1<<20)+"\r\n\r\n", 431, 0),
 		sends("100,000 headers", head+strings.Repeat("X: y\r\n", 100_000)+"\r\n", 431, 0),
-		sends("header without a colon", head+"nonsense\r\n\r\n", 400),
-		sends("folded header", head+"X: a\r\n b\r\n"+length+"\r\n"+list, 200, 400),
-		sends("NUL in a header", head+"X: \x00\r\n\r\n", 400),
-		sends("line ends without returns", strings.ReplaceAll(head+length+"\r\n", "\r", "")+list, 200, 400),
-		sends("no host", "POST /rpc HTTP/1.1\r\n\r\n", 400),
-		sends("two hosts", "POST /rpc HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", 400),
-		sends("HTTP/0.9", "GET /rpc\r\n", 400, 0),
-		sends("HTTP/9.9", "GET /rpc HTTP/9.9\r\nHost: localhost\r\n\r\n", 505, 400),
-		sends("HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", 505, 400, 403, 404, 405, 0),
 		sends("TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"+strings.Repeat("\x00", 500), 400, 0),
 		sends("random bytes", strings.Repeat("\xff\x00\x80\r\n\r\n", 10_000), 400, 0),
 		sends("request line of 1 MB", "GET /"+strings.Repeat("x", 1<<20)+" HTTP/1.1\r\n\r\n", 414, 431, 400, 0),
 		sends("100-continue without a body", head+"Expect: 100-continue\r\n"+length+"\r\n", 100, 200, 400),
-		sends("another expectation", head+"Expect: the-unexpected\r\n"+length+"\r\n"+list, 417, 200),
-		sends("packed body", head+"Content-Encoding: gzip\r\n"+length+"\r\n"+list, 415),
-		sends("body in another alphabet", strings.Replace(head, "application/json", "application/json; charset=utf-16", 1)+length+"\r\n"+list, 200, 415),
-		sends("form of a page", strings.Replace(head, "application/json", "text/plain", 1)+length+"\r\n"+list, 415),
-		sends("page of another origin", head+"Origin: http://evil.example\r\n"+length+"\r\n"+list, 403),
 		sends("upgrade to another protocol", head+"Connection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"+length+"\r\n"+list, 200),
-		sends("body that ends early", head+"Content-Length: 1000\r\n\r\n{", 200, 0),
 		{name: "a name that points here", do: func(t *testing.T, b *besieged) { // a page's, by DNS
 			w := b.connect(t, "tcp")
 			w.say(strings.Replace(postOf(honestToken, list), "localhost", "evil.example", 1))
@@ -172,16 +152,12 @@ func authRows() []hostileRow {
 	}
 	rows := []hostileRow{
 		refused("none", ""),
-		refused("empty", "Authorization: Bearer \r\n"),
-		refused("the hash itself", fmt.Sprintf("Authorization: Bearer %x\r\n", sha256.Sum256([]byte(honestToken)))),
 		refused("with more behind", "Authorization: Bearer "+honestToken+"x\r\n"),
 		refused("in capitals", "Authorization: Bearer "+strings.ToUpper(honestToken)+"\r\n"),
-		refused("by password", "Authorization: Basic "+honestToken+"\r\n"),
 		refused("in a cookie", "Cookie: token="+honestToken+"; Authorization=Bearer "+honestToken+"\r\n"),
 		refused("of a proxy", "Proxy-Authorization: Bearer "+honestToken+"\r\nX-Forwarded-For: 127.0.0.1\r\n"),
 		refused("behind a wrong one", "Authorization: Bearer wrong\r\nAuthorization: Bearer "+honestToken+"\r\n"),
 		refused("of 10 KB", "Authorization: Bearer "+strings.Repeat("x", 10_000)+"\r\n"),
-		refused("not UTF-8", "Authorization: Bearer \xff\xfe\r\n"),
 		refused("as a subprotocol without its prefix", "Sec-WebSocket-Protocol: "+honestToken+"\r\n"),
 		sends("token: in the address", "GET /ws?token="+honestToken+"&access_token="+honestToken+" HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", 401),
 	}

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/serve"
@@ -26,46 +26,61 @@ func leakyPlaces() []string {
 	return append(slices.Collect(maps.Keys(leakyAnswers())), "version", "after", "when", "noise", "exit", "tool", "tool_panic", "tool_remark")
 }
 
-// leaky is the mode "leaky" of the bad plugin: a plugin with one hook of turn.pre_prompt_compile, and a tool.
-func leaky(p *badProgram) error {
-	place := p.arg("place")
-	secret := leakySecret(place)
-	switch place {
-	case "noise":
-		_, err := io.WriteString(p.stdout, secret+"\n")
-		return err
-	case "exit":
-		return fmt.Errorf("the last words: %s", secret)
+// leaky is the mode "leaky" of the bad plugin: arguments "hook=PLACE/VISIBILITY" are its hooks of turn.pre_prompt_compile,
+// and those "tool=PLACE" its tools.
+func leaky(p *badplugin.Program) error {
+	plugin := &sdk.Plugin{Name: "bad", Version: "1.0.0"}
+	bundle := &phases.ToolBundle{BundleID: "b"}
+	for _, arg := range p.Args {
+		kind, what, _ := strings.Cut(arg, "=")
+		place, visibility, _ := strings.Cut(what, "/")
+		secret := leakySecret(place)
+		switch place {
+		case "noise":
+			_, err := io.WriteString(p.Stdout, secret+"\n")
+			return err
+		case "exit":
+			return fmt.Errorf("the last words: %s", secret)
+		case "version":
+			plugin.Version = secret
+		}
+		if kind == "hook" {
+			plugin.Hooks = append(plugin.Hooks, leakyHook(p, place, phases.Visibility(visibility)))
+			continue
+		}
+		tool := phases.Tool{Name: "t_" + place, Description: "leaks"}
+		bundle.Tools = append(bundle.Tools, tool)
+		plugin.Tools = append(plugin.Tools, sdk.Tool{Tool: tool, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return leakyTool(place, secret) }})
 	}
+	if len(bundle.Tools) > 0 {
+		plugin.Hooks = append(plugin.Hooks, sdk.Hook{
+			Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle},
+			PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
+				return sdk.Reply(bundle)
+			},
+		})
+	}
+	return serve.Serve(plugin)
+}
+
+func leakyHook(p *badplugin.Program, place string, v phases.Visibility) sdk.Hook {
 	hook := sdk.Hook{
-		Name: "h", Phase: phases.PrePromptCompile, Visibility: phases.Visibility(p.arg("visibility")),
+		Name: place + "_" + string(v), Phase: phases.PrePromptCompile, Visibility: v,
 		Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit, phases.KindBackgroundJob},
 		Any: func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 			if answer := leakyAnswers()[place]; answer != nil {
-				return answer(ctx, p, c, secret)
+				return answer(ctx, p, c, leakySecret(place))
 			}
 			return nil, nil
 		},
 	}
-	plugin := &sdk.Plugin{Name: "bad", Version: "1.0.0", Tools: []sdk.Tool{{
-		Tool: phases.Tool{Name: p.arg("tool"), Description: "leaks"},
-		Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return leakyTool(place, secret) },
-	}}}
 	switch place {
-	case "version":
-		plugin.Version = secret
 	case "after":
-		hook.After = []string{secret}
+		hook.After = []string{leakySecret(place)}
 	case "when":
-		hook.When = secret
+		hook.When = leakySecret(place)
 	}
-	plugin.Hooks = []sdk.Hook{hook, {
-		Name: "tools", Kinds: []phases.Kind{phases.KindToolBundle},
-		PreTools: func(context.Context, *sdk.Call, *phases.PreToolsInput) ([]phases.Contribution, error) {
-			return sdk.Reply(&phases.ToolBundle{BundleID: p.arg("tool"), Tools: []phases.Tool{{Name: p.arg("tool")}}})
-		},
-	}}
-	return serve.Serve(plugin)
+	return hook
 }
 
 func leakyTool(place, secret string) (*phases.ToolResult, error) {
@@ -78,31 +93,31 @@ func leakyTool(place, secret string) (*phases.ToolResult, error) {
 	return &phases.ToolResult{Content: []byte(`"fine"`), Diagnostics: []phases.Diagnostic{{Code: "slow", Severity: phases.SeverityWarning, Message: secret}}}, nil
 }
 
-type leakyAnswer func(ctx context.Context, p *badProgram, c *sdk.Call, secret string) ([]phases.Contribution, error)
+type leakyAnswer func(ctx context.Context, p *badplugin.Program, c *sdk.Call, secret string) ([]phases.Contribution, error)
 
 // leakyAnswers are the ways to put words into the answer of a hook.
 func leakyAnswers() map[string]leakyAnswer {
 	all := map[string]leakyAnswer{
-		"panic": func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		"panic": func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			panic(secret)
 		},
-		"crash": func(_ context.Context, p *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
-			_, _ = fmt.Fprintln(p.stderr, "the user wrote:", secret)
-			os.Exit(7)
-			return nil, nil
+		"crash": func(_ context.Context, p *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+			_, err := fmt.Fprintln(p.Stderr, "the user wrote:", secret)
+			p.Exit(7)
+			return nil, err
 		},
-		"host_call": func(ctx context.Context, _ *badProgram, c *sdk.Call, secret string) ([]phases.Contribution, error) {
+		"host_call": func(ctx context.Context, _ *badplugin.Program, c *sdk.Call, secret string) ([]phases.Contribution, error) {
 			_, err := c.Host.Call(ctx, secret, secret, json.RawMessage(`{}`))
 			return nil, err
 		},
 	}
 	for place, failed := range leakyErrors() {
-		all[place] = func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		all[place] = func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			return nil, failed(secret)
 		}
 	}
 	for place, c := range leakyContributions() {
-		all[place] = func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		all[place] = func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			return sdk.Reply(c(secret))
 		}
 	}

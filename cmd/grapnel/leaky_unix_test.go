@@ -23,32 +23,37 @@ func leakyVisibilities() []phases.Visibility {
 	return []phases.Visibility{phases.VisibilityInternal, phases.VisibilityDebug, phases.VisibilityUserAudit, phases.VisibilityUserVisible}
 }
 
-// leakyConfig declares a plugin for each place where words can be put, and one for
-// each visibility of words that are safe. One place is omitted.
+// leakyConfig declares plugins with a hook for each place where words can be put, and one for each visibility of words
+// that are safe. A place that ends its process, or keeps it from starting, has a plugin of its own; one is omitted.
 func leakyConfig(store, without string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "version: 1\nstore: %s\nbudgets: {turn: {time: 60s}, phases: {turn.pre_prompt_compile: {time: 30s}}}\nplugins:\n", store)
-	declare := func(name, place string, v phases.Visibility) {
-		fmt.Fprintf(b, "  - name: %s\n    command: ./badplugin\n    args: [leaky, %q, %q, %q]\n", name, "place="+place, "tool=t_"+name, "visibility="+string(v))
-		b.WriteString("    on_failure: fail_open\n    grants: {contribute: ['*'], sections: ['*'], tools: ['*'], domains: ['*'], host: ['*']}\n")
-		fmt.Fprintf(b, "    limits: {start: 30s}\n    subscriptions: {%s.h: {timeout: 20s, on_failure: best_effort}}\n", name)
+	declare := func(name string, args ...string) {
+		fmt.Fprintf(b, "  - name: %s\n    command: ./badplugin\n    args: [leaky, '%s']\n    on_failure: fail_open\n    limits: {start: 30s}\n", name, strings.Join(args, "', '"))
+		b.WriteString("    grants: {contribute: ['*'], sections: ['*'], tools: ['*'], domains: ['*'], host: ['*']}\n    subscriptions:\n")
+		for _, arg := range args {
+			if hook, ok := strings.CutPrefix(arg, "hook="); ok {
+				fmt.Fprintf(b, "      %s.%s: {timeout: 20s, on_failure: best_effort}\n", name, strings.Replace(hook, "/", "_", 1))
+			}
+		}
 	}
+	var together []string
 	for _, place := range leakyPlaces() {
-		if place != without {
-			declare(place, place, phases.VisibilityUserVisible)
+		hook := "hook=" + place + "/" + string(phases.VisibilityUserVisible)
+		switch {
+		case place == without || strings.HasPrefix(place, "tool"):
+		case slices.Contains([]string{"crash", "version", "after", "when", "noise", "exit"}, place):
+			declare(place, hook)
+		default:
+			together = append(together, hook)
 		}
 	}
 	for _, v := range leakyVisibilities() {
-		declare("open_"+string(v), "safe_remark", v)
+		declare("open_"+string(v), "hook=safe_remark/"+string(v))
 	}
+	declare("together", together...)
+	declare("tools", "tool=tool", "tool=tool_panic", "tool=tool_remark", "hook=none/debug")
 	return b.String()
-}
-
-// leakyReady are the plugins that start.
-func leakyReady() []string {
-	return slices.DeleteFunc(leakyPlaces(), func(place string) bool {
-		return slices.Contains([]string{"version", "after", "when", "noise", "exit"}, place)
-	})
 }
 
 // leakySurface is what somebody was shown.
@@ -79,7 +84,7 @@ func TestLeaky(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serveIn(t, dir, "--config", cfg, "--token-file", tokens, "--log-level", "debug", "--listen", "127.0.0.1:0")
-	for _, name := range append(leakyReady(), "open_user_visible") {
+	for _, name := range []string{"crash", "together", "tools", "open_internal", "open_debug", "open_user_audit", "open_user_visible"} {
 		s.errs.until(t, "msg=plugin plugin="+name+" state=ready")
 	}
 	shown := leakyCalls(t, s)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,13 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/cli/logexport"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -130,47 +126,5 @@ func TestExportStreams(t *testing.T) {
 	cancel(errors.New("enough"))
 	if err := a.exportTo(ctx, s, &exportFlags{Format: "jsonl"}, nil); codeOf(err) != exitUnable {
 		t.Errorf("interrupted: %v", err)
-	}
-}
-
-// TestBlameIsLimited: the newest prompts are judged as they are among all.
-func TestBlameIsLimited(t *testing.T) {
-	t.Parallel()
-
-	s := keptLog(t, 6)
-	all := blamed(t, s, 0)
-	if len(all) != 6 {
-		t.Errorf("%d of 6 prompts are judged", len(all))
-	}
-	for limit := 1; limit <= 7; limit++ {
-		if diff := cmp.Diff(blamed(t, s, limit), all[max(0, len(all)-limit):]); diff != "" {
-			t.Errorf("the newest %d (-got +want):\n%s", limit, diff)
-		}
-	}
-}
-
-func blamed(t *testing.T, s *openedStore, limit int) []manifest.BlamedTurn {
-	t.Helper()
-	b, err := api.BlameOf(s.Entries(t.Context(), store.Filter{Thread: "t", Limit: limit}), limit, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.Turns
-}
-
-// TestHeadsAreBounded: a log of many threads still fits a screen, and says what
-// is not shown.
-func TestHeadsAreBounded(t *testing.T) {
-	t.Parallel()
-
-	var heads []manifest.Index
-	for i := range 3 * mostHeads {
-		heads = append(heads, manifest.Index{WorkspaceID: "w", ThreadID: strconv.Itoa(i), Hash: fmt.Sprintf("sha256:%d", i)})
-	}
-	a := &app{}
-	a.printVerdict(&manifest.Verdict{OK: true, Checked: 6 * mostHeads}, heads, "", nil)
-	got := a.out.String()
-	if n := strings.Count(got, "\n  w "); n != mostHeads || !strings.Contains(got, "and 40 more") {
-		t.Errorf("%d heads are shown:\n%s", n, got)
 	}
 }

@@ -15,15 +15,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // memorySeed decides when processes are killed in TestMemoryKilled.
@@ -132,125 +129,6 @@ func exported(t *testing.T, dir, dsn string) []string {
 		texts = append(texts, item.Text)
 	}
 	return texts
-}
-
-// TestMemoryGateways: what two hosts and the clients of two gateways store in one
-// PostgreSQL memory, while all write, is in the next prompts of the gateways, whoever
-// stored it.
-func TestMemoryGateways(t *testing.T) {
-	t.Parallel()
-
-	count := rounds(12, 1)
-	dir := t.TempDir()
-	dsn := storetest.NewPostgres(t)
-	config := writeMemoryConfig(t, dir, dsn)
-	var gateways [2]*served
-	var clients [2]*heard
-	for i := range gateways {
-		gateways[i] = serveIn(t, dir, "--config", config, "--store", "sqlite:"+filepath.Join(dir, fmt.Sprintf("log%d.db", i)))
-		clients[i] = dial(t, gateways[i].target(), "")
-		clients[i].ask(t, "workspace/create", object{"id": "w", "name": "W"})
-	}
-	var wg sync.WaitGroup
-	var hosts [2]*host
-	names := []string{"ada", "bob"}
-	for i, name := range names {
-		h := hostIn(t, dir, config, name, 1)
-		hosts[i] = h
-		wg.Go(func() {
-			for n := 1; n <= count; n++ {
-				h.ask()
-				for _, want := range []string{"tool", "turn"} {
-					if done, ok := h.answer(); !ok || done != fmt.Sprint(want, " ", n) {
-						t.Errorf("%s: %q, %v", name, done, ok)
-						return
-					}
-				}
-				g := clients[(i+n)%2] // neither has ever heard of it
-				wantRecalled(t, g, name, n, "Which kernel does the machine %s-%d run?", factByTool(name, n))
-				wantRecalled(t, g, name, n, "What is the code word of %s-%d?", factByTurn(name, n))
-				behind := name + "-client"
-				storeBehind(t, g, behind, n)
-				other := clients[(i+n+1)%2]
-				wantRecalled(t, other, behind, n, "Which kernel does the machine %s-%d run?", factByTool(behind, n))
-				wantRecalled(t, other, behind, n, "What is the code word of %s-%d?", factByTurn(behind, n))
-			}
-		})
-	}
-	wg.Wait()
-	for i := range hosts {
-		hosts[i].kill(t)
-		if code, said := gateways[i].end(t, syscall.SIGTERM); code != exitOK {
-			t.Errorf("exit code %d:\n%s", code, said)
-		}
-	}
-	once(t, exported(t, dir, dsn), []string{"ada", "bob", "ada-client", "bob-client"}, count)
-}
-
-// storeBehind stores what a host would, as the client of a gateway, in a turn that it
-// runs twice: a client that has lost an answer begins its turn again.
-func storeBehind(t *testing.T, g *heard, name string, n int) {
-	t.Helper()
-	arguments := object{"text": factByTool(name, n), "category": "fact", "scope": "workspace"}
-	call := object{"tool": "memory_remember", "arguments": arguments, "call_id": strconv.Itoa(n)}
-	for range 2 {
-		turnBehind(t, g, name, fmt.Sprint(n, " tool"), "", call)
-		turnBehind(t, g, name, fmt.Sprint(n, " turn"), "Remember that "+factByTurn(name, n), nil)
-	}
-}
-
-// turnBehind runs a turn with a message, and a call unless it is nil. They are not for one turn: what the user asked to
-// remember is not stored again if the model has stored something in the turn.
-func turnBehind(t *testing.T, g *heard, name, id, text string, call object) {
-	t.Helper()
-	var begun struct {
-		Handle string `json:"handle"`
-	}
-	turn := object{"workspace_id": "w", "thread_id": name, "turn_id": id}
-	if err := g.Call(t.Context(), "turn/begin", object{"turn": turn}, &begun); err != nil {
-		t.Errorf("%s: %v", name, err)
-	}
-	said := object{"handle": begun.Handle, "input": object{"user_text": text, "tool_calling": true}}
-	if err := g.Call(t.Context(), "turn/compile", said, nil); err != nil {
-		t.Errorf("%s: %v", name, err)
-	}
-	if call != nil {
-		var answer struct {
-			IsError bool          `json:"is_error"`
-			Text    string        `json:"text"`
-			Error   *phases.Error `json:"error"`
-		}
-		call["handle"] = begun.Handle
-		if err := g.Call(t.Context(), "tool/call", call, &answer); err != nil || answer.IsError {
-			t.Errorf("%s: %s %v, %v", name, answer.Text, answer.Error, err)
-		}
-	}
-	end := object{"handle": begun.Handle, "end": object{"status": "succeeded"}, "wait": true}
-	if err := g.Call(t.Context(), "turn/end", end, nil); err != nil {
-		t.Errorf("%s: %v", name, err)
-	}
-}
-
-// wantRecalled compiles a turn at a gateway, whose prompt must have a memory.
-func wantRecalled(t *testing.T, g *heard, name string, n int, question, text string) {
-	t.Helper()
-	var compiled struct {
-		Prompt struct {
-			FullText string `json:"full_text"`
-		} `json:"prompt"`
-	}
-	err := g.Call(t.Context(), "turn/compile", object{
-		"turn":  object{"workspace_id": "w", "thread_id": "reader-" + name, "turn_id": fmt.Sprint(n, " ", question)},
-		"input": object{"user_text": fmt.Sprintf(question, name, n), "tool_calling": true},
-	}, &compiled)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	_, section, _ := strings.Cut(compiled.Prompt.FullText, "<MEMORIES>")
-	if !strings.Contains(section, strings.TrimSuffix(text, ".")) {
-		t.Errorf("a prompt about %s-%d lacks %q:\n%s", name, n, text, section)
-	}
 }
 
 // once wants what hosts have stored up to a number, each once.

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,60 +16,52 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory"
 )
 
-// TestForgetAsks: somebody at a terminal is shown what goes.
+// TestForgetAsks: somebody at a terminal is shown what goes, and decides. Nothing of the question is a result.
 func TestForgetAsks(t *testing.T) {
 	t.Parallel()
 
-	asked{
-		place: someMemories, left: countMemories,
-		args:     func(dsn string) []string { return []string{"memory", "forget", "--all", "--memory", dsn} },
-		question: "Forget 2 memories for good? [y/N]", shows: "We deploy on Fridays.", title: "to be forgotten (2)", refusal: "nothing was forgotten",
-	}.run(t)
-}
+	for _, tt := range []struct {
+		name, answer string
+		flags        []string
+		code, left   int
+		says         string
+	}{
+		{"yes", "y\n", nil, exitOK, 0, "Forget 2 memories for good? [y/N]"},
+		{"in full, without an end", "YES", nil, exitOK, 0, "We deploy on Fridays."},
+		{"no", "n\n", nil, exitNo, 2, "nothing was forgotten"},
+		{"something else", "yes, please\n", nil, exitNo, 2, "nothing was forgotten"},
+		{"nobody", "", nil, exitUsage, 2, "there is nobody to ask"},
+		{"not asked", "n\n", []string{"--yes"}, exitOK, 0, ""},
+		{"asked with JSON too", "y\n", []string{"--json"}, exitOK, 0, "to be forgotten (2)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 
-// emptyConfig is a configuration without plugins.
-func emptyConfig(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "grapnel.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\n"), 0o600); err != nil {
-		t.Fatal(err)
+			dir := t.TempDir()
+			plant(t, dir, map[string]string{"grapnel.yaml": "version: 1\n"})
+			s, err := itemstore.Open(t.Context(), "sqlite:"+filepath.Join(dir, "m.db"), itemstore.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch := itemstore.Batch{WorkspaceID: "w"}
+			for _, text := range []string{"We deploy on Fridays.", "The server is called rosalind."} {
+				batch.Items = append(batch.Items, itemstore.New{Scope: itemstore.ScopeWorkspace, Category: "fact", Text: text, Source: itemstore.SourceUser})
+			}
+			if _, err := s.Remember(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+			var errs bytes.Buffer
+			a := &app{in: strings.NewReader(tt.answer), err: &errs, answers: true}
+			err = a.execute(t.Context(), append([]string{"memory", "forget", "--all", "--memory", "sqlite:" + filepath.Join(dir, "m.db"), "--config", filepath.Join(dir, "grapnel.yaml")}, tt.flags...))
+			if codeOf(err) != tt.code || !strings.Contains(errs.String()+fmt.Sprint(err), tt.says) || strings.Contains(a.out.String(), "[y/N]") {
+				t.Errorf("%v: it said %q, and printed %q", err, errs.String(), a.out.String())
+			}
+			stats, err := s.Stats(t.Context(), itemstore.View{WorkspaceID: "w", AllScopes: true})
+			if err := errors.Join(err, s.Close()); err != nil || stats.Items != tt.left {
+				t.Errorf("%d are left, want %d, %v", stats.Items, tt.left, err)
+			}
+		})
 	}
-	return file
-}
-
-// someMemories makes a store with two memories.
-func someMemories(t *testing.T) (dsn string) {
-	t.Helper()
-	dsn = "sqlite:" + filepath.Join(t.TempDir(), "m.db")
-	s, err := itemstore.Open(t.Context(), dsn, itemstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	batch := itemstore.Batch{WorkspaceID: "w"}
-	for _, text := range []string{"We deploy on Fridays.", "The server is called rosalind."} {
-		batch.Items = append(batch.Items, itemstore.Item{Scope: itemstore.ScopeWorkspace, Category: "fact", Text: text, Source: itemstore.SourceUser})
-	}
-	if _, err := s.Remember(t.Context(), batch); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return dsn
-}
-
-// countMemories counts those of someMemories that are left.
-func countMemories(t *testing.T, dsn string) int {
-	t.Helper()
-	s, err := itemstore.Open(t.Context(), dsn, itemstore.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stats, err := s.Stats(t.Context(), itemstore.View{WorkspaceID: "w", AllScopes: true})
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return stats.Items
 }
 
 // TestMemoryEnvironment: the command looks where the plugin would, which sees what it
@@ -146,32 +139,4 @@ func FuzzMemoryLine(f *testing.F) {
 			t.Errorf("%q: %v (-again +first):\n%s", line, err, diff)
 		}
 	})
-}
-
-// TestMemoryLines: the lines end with the first that is wrong.
-func TestMemoryLines(t *testing.T) {
-	t.Parallel()
-
-	read := func(text string) (n int, last error) {
-		for _, err := range memoryLines(strings.NewReader(text)) {
-			n, last = n+1, err
-		}
-		return n, last
-	}
-	long := `{"text":"` + strings.Repeat("x", maxImportLine) + `"}`
-	for _, tt := range []struct {
-		name, text string
-		n          int
-		fails      string
-	}{
-		{"none", "", 0, ""},
-		{"no newline at the end", "{}\n{}", 2, ""},
-		{"Windows", "{}\r\n{}\r\n", 2, ""},
-		{"wrong in the middle", "{}\nx\n{}\n", 2, "it is not a memory in JSON"},
-		{"too long", "{}\n" + long + "\n{}\n", 2, "more than 65,536 bytes"},
-	} {
-		if n, err := read(tt.text); n != tt.n || (err != nil) != (tt.fails != "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
-			t.Errorf("%s: %d lines, %v", tt.name, n, err)
-		}
-	}
 }

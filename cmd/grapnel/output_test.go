@@ -12,60 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPrintTable fixes what every table looks like: columns by characters, not
-// bytes, and nothing that could move a cursor.
-func TestPrintTable(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name  string
-		table func() *table
-		want  string
-	}{
-		{"no rows, nothing", func() *table { return newTable("title", "a") }, ""},
-		{
-			"aligned by characters, numbers to the right, empty as a dash",
-			func() *table {
-				tb := newTable("things", "name|>ms|note")
-				tb.add("ä", 1.5, "")
-				tb.add("longer", 1234.0, "x")
-				return tb
-			},
-			"\nthings (2)\n  name      ms  note\n  ä       1.50  -\n  longer  1234  x\n",
-		},
-		{
-			"without a header",
-			func() *table { tb := newTable("", ""); tb.add("full", "a"); tb.add("x", 7); return tb },
-			"  full  a\n  x     7\n",
-		},
-		{
-			"foreign text is one clean line",
-			func() *table { tb := newTable("", ""); tb.add("a\x1b[31mred\nline"); return tb },
-			"  ared\\u{a}line\n",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			var a app
-			a.printTable(tt.table())
-			if diff := cmp.Diff(a.out.String(), tt.want); diff != "" {
-				t.Errorf("table (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestCellsAreBounded keeps one long text from breaking every line of a table.
-func TestCellsAreBounded(t *testing.T) {
-	t.Parallel()
-
-	if got := len([]rune(cell(strings.Repeat("x", 10*maxCell)))); got != maxCell {
-		t.Errorf("got %d characters, want %d", got, maxCell)
-	}
-}
-
 // TestResult checks that a result reaches a pipe byte for byte, and a terminal
 // without orders to it.
 func TestResult(t *testing.T) {

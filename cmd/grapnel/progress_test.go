@@ -7,8 +7,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // lockedBuffer is written by a timer and read by the test: synctest orders the two, but gives
@@ -56,39 +54,6 @@ func TestProgress(t *testing.T) {
 		drawProgress(&out, func() string { return "never" })()
 		if got := out.String(); got != drawn {
 			t.Errorf("stopped at once: %q", got)
-		}
-	})
-}
-
-// TestStarting plays the events of plugins that start.
-func TestStarting(t *testing.T) {
-	t.Parallel()
-
-	s := &starting{waiting: map[string]bool{}}
-	for _, tt := range []struct{ plugin, state, want string }{
-		{"b", "starting", "starting plugins: b"},
-		{"a", "declared", "starting plugins: a and 1 more"},
-		{"b", "ready", "starting plugins: a"},
-		{"a", "quarantined", ""},
-	} {
-		s.event(runtime.Event{Kind: runtime.EventPlugin, Plugin: tt.plugin, State: tt.state})
-		s.event(runtime.Event{Kind: runtime.EventLog, Plugin: "c", State: "starting"})
-		if got := s.line(); got != tt.want {
-			t.Errorf("%s is %s: %q, want %q", tt.plugin, tt.state, got, tt.want)
-		}
-	}
-}
-
-// TestNoProgressWithoutTerminal keeps pipes clean.
-func TestNoProgressWithoutTerminal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		c := (&app{err: &out}).startCount("%s done")
-		c.add()
-		time.Sleep(time.Second)
-		if c.stop(); out.Len() > 0 {
-			t.Errorf("got %q", out.String())
 		}
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/explain"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -88,47 +86,5 @@ func TestKindsSchema(t *testing.T) {
 				t.Errorf("decoder: %v, want valid: %v", err, tt.valid)
 			}
 		})
-	}
-}
-
-// TestOwnSchemasDescribe keeps the results of this package's own types readable.
-func TestOwnSchemasDescribe(t *testing.T) {
-	t.Parallel()
-
-	for _, name := range []string{"explain", "config-check", "plugin-pin", "plugin-replay", "manifest-list", "manifest-text", "manifest-blame", "agents-explain", "agents-lint"} {
-		schema, err := resolvedSchema(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for field, p := range schema.Schema().Properties {
-			if p.Description == "" && field != "kind" {
-				t.Errorf("%s.%s: no description", name, field)
-			}
-		}
-	}
-}
-
-// TestToolCallsFit: manifests of hosts have rows of tool calls, which are no hooks
-// of any role.
-func TestToolCallsFit(t *testing.T) {
-	t.Parallel()
-
-	m := manifest.Manifest{Runs: []phases.Run{{Subscription: "p.look", Plugin: "p", Phase: phases.PhaseToolCall, Stage: phases.StageTool, State: phases.StateSucceeded}}}
-	m.Complete()
-	r := &explain.Record{Manifest: m}
-	data, err := json.Marshal(r.About("p.look"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var value any
-	if err := json.Unmarshal(data, &value); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := resolvedSchema("explain")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := schema.Validate(value); err != nil {
-		t.Errorf("%v: %s", err, data)
 	}
 }

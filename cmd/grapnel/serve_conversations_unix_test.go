@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // conversationConfig keeps the conversations of one workspace.
@@ -102,24 +101,4 @@ func TestServeConversations(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestServeConversationsReload: which conversations are kept is settled at the start.
-func TestServeConversationsReload(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	s := serveConversations(t, dir, "sqlite:"+filepath.Join(dir, "g.db"))
-	if err := os.WriteFile(filepath.Join(dir, "grapnel.yaml"), []byte("version: 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	reload := answer[struct {
-		OK           bool
-		NeedsRestart []string `json:"needs_restart"`
-		At           time.Time
-	}](t, dial(t, s.target(), ""), "config/reload", nil)
-	if reload.OK || fmt.Sprint(reload.NeedsRestart) != "[serve.conversations]" {
-		t.Errorf("%+v", reload)
-	}
-	s.end(t, syscall.SIGTERM)
 }

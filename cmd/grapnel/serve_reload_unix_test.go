@@ -159,6 +159,7 @@ func TestServeReloadNeedsRestart(t *testing.T) {
 		{"manifest: {chain_key: a}\n", []string{"manifest.chain_key"}, 11},
 		{"manifest: {fingerprint_key: a}\n", []string{"manifest.fingerprint_key"}, 11},
 		{"serve: {hosts: [a.example], origins: ['https://a.example'], watch: true}\n", []string{"serve.hosts", "serve.origins", "serve.watch"}, 11},
+		{"serve: {conversations: {workspaces: [w], context_tokens: 8000, reserve_tokens: 1000}}\n", []string{"serve.conversations"}, 11},
 		{"  - {name: stranger, command: ./stranger}\n", []string{"plugins.stranger"}, 11},
 	} {
 		r.write(t, houseConfig("Be rude.", tt.rest))

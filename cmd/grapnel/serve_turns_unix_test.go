@@ -13,7 +13,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // guarded is a gateway with the plugin "guard", and a client that came over HTTP and
@@ -130,56 +129,6 @@ func TestServeGuards(t *testing.T) {
 			g.stop(t)
 		})
 	}
-}
-
-// TestServeHiddenTools: a hidden tool is asked for and called through the gateway: the
-// prompt lists its domain and offers request_tools, which loads it for the next round.
-func TestServeHiddenTools(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	g := serveGuarded(t, dir, "sqlite:"+filepath.Join(dir, "g.db"), true, true)
-	for way, c := range map[string]*heard{"http": g.http, "ws": g.ws} {
-		handle := g.begin(t, c, way)
-		offered := func() (tools, prompt string) {
-			t.Helper()
-			done := answer[runtime.Compiled](t, c, "turn/compile", object{"handle": handle, "input": object{"user_text": "Hi!", "tool_calling": true}})
-			if done.Prompt == nil || done.Error != nil {
-				t.Fatalf("%s: %+v", way, done.Error)
-			}
-			var names []string
-			for _, tool := range done.Tools {
-				names = append(names, tool.Name+" ")
-			}
-			return strings.Join(names, ""), done.Prompt.FullText
-		}
-		call := func(tool string, arguments object) (is bool, content string) {
-			t.Helper()
-			res := answer[struct {
-				IsError bool `json:"is_error"`
-				Content any  `json:"text"`
-				Error   *phases.Error
-			}](t, c, "tool/call", object{"handle": handle, "tool": tool, "arguments": arguments})
-			return res.IsError, fmt.Sprint(res.Content, res.Error)
-		}
-		if tools, prompt := offered(); tools != "request_tools " || !strings.Contains(prompt, "- mail: send_mail") {
-			t.Errorf("%s: the first round offers %q:\n%s", way, tools, prompt)
-		}
-		if failed, said := call("send_mail", nil); !failed || !strings.Contains(said, "is hidden") {
-			t.Errorf("%s: called while it was hidden: %v %s", way, failed, said)
-		}
-		if failed, said := call("request_tools", object{"domains": []string{"mail"}}); failed || !strings.Contains(said, "send_mail") {
-			t.Errorf("%s: request_tools: %v %s", way, failed, said)
-		}
-		if tools, _ := offered(); tools != "send_mail " {
-			t.Errorf("%s: the second round offers %q", way, tools)
-		}
-		if failed, said := call("send_mail", nil); failed || !strings.Contains(said, "sent in t") {
-			t.Errorf("%s: %v %s", way, failed, said)
-		}
-		c.ask(t, "turn/end", object{"handle": handle, "end": object{"status": "succeeded"}})
-	}
-	g.stop(t)
 }
 
 // TestServeTurnUnknown: a turn is its gateway's. Another one on the same database does
