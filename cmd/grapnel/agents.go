@@ -14,6 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
+	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/settings"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/text/words"
@@ -22,7 +23,7 @@ import (
 )
 
 func (a *app) agentsCommands() *cobra.Command {
-	explain := command(a, "explain PATH", "Say why a file is, or is not, among the AGENTS.md files of its directory, or their imports",
+	explain := command[fileExplanation](a, "explain PATH", "Say why a file is, or is not, among the AGENTS.md files of its directory, or their imports",
 		exactlyOne("explain needs one PATH of a file, such as service/AGENTS.md"), a.agentsExplain)
 	add := a.flags[explain]
 	a.flags[explain] = func() {
@@ -30,10 +31,10 @@ func (a *app) agentsCommands() *cobra.Command {
 		explain.Flags().Lookup("dir").Usage = "working `DIR` of the chain (default the file's directory)"
 	}
 	return group("agents", "AGENTS.md files: which apply to a directory, and what is wrong with them",
-		command(a, "chain", "Show the AGENTS.md files that apply to a directory, what was kept of each, and why", noArgs(), a.agentsChain),
-		command(a, "touch --state FILE PATH...", "Report which AGENTS.md files apply to paths that a tool touched, each once", nil, a.agentsTouch),
-		command(a, "resume --state FILE", "Report what changed of a session's AGENTS.md files since it was left", noArgs(), a.agentsResume),
-		command(a, "lint", "Check the AGENTS.md files of a whole source tree", noArgs(), a.agentsLint),
+		command[chain.Report](a, "chain", "Show the AGENTS.md files that apply to a directory, what was kept of each, and why", noArgs(), a.agentsChain),
+		command[lazy.Touched](a, "touch --state FILE PATH...", "Report which AGENTS.md files apply to paths that a tool touched, each once", nil, a.agentsTouch),
+		command[lazy.Resumed](a, "resume --state FILE", "Report what changed of a session's AGENTS.md files since it was left", noArgs(), a.agentsResume),
+		command[lint.Report](a, "lint", "Check the AGENTS.md files of a whole source tree", noArgs(), a.agentsLint),
 		explain,
 	)
 }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
@@ -182,22 +180,15 @@ func replaceState(ctx context.Context, name string, next func(lazy.State, error)
 }
 
 func readState(path string) (data []byte, state lazy.State, err error) {
-	info, err := os.Stat(path)
+	data, err = readRegular(path)
 	switch {
 	case err != nil:
 		return nil, state, err
-	case !info.Mode().IsRegular():
-		return nil, state, errors.New("is not a regular file")
-	case info.Size() == 0:
+	case data == nil:
+		return nil, state, fs.ErrNotExist
+	case len(data) == 0:
 		return nil, state, errNoState
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, state, err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	if data, err = io.ReadAll(io.LimitReader(f, lazy.MaxBytes+2)); err == nil {
-		state, err = lazy.Decode(bytes.TrimSuffix(data, []byte("\n")))
-	}
+	state, err = lazy.Decode(bytes.TrimSuffix(data, []byte("\n")))
 	return data, state, err
 }

@@ -30,11 +30,11 @@ type docsFlags struct {
 
 func (a *app) docsCommands() *cobra.Command {
 	return group("docs", "Documents of a gateway as files: export them, edit them, import them",
-		command(a, "export DIR", "Write the documents of a workspace into DIR, one directory with an AGENTS.md for each folder of the tree",
+		command[docsResult](a, "export DIR", "Write the documents of a workspace into DIR, one directory with an AGENTS.md for each folder of the tree",
 			exactlyOne("docs export takes one DIR"), func(ctx context.Context, f *docsFlags, args []string) error {
 				return a.docs(ctx, f, args[0], true, (*docsJob).export)
 			}),
-		command(a, "import DIR", "Save the AGENTS.md files below DIR that were changed as documents of a workspace",
+		command[docsResult](a, "import DIR", "Save the AGENTS.md files below DIR that were changed as documents of a workspace",
 			exactlyOne("docs import takes one DIR"), func(ctx context.Context, f *docsFlags, args []string) error {
 				return a.docs(ctx, f, args[0], false, (*docsJob).imports)
 			}))

@@ -31,6 +31,24 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
+const mostRegular = 8 << 20 // bytes of a file of settings or state
+
+// readRegular reads a file that is no pipe or device; it returns nil for one that is not there.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is not a regular file")
+	case info.Size() > mostRegular:
+		return nil, errors.New("is longer than 8 MiB")
+	}
+	return os.ReadFile(path)
+}
+
 // createNew creates a file for this user alone; an existing one is fs.ErrExist. It removes one that cannot be written whole.
 func createNew(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

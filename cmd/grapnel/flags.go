@@ -18,9 +18,12 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 )
 
-// command makes a command that is run with its flags and arguments. Its flags are the fields of F; see [addFlags]. They are
-// made when they are needed: a command needs those of no other.
-func command[F any](a *app, use, short string, args cobra.PositionalArgs, run func(context.Context, *F, []string) error) *cobra.Command {
+// noResult is of commands that print no JSON, or one of several.
+type noResult struct{}
+
+// command makes a command that is run with its flags and arguments, and prints an R as JSON. Its flags are the fields of F;
+// see [addFlags]. They are made when they are needed: a command needs those of no other.
+func command[R, F any](a *app, use, short string, args cobra.PositionalArgs, run func(context.Context, *F, []string) error) *cobra.Command {
 	f := new(F)
 	c := &cobra.Command{Use: use, Short: short, Args: args}
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -28,6 +31,9 @@ func command[F any](a *app, use, short string, args cobra.PositionalArgs, run fu
 			p.parsed(c)
 		}
 		return run(c.Context(), f, args)
+	}
+	if reflect.TypeFor[R]() != reflect.TypeFor[noResult]() {
+		a.results[c] = generated[R]
 	}
 	a.flags[c] = sync.OnceFunc(func() {
 		c.ResetFlags() // finding it has given it those of all commands, which its own may replace

@@ -33,8 +33,6 @@ var misleading = []string{
 
 func misleads(name string) bool { return slices.Contains(misleading, name) }
 
-const mostSettings = 8 << 20 // bytes of a file of settings
-
 // refuseChange says why a change of an agent's settings must not hold in its session: it takes away, alters or switches off
 // hooks that install wrote. What install and uninstall do themselves is on record before they do it.
 func refuseChange(e *agent.Event) string {
@@ -47,7 +45,7 @@ func refuseChange(e *agent.Event) string {
 	if e.File != "" { // the file, or one beside it that is to replace it
 		path = filepath.Join(filepath.Dir(e.File), filepath.Base(path))
 	}
-	data, err := readSettings(cmp.Or(e.File, path))
+	data, err := readRegular(cmp.Or(e.File, path))
 	if err != nil {
 		return "Grapnel cannot read " + cmp.Or(e.File, path) + ", which may have hooks of its own: " + unwrapPath(err).Error()
 	}
@@ -77,7 +75,7 @@ func hasTools(e *agent.Event) bool {
 	home, _ := os.UserHomeDir() // without one the path is not found
 	for _, scope := range host.Scopes() {
 		for _, place := range host.Places(scope, filepath.ToSlash(home), filepath.ToSlash(e.Dir), os.Getenv) {
-			data, err := readSettings(filepath.FromSlash(place.Path))
+			data, err := readRegular(filepath.FromSlash(place.Path))
 			if err != nil || !bytes.Contains(data, []byte("grapnel")) {
 				continue
 			}
@@ -105,22 +103,6 @@ func isOurs(program string) bool {
 	}
 	named, err := os.Stat(program)
 	return err == nil && os.SameFile(mine, named)
-}
-
-// readSettings reads a file of settings; one that is not there has none.
-func readSettings(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a file")
-	case info.Size() > mostSettings:
-		return nil, errors.New("it is longer than 8 MiB")
-	}
-	return os.ReadFile(path)
 }
 
 // realPath is a path without links; the file itself, and directories above it, may be missing.

@@ -140,19 +140,19 @@ func (l *lostWork) report(w io.Writer) {
 
 func (a *app) jobsCommands() *cobra.Command {
 	return group("jobs", "Background work in the store: look at it, retry or remove what was discarded",
-		command(a, "list", "List the background work that waits or runs", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
+		command[jobsList](a, "list", "List the background work that waits or runs", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
 			return a.jobsList(ctx, f, false)
 		}),
-		command(a, "dead", "List the background work that was discarded", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
+		command[jobsList](a, "dead", "List the background work that was discarded", noArgs(), func(ctx context.Context, f *jobsFlags, _ []string) error {
 			return a.jobsList(ctx, f, true)
 		}),
-		command(a, "show ID", "Show one job: what it is, how often it was tried, why it failed",
+		command[jobWhole](a, "show ID", "Show one job: what it is, how often it was tried, why it failed",
 			exactlyOne("show needs one ID; see: grapnel jobs list, grapnel jobs dead"), a.jobsShow),
-		command(a, "retry ID... | retry --plugin NAME | retry --all", "Offer dead jobs again, at once and with all their attempts", nil,
+		command[jobsChanged](a, "retry ID... | retry --plugin NAME | retry --all", "Offer dead jobs again, at once and with all their attempts", nil,
 			func(ctx context.Context, f *deadFlags, args []string) error {
 				return a.changeJobs(ctx, &jobsChange{deadFlags: *f, verb: "retry", past: "put back into the queue", do: (*jobqueue.Records).Retry, yes: true}, args)
 			}),
-		command(a, "remove ID... | remove --plugin NAME | remove --all", "Remove dead jobs for good", nil,
+		command[jobsChanged](a, "remove ID... | remove --plugin NAME | remove --all", "Remove dead jobs for good", nil,
 			func(ctx context.Context, f *removeFlags, args []string) error {
 				return a.changeJobs(ctx, &jobsChange{deadFlags: f.deadFlags, verb: "remove", past: "removed", do: (*jobqueue.Records).Remove, yes: f.Yes}, args)
 			}))

@@ -32,7 +32,11 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/engine/plan"
+	"github.com/grapnelhq/grapnel/internal/explain"
+	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 	"github.com/grapnelhq/grapnel/plugins/fileguard"
@@ -40,6 +44,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
+	"github.com/grapnelhq/grapnel/runtime"
 )
 
 func main() {
@@ -145,6 +150,8 @@ type app struct {
 
 	record recordFlags
 	flags  map[*cobra.Command]func() // add those of a command, once
+
+	results map[*cobra.Command]func() (any, error) // the schemas of commands' results
 }
 
 // globalFlags are those of all commands.
@@ -195,7 +202,7 @@ func (a *app) result() string {
 }
 
 func (a *app) root() *cobra.Command {
-	a.flags = map[*cobra.Command]func(){}
+	a.flags, a.results = map[*cobra.Command]func(){}, map[*cobra.Command]func() (any, error){}
 	c := group("grapnel", "A plugin-based hook runtime for AI-agent hosts")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if asked, _ := c.Flags().GetBool("version"); asked {
@@ -214,36 +221,36 @@ func (a *app) root() *cobra.Command {
 	addFlags(c, c.PersistentFlags(), reflect.ValueOf(&a.globalFlags).Elem())
 	c.SetHelpCommand(a.helpCommand(c))
 	c.AddCommand(
-		command(a, "demo", "Show in seconds what Grapnel does: a conversation with a model that only pretends", noArgs(), a.demo),
-		command(a, "compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(), a.compile),
-		completing(command(a, "dispatch PHASE", "Run one phase on an input and show what came of it",
+		command[demoResult](a, "demo", "Show in seconds what Grapnel does: a conversation with a model that only pretends", noArgs(), a.demo),
+		command[runtime.Compiled](a, "compile", "Run a turn through the plugins, compile its prompt, and show what went in", noArgs(), a.compile),
+		completing(command[phases.Outcome](a, "dispatch PHASE", "Run one phase on an input and show what came of it",
 			exactlyOne("dispatch needs one PHASE, such as turn.pre_prompt_compile"), a.dispatchPhase), completePhases),
-		completing(command(a, "plan [PHASE]", "Show which hooks run, in which order, under which policies and budgets",
+		completing(command[plan.Document](a, "plan [PHASE]", "Show which hooks run, in which order, under which policies and budgets",
 			atMost(1, "plan takes at most one PHASE"), a.plan), completePhases),
-		command(a, "explain SECTION|SUBSCRIPTION|PLUGIN|TOOL", "Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence",
+		command[explain.Result](a, "explain SECTION|SUBSCRIPTION|PLUGIN|TOOL", "Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence",
 			atMost(1, "explain takes one id"), a.explain),
 		a.manifestCommands(), a.agentsCommands(), a.pluginCommands(), a.docsCommands(), a.memoryCommands(), a.jobsCommands(),
 		group("skills", "Skills: what their authors should change",
-			command(a, "lint [DIR]", "Check the skills in a directory against the format's rules", atMost(1, "skills lint takes at most one DIR"), a.skillsLint)),
+			command[skillset.LintReport](a, "lint [DIR]", "Check the skills in a directory against the format's rules", atMost(1, "skills lint takes at most one DIR"), a.skillsLint)),
 		group("hooks", "Command hooks of other agents: what of them would run here",
-			command(a, "import FILE", "Show what the hooks file of another agent would run, and how to have it run",
+			command[hooksImport](a, "import FILE", "Show what the hooks file of another agent would run, and how to have it run",
 				exactlyOne("hooks import needs the FILE with hooks, such as .claude/settings.json"), a.hooksImport)),
 		group("config", "The configuration: what is in force and why",
-			command(a, "check", "Check the configuration, and show what is in force and where it comes from", noArgs(), a.configCheck),
-			command(a, "reload", "Have a running gateway read its configuration and tokens again", noArgs(), a.configReload)),
-		completing(command(a, "schema [NAME]", "Print the JSON Schema of a result, an input or the configuration",
+			command[checked](a, "check", "Check the configuration, and show what is in force and where it comes from", noArgs(), a.configCheck),
+			command[reloadResult](a, "reload", "Have a running gateway read its configuration and tokens again", noArgs(), a.configReload)),
+		completing(command[schemaList](a, "schema [NAME]", "Print the JSON Schema of a result, an input or the configuration",
 			atMost(1, "schema takes at most one NAME"), a.schema), completeSchemas),
-		command(a, "init", "Write a commented grapnel.yaml to the configuration's place", noArgs(), a.initialise),
-		command(a, "serve", "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(), a.serve),
-		command(a, "mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(), a.serveMCP),
-		command(a, "status", "Show how a running gateway is: plugins, hooks, issues and their hints", noArgs(), a.status),
-		completing(command(a, "install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agents.Names(), ", "),
+		command[initialised](a, "init", "Write a commented grapnel.yaml to the configuration's place", noArgs(), a.initialise),
+		command[listening](a, "serve", "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(), a.serve),
+		command[noResult](a, "mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(), a.serveMCP),
+		command[statusResult](a, "status", "Show how a running gateway is: plugins, hooks, issues and their hints", noArgs(), a.status),
+		completing(command[hookInstall](a, "install HOST", "Install the hooks that put Grapnel behind an agent: "+strings.Join(agents.Names(), ", "),
 			exactlyOne("install takes one HOST"), a.install), completeHosts),
-		completing(command(a, "uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"), a.uninstall), completeHosts),
+		completing(command[hookInstall](a, "uninstall HOST", "Take Grapnel's hooks out of an agent's file again", exactlyOne("uninstall takes one HOST"), a.uninstall), completeHosts),
 		group("hook", "The hooks that agents call Grapnel by",
-			completing(command(a, "check HOST", "Send made-up events through the installed hooks, and say what the agent would do",
+			completing(command[hookCheck](a, "check HOST", "Send made-up events through the installed hooks, and say what the agent would do",
 				exactlyOne("check takes one HOST"), a.hookCheck), completeHosts)),
-		command(a, "version", "Print the version", noArgs(), func(context.Context, *noFlags, []string) error { return a.printVersion() }),
+		command[versionResult](a, "version", "Print the version", noArgs(), func(context.Context, *noFlags, []string) error { return a.printVersion() }),
 	)
 	addCompletion(c)
 	addHelp(c)
@@ -299,7 +306,7 @@ func onlyHolds(c *cobra.Command) {
 
 // helpCommand is cobra's, except that an unknown command is an error.
 func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
-	return command(a, "help [COMMAND]", "Help about any command", nil, func(_ context.Context, _ *noFlags, args []string) error {
+	return command[noResult](a, "help [COMMAND]", "Help about any command", nil, func(_ context.Context, _ *noFlags, args []string) error {
 		c, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
 			return usagef("there is no command %q to help with; see: %s --help", strings.Join(args, " "), root.Name())

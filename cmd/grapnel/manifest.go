@@ -12,6 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/text/words"
+	"github.com/grapnelhq/grapnel/internal/translog"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -19,27 +20,27 @@ import (
 // manifestCommands are those on the audit log.
 func (a *app) manifestCommands() *cobra.Command {
 	return group("manifest", "The audit log: look at kept manifests, compare and verify them",
-		command(a, "list", "List the newest kept manifests", noArgs(), reading(a, a.manifestList)),
-		completing(command(a, "show ID|latest", "Show a kept manifest, or its prompt", exactlyOne("show needs one ID, or the word latest"), reading(a, a.manifestShow)), a.completeManifests(1)),
-		command(a, "find [SENTENCE]", "Find the kept manifests whose prompt holds a sentence, or has a section, a plugin, a tool, …", cobra.MaximumNArgs(1), a.manifestFind),
-		command(a, "stats", "Add up tokens, cuts, failures and cache hits by plugin, section and day", noArgs(), reading(a, a.manifestStats)),
-		command(a, "audits", "List the audit events that plugins brought", noArgs(), reading(a, a.manifestAudits)),
-		command(a, "calls", "List what was decided: tool calls, verdicts and rewrites, and by whom", noArgs(), reading(a, a.manifestCalls)),
-		completing(command(a, "diff A B", "Compare two manifests, and the texts of their prompts where they were kept", nil, a.manifestDiff), a.completeManifests(2)),
-		command(a, "blame --thread ID", "Say, turn by turn, what broke the provider's prompt cache, and who did", noArgs(), a.manifestBlame),
-		command(a, "verify", "Check that the log is whole: schema, order, hashes, texts", noArgs(), a.manifestVerify),
-		command(a, "checkpoint --key-file FILE", "Sign what the log is now: how many records it has, and the hash over all of them", noArgs(), a.manifestCheckpoint),
-		completing(command(a, "prove ID|latest", "Print a proof that a record is in the log, for those who have neither the log nor its key",
+		command[api.ManifestList](a, "list", "List the newest kept manifests", noArgs(), reading(a, a.manifestList)),
+		completing(command[noResult](a, "show ID|latest", "Show a kept manifest, or its prompt", exactlyOne("show needs one ID, or the word latest"), reading(a, a.manifestShow)), a.completeManifests(1)),
+		command[store.SearchResult](a, "find [SENTENCE]", "Find the kept manifests whose prompt holds a sentence, or has a section, a plugin, a tool, …", cobra.MaximumNArgs(1), a.manifestFind),
+		command[manifest.Stats](a, "stats", "Add up tokens, cuts, failures and cache hits by plugin, section and day", noArgs(), reading(a, a.manifestStats)),
+		command[auditList](a, "audits", "List the audit events that plugins brought", noArgs(), reading(a, a.manifestAudits)),
+		command[callList](a, "calls", "List what was decided: tool calls, verdicts and rewrites, and by whom", noArgs(), reading(a, a.manifestCalls)),
+		completing(command[manifest.Difference](a, "diff A B", "Compare two manifests, and the texts of their prompts where they were kept", nil, a.manifestDiff), a.completeManifests(2)),
+		command[api.Blame](a, "blame --thread ID", "Say, turn by turn, what broke the provider's prompt cache, and who did", noArgs(), a.manifestBlame),
+		command[manifest.Verdict](a, "verify", "Check that the log is whole: schema, order, hashes, texts", noArgs(), a.manifestVerify),
+		command[checkpointResult](a, "checkpoint --key-file FILE", "Sign what the log is now: how many records it has, and the hash over all of them", noArgs(), a.manifestCheckpoint),
+		completing(command[manifestProof](a, "prove ID|latest", "Print a proof that a record is in the log, for those who have neither the log nor its key",
 			exactlyOne("prove needs one ID, or the word latest"), reading(a, a.manifestProve)), a.completeManifests(1)),
-		command(a, "witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
+		command[translog.Checkpoint](a, "witness REQUEST", "Sign a checkpoint of a log that continues the one that was signed last",
 			exactlyOne("witness needs one REQUEST: the file that \"manifest checkpoint --since\" printed, or -"), a.manifestWitness),
-		command(a, "key NAME --out FILE", "Make a key that signs checkpoints of a log, or those that a witness has seen",
+		command[logKey](a, "key NAME --out FILE", "Make a key that signs checkpoints of a log, or those that a witness has seen",
 			exactlyOne("key needs one NAME, such as example.com/prompts"), a.manifestKey),
-		command(a, "export", "Write the kept manifests to standard output, as JSON lines or in a format of other tools", noArgs(), a.manifestExport),
-		command(a, "prune", "Take old manifests out of the log, so that what stays can be verified", noArgs(), a.manifestPrune),
-		command(a, "erase", "Erase kept texts of a thread, workspace, person or age, with a record of who asked for it", noArgs(), a.manifestErase),
-		command(a, "hold", "Keep records from prune and erase, or list what is held", noArgs(), a.manifestHold),
-		command(a, "release", "End a hold", noArgs(), a.manifestRelease),
+		command[noResult](a, "export", "Write the kept manifests to standard output, as JSON lines or in a format of other tools", noArgs(), a.manifestExport),
+		command[store.Pruned](a, "prune", "Take old manifests out of the log, so that what stays can be verified", noArgs(), a.manifestPrune),
+		command[erasure](a, "erase", "Erase kept texts of a thread, workspace, person or age, with a record of who asked for it", noArgs(), a.manifestErase),
+		command[holdList](a, "hold", "Keep records from prune and erase, or list what is held", noArgs(), a.manifestHold),
+		command[holdList](a, "release", "End a hold", noArgs(), a.manifestRelease),
 	)
 }
 

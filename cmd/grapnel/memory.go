@@ -26,14 +26,14 @@ import (
 
 func (a *app) memoryCommands() *cobra.Command {
 	return group("memory", "What the memory plugin remembers: look at it, have it forgotten, carry it elsewhere",
-		command(a, "list", "List what is remembered, workspace by workspace, the latest first", noArgs(), a.memoryList),
-		command(a, "search QUERY", "Show the memories that fit a query best, as a model's search would find them",
+		command[memoryList](a, "list", "List what is remembered, workspace by workspace, the latest first", noArgs(), a.memoryList),
+		command[memoryHits](a, "search QUERY", "Show the memories that fit a query best, as a model's search would find them",
 			exactlyOne("search takes one QUERY; put several words into quotes"), a.memorySearch),
-		command(a, "show ID", "Show one memory with where it comes from", exactlyOne("show needs one ID; see: grapnel memory list"), a.memoryShow),
-		command(a, "forget ID... | forget --query TEXT | forget --person WHO | forget --all", "Remove memories for good", nil, a.memoryForget),
-		command(a, "export [FILE]", "Write memories as JSON lines to a new FILE, or to standard output", atMost(1, "export takes at most one FILE"), a.memoryExport),
-		command(a, "import FILE|-", "Add memories from JSON lines, as export writes them", exactlyOne("import takes one FILE, or - for standard input"), a.memoryImport),
-		command(a, "stats", "Count what is remembered, and say how large the database is", noArgs(), a.memoryStats),
+		command[itemstore.Item](a, "show ID", "Show one memory with where it comes from", exactlyOne("show needs one ID; see: grapnel memory list"), a.memoryShow),
+		command[memoryForgotten](a, "forget ID... | forget --query TEXT | forget --person WHO | forget --all", "Remove memories for good", nil, a.memoryForget),
+		command[memoryExported](a, "export [FILE]", "Write memories as JSON lines to a new FILE, or to standard output", atMost(1, "export takes at most one FILE"), a.memoryExport),
+		command[memoryImported](a, "import FILE|-", "Add memories from JSON lines, as export writes them", exactlyOne("import takes one FILE, or - for standard input"), a.memoryImport),
+		command[memoryStats](a, "stats", "Count what is remembered, and say how large the database is", noArgs(), a.memoryStats),
 	)
 }
 

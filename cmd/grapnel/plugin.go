@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/conformance"
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/internal/text/words"
@@ -23,17 +24,17 @@ type pluginList struct {
 
 func (a *app) pluginCommands() *cobra.Command {
 	return group("plugin", "Plugins: what they are, one-shot runs, replays, checksums",
-		command(a, "list", "Start the declared plugins and show the state of each", noArgs(), a.pluginList),
-		completing(command(a, "describe NAME", "Start one plugin and show what it says of itself: hooks, tools, configuration",
+		command[pluginList](a, "list", "Start the declared plugins and show the state of each", noArgs(), a.pluginList),
+		completing(command[phases.Description](a, "describe NAME", "Start one plugin and show what it says of itself: hooks, tools, configuration",
 			exactlyOne("plugin describe needs the NAME of a plugin"), a.pluginDescribe), a.completePlugins),
-		command(a, "serve NAME", "Serve a built-in plugin; only a host starts this", exactlyOne("plugin serve needs the NAME of a built-in plugin"), a.pluginServe),
-		completing(command(a, "pin [NAME]...", "Show the checksums of the plugins' programs, or write them into the configuration", nil, a.pluginPin), a.completePlugins),
-		completing(command(a, "run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil, a.pluginRun), a.completePlugins),
-		completing(command(a, "call NAME TOOL | call TOOL -- COMMAND [ARG]...", "Call one tool of a plugin, outside of any turn", nil, a.pluginCall), a.completePlugins),
-		command(a, "replay FILE", "Send recorded calls to the plugins again, without host or model, and compare the answers", nil, a.pluginReplay),
-		command(a, "check COMMAND | check -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil, a.pluginCheck),
-		command(a, "release NAME", "Have a running gateway start a quarantined plugin again", exactlyOne("plugin release takes the name of one plugin"), a.pluginRelease),
-		completing(command(a, "new NAME", "Make a directory with a new plugin: source, test, declaration", exactlyOne("plugin new needs the NAME of the plugin"), a.pluginNew), cobra.NoFileCompletions),
+		command[noResult](a, "serve NAME", "Serve a built-in plugin; only a host starts this", exactlyOne("plugin serve needs the NAME of a built-in plugin"), a.pluginServe),
+		completing(command[pinResult](a, "pin [NAME]...", "Show the checksums of the plugins' programs, or write them into the configuration", nil, a.pluginPin), a.completePlugins),
+		completing(command[phases.Outcome](a, "run NAME | run -- COMMAND [ARG]...", "Run one phase through one plugin alone", nil, a.pluginRun), a.completePlugins),
+		completing(command[phases.ToolResult](a, "call NAME TOOL | call TOOL -- COMMAND [ARG]...", "Call one tool of a plugin, outside of any turn", nil, a.pluginCall), a.completePlugins),
+		command[replayed](a, "replay FILE", "Send recorded calls to the plugins again, without host or model, and compare the answers", nil, a.pluginReplay),
+		command[conformance.Report](a, "check COMMAND | check -- COMMAND [ARG]...", "Check a plugin of any language against the wire contract", nil, a.pluginCheck),
+		command[releaseResult](a, "release NAME", "Have a running gateway start a quarantined plugin again", exactlyOne("plugin release takes the name of one plugin"), a.pluginRelease),
+		completing(command[newPlugin](a, "new NAME", "Make a directory with a new plugin: source, test, declaration", exactlyOne("plugin new needs the NAME of the plugin"), a.pluginNew), cobra.NoFileCompletions),
 	)
 }
 

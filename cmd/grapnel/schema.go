@@ -5,6 +5,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
@@ -15,23 +16,17 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents/install"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/lint"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/reminder"
 	"github.com/grapnelhq/grapnel/internal/api"
 	"github.com/grapnelhq/grapnel/internal/cli/replay"
 	"github.com/grapnelhq/grapnel/internal/conformance"
-	"github.com/grapnelhq/grapnel/internal/engine/plan"
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
-	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
-	"github.com/grapnelhq/grapnel/internal/translog"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	recording "github.com/grapnelhq/grapnel/record"
-	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -87,84 +82,28 @@ type namedSchema struct {
 	schema    func() (any, error)
 }
 
-// manifestSchemas are those of the results of "grapnel manifest".
-func manifestSchemas() []namedSchema {
-	return []namedSchema{
-		{"manifest-list", "the result of manifest list --json", generated[api.ManifestList]},
-		{"manifest-find", "the result of manifest find --json", generated[store.SearchResult]},
-		{"manifest-stats", "the result of manifest stats --json", generated[manifest.Stats]},
-		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
-		{"manifest-audits", "the result of manifest audits --json", generated[auditList]},
-		{"manifest-calls", "the result of manifest calls --json", generated[callList]},
-		{"manifest-diff", "the result of manifest diff --json", generated[manifest.Difference]},
-		{"manifest-blame", "the result of manifest blame --json", generated[api.Blame]},
-		{"manifest-verify", "the result of manifest verify --json", generated[manifest.Verdict]},
-		{"manifest-proven", "the result of manifest verify --proof FILE --json", generated[provenRecord]},
-		{"manifest-checkpoint", "the result of manifest checkpoint --json", generated[checkpointResult]},
-		{"manifest-witness", "the result of manifest witness --json", generated[translog.Checkpoint]},
-		{"manifest-prove", "the result of manifest prove --json", generated[manifestProof]},
-		{"manifest-key", "the result of manifest key --json", generated[logKey]},
-		{"manifest-prune", "the result of manifest prune --json", generated[store.Pruned]},
-		{"manifest-erase", "the result of manifest erase --json", generated[erasure]},
-		{"manifest-hold", "the result of manifest hold --json and manifest release --json", generated[holdList]},
-	}
-}
-
-// Names of results are those of the commands, with a dash between the words.
+// schemas are those of commands' results, named after the commands, with a dash between the words, and of other files.
 func schemas() []namedSchema {
 	list := []namedSchema{
 		{"config", "grapnel.yaml", func() (any, error) { return config.Schema(), nil }},
 		{"manifest", "a PromptManifest: the result of manifest show --json, and each line of manifest export", func() (any, error) { return manifest.Schema(), nil }},
-		{"compile", "the result of compile --json", generated[runtime.Compiled]},
+		{"manifest-text", "the result of manifest show --text --json", generated[manifestText]},
+		{"manifest-proven", "the result of manifest verify --proof FILE --json", generated[provenRecord]},
 		{"compile-input", "the file of compile --input", generated[api.TurnInput]},
-		{"dispatch", "the result of dispatch --json and plugin run --json", generated[phases.Outcome]},
-		{"plan", "the result of plan --json", generated[plan.Document]},
-		{"explain", "the result of explain --json", generated[explain.Result]},
-		{"agents-chain", "the result of agents chain --json", generated[chain.Report]},
-		{"agents-touch", "the result of agents touch --json", generated[lazy.Touched]},
-		{"agents-resume", "the result of agents resume --json", generated[lazy.Resumed]},
-		{"agents-lint", "the result of agents lint --json", generated[lint.Report]},
-		{"skills-lint", "the result of skills lint --json", generated[skillset.LintReport]},
-		{"agents-explain", "the result of agents explain --json", generated[fileExplanation]},
 		{"agents-state", "the file of agents chain --state, which touch and resume read", generated[lazy.State]},
-		{"plugin-list", "the result of plugin list --json", generated[pluginList]},
-		{"plugin-describe", "the result of plugin describe --json", generated[phases.Description]},
-		{"plugin-new", "the result of plugin new --json", generated[newPlugin]},
-		{"plugin-call", "the result of plugin call --json", generated[phases.ToolResult]},
-		{"plugin-pin", "the result of plugin pin --json", generated[pinResult]},
-		{"plugin-replay", "the result of plugin replay --json", generated[replayed]},
-		{"plugin-check", "the result of plugin check --json", generated[conformance.Report]},
-		{"plugin-release", "the result of plugin release --json", generated[releaseResult]},
-		{"hooks-import", "the result of hooks import --json", generated[hooksImport]},
-		{"config-check", "the result of config check --json", generated[checked]},
-		{"config-reload", "the result of config reload --json", generated[reloadResult]},
-		{"init", "the result of init --json", generated[initialised]},
-		{"serve", "the line that serve --json prints when it is ready", generated[listening]},
-		{"status", "the result of status --json", generated[statusResult]},
-		{"install", "the result of install --json and uninstall --json", generated[hookInstall]},
-		{"hook-check", "the result of hook check --json", generated[hookCheck]},
-		{"docs", "the result of docs export --json and docs import --json", generated[docsResult]},
-		{"memory-list", "the result of memory list --json", generated[memoryList]},
-		{"memory-search", "the result of memory search --json", generated[memoryHits]},
-		{"memory-show", "the result of memory show --json", generated[itemstore.Item]},
-		{"memory-forget", "the result of memory forget --json", generated[memoryForgotten]},
-		{"memory-export", "the result of memory export FILE --json", generated[memoryExported]},
-		{"memory-import", "the result of memory import --json", generated[memoryImported]},
-		{"memory-stats", "the result of memory stats --json", generated[memoryStats]},
 		{"memory-item", "each line of memory export; memory import fills in what a line lacks", generated[itemstore.Item]},
 		{"record", "each line of the file of --record", generated[recording.Line]},
-		{"jobs-list", "the result of jobs list --json and jobs dead --json", generated[jobsList]},
-		{"jobs-show", "the result of jobs show --json", generated[jobWhole]},
-		{"jobs-retry", "the result of jobs retry --json", generated[jobsChanged]},
-		{"jobs-remove", "the result of jobs remove --json", generated[jobsChanged]},
 		{"rpc", "the gateway: methods with params and result, notifications, errors", func() (any, error) { return gateway.Schema() }},
 		{"tokens", "the file of serve --token-file", func() (any, error) { return config.TokensSchema(), nil }},
-		{"schema", "the result of schema --json without a name", generated[schemaList]},
-		{"version", "the result of version --json", generated[versionResult]},
-		{"demo", "the result of demo --json", generated[demoResult]},
 		{"kinds", "a contribution of any kind", kindsSchema},
 	}
-	list = slices.Insert(list, 7, manifestSchemas()...) // behind explain
+	a := &app{}
+	a.root()
+	for c, schema := range a.results {
+		words := strings.TrimPrefix(c.CommandPath(), "grapnel ")
+		list = append(list, namedSchema{strings.ReplaceAll(words, " ", "-"), "the result of " + words + " --json", schema})
+	}
+	slices.SortFunc(list, func(a, b namedSchema) int { return strings.Compare(a.name, b.name) })
 	for _, row := range phases.Standard().Rows() {
 		list = append(list, namedSchema{
 			"phase:" + string(row.Phase), "input and context of a dispatch: " + row.When,
