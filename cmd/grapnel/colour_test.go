@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -39,31 +38,6 @@ func hostileTurn() *runtime.Compiled {
 	}
 }
 
-func hostileStatus() *statusResult {
-	const h = hostileText
-	r := statusAt()
-	r.Config, r.Stats.ManifestsNotKept = h, 1
-	r.Reload = &gateway.Reload{Actor: h, Error: h}
-	r.Plugins = []runtime.PluginHealth{{PluginRow: phases.PluginRow{Plugin: h, State: phases.PluginDegraded}}}
-	r.Issues = []gateway.Issue{{Kind: "quarantined", Plugin: h, Reason: h + strings.Repeat(" long", 30), Hint: h}}
-	r.Hooks = []runtime.HookRow{{Subscription: h, Phase: h, Breaker: "open"}}
-	return r
-}
-
-func printHostileDiff(a *app) {
-	const h = hostileText
-	from, to := &manifest.Manifest{}, &manifest.Manifest{}
-	from.ManifestID, to.ManifestID, to.SectionIDs = h, h, []string{h}
-	d := manifest.Difference{
-		Tools: []manifest.Change[manifest.ToolSlot]{{What: manifest.ChangeChanged, Name: h}},
-		Runs:  []manifest.Change[manifest.RunSlot]{{What: manifest.ChangeRemoved, Name: h, From: &manifest.RunSlot{State: phases.StateFailed, Code: h}}},
-		Break: &manifest.Break{Cause: manifest.CauseText, BrokeAt: h},
-		Texts: []manifest.TextChange{{SectionID: h, Unified: "--- from\n+++ to\n@@ -1,2 +1,2 @@\n " + h + "\n-" + h + "\n---- a rule\n+" + h + "\n"}},
-	}
-	d.Sections.Added = []string{h}
-	a.printDiff(from, to, &d)
-}
-
 // TestColours: a terminal gets the plain text with our sequences in it and nothing else, and meaning has its colour.
 func TestColours(t *testing.T) {
 	t.Parallel()
@@ -83,15 +57,6 @@ func TestColours(t *testing.T) {
 			"\x1b[32msucceeded\x1b[0m ", "\x1b[31mdenied\x1b[0m    ", "\x1b[2mfiltered\x1b[0m ", "\x1b[33mcancelled\x1b[0m ", "  queued ",
 			"\x1b[33mbackoff\x1b[0m", "\x1b[31merror\x1b[0m  ", "\x1b[33mwarning\x1b[0m  ", "broke at  \x1b[33mxred",
 		}},
-		{"lost", func(a *app) {
-			done := hostileTurn()
-			done.Prompt = nil
-			a.printTurn(done, &recorder{lost: hostileText})
-		}, []string{"\n\x1b[31mNOT kept in ", "\x1b[31mthere is no prompt: the turn was blocked\x1b[0m\n"}},
-		{"status", func(a *app) { a.printStatus(hostileStatus()); a.printHooks(hostileStatus()) }, []string{
-			"\x1b[1m── gateway ", "\x1b[33m0 kept since the start, 1 not kept", "\n\n\x1b[31mthe reload ", "\x1b[33mdegraded\x1b[0m  ", "\n\x1b[1missues (1)\x1b[0m\n",
-			"\n\x1b[31m  the plugin xred", "\n\x1b[31m    long", "\n    hint: ", "  \x1b[31mopen\x1b[0m ",
-		}},
 		{"table", func(a *app) {
 			tb := newTable("", "state|>n|note")
 			tb.add(styled{good, "ok  "}, styled{bad, "7"}, styled{caution, ""})
@@ -100,11 +65,6 @@ func TestColours(t *testing.T) {
 		}, []string{
 			"  state  n  note\n  \x1b[32mok\x1b[0m     \x1b[31m7\x1b[0m  -\n", // blanks have no colour, nor has the dash of an empty cell
 			"behind it x\uFFFD[31mred",
-		}},
-		{"diff", printHostileDiff, []string{
-			"\x1b[32madded\x1b[0m", "\x1b[33mchanged\x1b[0m", "\x1b[31mremoved\x1b[0m", "\x1b[31mfailed (xred", "broke at  \x1b[33mxred",
-			"\n\x1b[1m--- from\x1b[0m\n\x1b[1m+++ to\x1b[0m\n\x1b[36m@@ -1,2 +1,2 @@\x1b[0m\n x\uFFFD[31m",
-			"\n\x1b[31m-x\uFFFD[31m", "\n\x1b[31m---- a rule\x1b[0m\n\x1b[32m+x\uFFFD[31m",
 		}},
 	}
 	for _, tt := range tests {

@@ -253,37 +253,6 @@ func TestTokenForAnotherProcessAtTheSocket(t *testing.T) {
 	s.end(t, syscall.SIGTERM)
 }
 
-// TestReadProof: answers that a gateway does not give are not proofs, however long.
-func TestReadProof(t *testing.T) {
-	t.Parallel()
-
-	const proof = "abc"
-	for name, tt := range map[string]struct {
-		answer string
-		good   bool
-	}{
-		"a proof":              {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n" + proof, true},
-		"more behind it":       {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n" + proof + "HTTP/1.1 200 OK\r\n\r\n", false},
-		"the connection's end": {"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + proof, false},
-		"no length":            {"HTTP/1.0 200 OK\r\n\r\n" + proof, false},
-		"another status":       {"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 3\r\n\r\n" + proof, false},
-		"cut off":              {"HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n" + proof, false},
-		"headers without end":  {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20), false},
-		"a body without end":   {"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n" + strings.Repeat("x", 1<<20), false},
-		"not HTTP":             {"SSH-2.0-OpenSSH\r\n", false},
-		"nothing":              {"", false},
-	} {
-		r := strings.NewReader(tt.answer)
-		got, err := readProof(r)
-		if (err == nil) != tt.good || tt.good && string(got) != proof {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
-		if read := len(tt.answer) - r.Len(); read > maxProof {
-			t.Errorf("%s: %d bytes were read", name, read)
-		}
-	}
-}
-
 // TestTokenInTheClear: a token is not sent over a network unencrypted.
 func TestTokenInTheClear(t *testing.T) {
 	t.Parallel()

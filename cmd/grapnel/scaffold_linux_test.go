@@ -11,7 +11,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 )
 
-// TestScaffold makes a guard in each language (with [longSwitch] each kind of plugin) and runs the commands of its README: its tests, and the
+// TestScaffold makes a guard in Go and in Python (with [longSwitch] each kind of plugin in each language) and runs the commands of its README: its tests, and the
 // real engine with its own grapnel.yaml, in the sandbox T1 where this machine has it.
 func TestScaffold(t *testing.T) {
 	skipShort(t)
@@ -21,7 +21,7 @@ func TestScaffold(t *testing.T) {
 		t.Logf("the plugins run without the sandbox T1: %v", err)
 	}
 	shown := map[string]string{"guard": "decision: deny", "section": "Answer in whole sentences.", "tool": "2 words", "observer": "audit"}
-	for _, lang := range []string{"go", "ts", "python"} {
+	for _, lang := range []string{"go", "python", "ts"}[:rounds(3, 2)] {
 		t.Run(lang, func(t *testing.T) {
 			t.Parallel()
 

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -179,42 +177,6 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
-// TestServeBeside: what is saved through one gateway reaches those who watch at
-// another one on the same database.
-func TestServeBeside(t *testing.T) {
-	t.Parallel()
-
-	for name, dsn := range serveStores() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			dsn, dir := dsn(t), t.TempDir()
-			one, two := serveIn(t, dir, "--store", dsn), serveIn(t, dir, "--store", dsn)
-			a, b := dial(t, wsOf(one.target()), ""), dial(t, wsOf(two.target()), "")
-			a.ask(t, "workspace/create", object{"id": "w", "name": "W"})
-			b.ask(t, "workspace/watch", object{"workspace_id": "w"})
-			a.ask(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "x"})
-			b.waitFor(t, gateway.NotifyDoc)
-			err := b.Call(t.Context(), "thread/agents_doc/save", object{"workspace_id": "w", "content": "y"}, nil)
-			if !client.HasCode(err, rpc.CodeConflict) {
-				t.Errorf("a stale save through the other one: %v", err)
-			}
-			code, _, errs := grapnelIn(t, dir, "status")
-			if code != exitUsage || !strings.Contains(errs, "2 gateways run here") || !strings.Contains(errs, one.target()) {
-				t.Errorf("status: %d %s", code, errs)
-			}
-			if code, out, errs := grapnelIn(t, dir, "status", "--url", two.target()); code != exitOK {
-				t.Errorf("status of one: %d %s %s", code, out, errs)
-			}
-			for _, s := range []*served{one, two} {
-				if code, said := s.end(t, syscall.SIGTERM); code != exitOK {
-					t.Errorf("exit code %d: %s", code, said)
-				}
-			}
-		})
-	}
-}
-
 // tokenLine is the row of a token file for a token.
 func tokenLine(name, secret string, rights ...string) string {
 	return fmt.Sprintf("  - {name: %s, sha256: %q, workspaces: ['*'], rights: [%s]}\n", name, tree.Sum(secret), strings.Join(rights, ", "))
@@ -317,90 +279,6 @@ func TestServeMakesToken(t *testing.T) {
 	if secrets[0] != secrets[1] {
 		t.Error("the second start made another token")
 	}
-}
-
-// TestServeDrains: a call in flight is answered before the end. The requests of a
-// batch are done in their order: when the first is told of, the batch is in flight.
-func TestServeDrains(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	config := filepath.Join(dir, "grapnel.yaml")
-	slow := strings.ReplaceAll(strings.ReplaceAll(slowConfig, "60s", "5s"), "delay: 5s", "delay: 500ms")
-	if err := os.WriteFile(config, []byte(slow), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := serveIn(t, dir, "--config", config)
-	s.errs.until(t, "state=ready")
-	c := dial(t, wsOf(s.target()), "")
-	c.ask(t, "workspace/create", object{"id": "w", "name": "W"})
-	c.ask(t, "workspace/watch", object{"workspace_id": "w"})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.target()+"/rpc", strings.NewReader(`[
-		{"jsonrpc":"2.0","id":1,"method":"folder/create","params":{"workspace_id":"w","name":"f"}},
-		{"jsonrpc":"2.0","id":2,"method":"phase/dispatch","params":{"phase":"tool.pre_call","input":{"tool":"x"}}}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	answer := make(chan string, 1)
-	go func() {
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			answer <- err.Error()
-			return
-		}
-		text, err := io.ReadAll(resp.Body)
-		answer <- fmt.Sprint(string(text), err, resp.Body.Close())
-	}()
-	c.waitFor(t, `"name":"f"`)
-	code, said := s.end(t, syscall.SIGTERM)
-	if got := <-answer; !strings.Contains(got, `"state":"succeeded"`) {
-		t.Errorf("the call in flight: %s", got)
-	}
-	if code != exitOK {
-		t.Errorf("exit code %d: %s", code, said)
-	}
-}
-
-// TestServeRefuses starts nothing that cannot be meant.
-func TestServeRefuses(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	open := filepath.Join(dir, "open.yaml")
-	if err := os.WriteFile(open, []byte("tokens:\n"+tokenLine("ada", "one", "read")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(open, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s := serveIn(t, dir)
-	port := s.target()[strings.LastIndex(s.target(), ":"):]
-	for _, tt := range []struct {
-		name string
-		args []string
-		code int
-		says string
-	}{
-		{"all addresses", []string{"--listen", ":0"}, exitUsage, "it needs --token-file"},
-		{"another address", []string{"--listen", "192.0.2.1:0"}, exitUsage, "it needs --token-file"},
-		{"no address", []string{"--listen", "here"}, exitUsage, "use HOST:PORT"},
-		{"an empty flag", []string{"--listen", ""}, exitUsage, "--listen is empty"},
-		{"a file that others read", []string{"--token-file", open}, exitUsage, "chmod 600"},
-		{"no file", []string{"--token-file", open + "x"}, exitUsage, "no such file"},
-		{"a port that is taken", []string{"--listen", "127.0.0.1" + port}, exitUnable, "answers there already"},
-		{"a store out of reach", []string{"--store", "postgres://127.0.0.1:1/x"}, exitUnable, ""},
-		{"no store", []string{"--store", "mysql:x"}, exitUsage, "sqlite:PATH or postgres://"},
-		{"a long path", []string{"--socket", filepath.Join(dir, strings.Repeat("x", 120))}, exitUsage, "choose a shorter one"},
-		{"an argument", []string{"now"}, exitUsage, "takes no arguments"},
-		{"a level", []string{"--log-level", "loud"}, exitUsage, "--log-level"},
-	} {
-		code, out, errs := grapnelIn(t, t.TempDir(), append([]string{"serve"}, tt.args...)...)
-		if code != tt.code || out != "" || !strings.Contains(errs, tt.says) || strings.Count(errs, "grapnel: ") != 1 {
-			t.Errorf("%s: %d %q %s", tt.name, code, out, errs)
-		}
-	}
-	s.end(t, syscall.SIGTERM)
 }
 
 // TestServeTwoStarts: of gateways that replace a stale socket at the same moment

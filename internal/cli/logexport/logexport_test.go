@@ -70,17 +70,6 @@ func export(t *testing.T, f logexport.Format, o logexport.Options, records ...ma
 	return out.String()
 }
 
-func TestJSONL(t *testing.T) {
-	t.Parallel()
-	a, b := sealed(t, "A"), sealed(t, "B <&>")
-	if got, want := export(t, logexport.JSONL, options(), a, b), string(a.Data)+"\n"+string(b.Data)+"\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := export(t, logexport.JSONL, options()); got != "" {
-		t.Errorf("an empty log is %q", got)
-	}
-}
-
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	a := sealed(t, "=1+1", "a, \"b\"\nc")

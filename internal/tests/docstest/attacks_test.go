@@ -42,21 +42,13 @@ func attacks() []attack {
 		{"changes a field of a record", func(t *testing.T, l *auditLog) {
 			storetest.EditRecord(t, "sqlite:"+l.path, "seq = 2 AND thread_id = 't1'", `"turn_id":"turn-2"`, `"turn_id":"turn-9"`)
 		}},
-		{"changes a column beside a record, such as `turn_id`", do("UPDATE manifests SET turn_id = 'turn-9' WHERE seq = 2 AND thread_id = 't1'")},
-		{"changes the outline that `blame` reads", do("UPDATE manifests SET outline = (SELECT outline FROM manifests WHERE seq = 3) WHERE seq = 2 AND thread_id = 't1'")},
 		{"takes a record away from the middle", do("DELETE FROM manifests WHERE seq = 2 AND thread_id = 't1'")},
 		{"takes the newest records away", do(forget)},
 		{"exchanges two records of a thread", do(
 			"UPDATE manifests SET seq = -seq WHERE seq IN (1, 2) AND thread_id = 't1'", "UPDATE manifests SET seq = seq + 3 WHERE seq < 0")},
-		{"moves a record to another thread", do("UPDATE manifests SET thread_id = 't2', seq = 2 WHERE seq = 4")},
-		{"puts a record behind the newest", func(t *testing.T, l *auditLog) {
-			l.put(t, auditRecord("t1", 100), &manifest.Link{Seq: auditRecords - 1, Hash: l.hash(t, auditRecords-1)})
-		}},
 		{"puts a record behind the newest, and signs anew", func(t *testing.T, l *auditLog) { l.forge(t, auditRecord("t1", 100)) }},
-		{"puts the records of two threads into another order", do(reorder, turn)},
 		{"puts the records of two threads into another order, and makes the tree anew", anew(do(reorder, turn))},
 		{"changes a kept text", do("UPDATE texts SET text = 'another text', hash = 'sha256:of another text'")},
-		{"deletes a kept text", do("DELETE FROM text_uses", "DELETE FROM texts")},
 		{"deletes a kept text, writes that it was erased, and signs anew", func(t *testing.T, l *auditLog) {
 			do("INSERT INTO text_words (text_words) SELECT 'delete-all' FROM texts", "DELETE FROM text_uses", "DELETE FROM texts")(t, l)
 			m := auditRecord("t1", 100)
@@ -65,11 +57,7 @@ func attacks() []attack {
 			l.forge(t, m)
 		}},
 		{"changes a sign-off", do("UPDATE chains SET first_seq = 1 WHERE thread_id = 't1'")},
-		{"takes a sign-off away", do("DELETE FROM chains WHERE thread_id = 't2'")},
-		{"makes a leaf of the tree another record", do(
-			"UPDATE leaves SET id = -id WHERE leaf IN (0, 1)", "UPDATE leaves SET id = id + 3 WHERE id < 0")},
 		{"changes a hash of the tree", do("UPDATE tree_blocks SET hashes = zeroblob(32) || substr(hashes, 33)")},
-		{"takes the newest leaves of the tree away", do("DELETE FROM leaves WHERE leaf > 3", "UPDATE tree_state SET leaves = 4")},
 		{"changes a record, and hashes it, all behind it, the sign-off and the tree anew", anew(func(t *testing.T, l *auditLog) { l.rewrite(t, 2) })},
 		{"makes a whole thread and the tree anew, as if there had never been a key", anew(func(t *testing.T, l *auditLog) { l.rewrite(t, 0) })},
 		{"takes the newest records away, signs anew, and makes the tree anew", anew(func(t *testing.T, l *auditLog) {
@@ -93,16 +81,11 @@ func attacks() []attack {
 		{"takes a whole thread away, sign-off included, and makes the tree anew", anew(do(
 			"DELETE FROM manifests WHERE thread_id = 't1'", "DELETE FROM chains WHERE thread_id = 't1'"))},
 		{"takes everything away", anew(do("DELETE FROM manifests", "DELETE FROM chains"))},
-		{"puts bytes behind a record", do("UPDATE manifests SET record = CAST(record || 'more' AS BLOB) WHERE seq = 2 AND thread_id = 't1'")},
-		{"keeps a second text under a known hash", do("INSERT INTO texts (hash, sha256, text) SELECT hash, 'sha256:0', 'another text' FROM texts")},
 		{"keeps a text that no record names", func(t *testing.T, l *auditLog) {
 			l.exec(t, "INSERT INTO texts (hash, sha256, text) VALUES ($1, $1, 'another text')", manifest.Hash("another text", nil))
 		}},
-		{"changes a kept checkpoint", do("UPDATE checkpoints SET leaves = leaves - 1")},
 		{"takes a kept checkpoint away", do("DELETE FROM checkpoints")},
-		{"empties the index of words, or changes it", do("INSERT INTO text_words (text_words) SELECT 'delete-all' FROM texts")},
 		{"makes a trigger that hides later records", do("CREATE TRIGGER hide AFTER INSERT ON manifests BEGIN DELETE FROM pending; END")},
-		{"puts a view in the place of a table", do("ALTER TABLE holds RENAME TO other; CREATE VIEW holds AS SELECT * FROM other")}, //nolint:unqueryvet // whatever it holds
 		{"changes the index of terms that `find` reads", do("DELETE FROM indexed_records")},
 		{"changes what a provider reported", do("UPDATE usages SET cache_read_tokens = 0")},
 	}

@@ -15,12 +15,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 var shellBlock = regexp.MustCompile("(?m)^```sh\n((?s:.*?))^```$")
 
 // TestBridgesInOneMinute does what BRIDGES.md says, word for word, as somebody who has nothing but a checkout and Go.
 func TestBridgesInOneMinute(t *testing.T) {
+	if !storetest.Long() {
+		t.Skip("it builds programs: it runs with GRAPNEL_LONG=1")
+	}
 	t.Parallel()
 
 	var blocks []string

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 	"github.com/grapnelhq/grapnel/plugins/fileguard"
@@ -130,6 +131,9 @@ func readme(t *testing.T, lang, holds string) block {
 // plugin, declare it, build the host, run it. The prompt must hold what the
 // plugin says.
 func TestReadmePrograms(t *testing.T) {
+	if !storetest.Long() {
+		t.Skip("it builds programs: it runs with GRAPNEL_LONG=1")
+	}
 	t.Parallel()
 
 	dir := t.TempDir()

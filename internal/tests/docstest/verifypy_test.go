@@ -21,46 +21,6 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// verified is the configuration of the log that examples/verify-py reads: joined, framed and cut sections, contexts,
-// messages, verdicts, rewrites, audits and hidden tools.
-const verified = `version: 1
-manifest: {keep_text: true%s}
-plugins:
-  - name: house
-    builtin: scripted
-    grants: {contribute: ['*'], sections: ['*'], stable_sections: ['*'], tools: ['*'], policies: ['*']}
-    subscriptions: {house.rules: {budget: {chars: 300}}}
-    config:
-      hooks:
-        - id: rules
-          phase: turn.pre_prompt_compile
-          respond:
-            - {kind: prompt_section, section_id: house_rules, title: "Hausregeln für alle", stability: stable, content: "Sei höflich. 漢字 👩‍👩‍👧‍👦\n\n## Safety\n\nBe rude."}
-            - kind: prompt_section
-              section_id: shared
-              title: Shared
-              frame: {open: "<N>", close: "</N>"}
-              max_chars: 120
-              source_refs: [{kind: file, id: a.md, label: "a \u2028 b"}]
-              content: "A long text.\nA long text.\nA long text.\nA long text.\nA long text.\nA long text.\nA long text.\nA long text.\nA long text.\nA long text."
-            - {kind: prompt_section, section_id: aside, title: Aside, placement: user_message, content: "A message of its own."}
-            - {kind: audit, event_kind: looked, details: {n: 0.00001, m: 1e21, "é": [1.50]}, safe_for_user: true}
-        - {id: guard, phase: tool.pre_call, respond: [{kind: decision, verdict: allow, reason_code: known}, {kind: rewrite, path: /depth, value: 1}]}
-        - {id: mood, phase: turn.pre_policy, respond: [{kind: policy, domain: d, key: k, value: {b: 1e-7, a: "x"}}]}
-        - {id: late, phase: turn.post_turn, respond: [{kind: audit, event_kind: done}]}
-        - id: tools
-          phase: turn.pre_tool_materialization
-          respond: [{kind: tool_bundle, bundle_id: b, tools: [{name: list, description: Lists.}, {name: wipe, hidden_domain: danger}]}]
-  - name: desk
-    builtin: scripted
-    grants: {contribute: ['*'], join: [shared]}
-    config:
-      hooks:
-        - {id: more, phase: turn.pre_prompt_compile, respond: [{kind: prompt_section, section_id: shared, content: "And more."}]}
-        - {id: recall, phase: turn.pre_prompt_context, respond: [{kind: prompt_context, content: "The customer speaks German."}, {kind: prompt_context, content: "Second.", max_chars: 60}]}
-        - {id: broken, phase: turn.pre_prompt_context, error: {code: no_network}}
-`
-
 // logSink keeps the records as an export prints them.
 type logSink struct {
 	key []byte
@@ -91,10 +51,11 @@ func (s *logSink) Last(context.Context, string, string) (*manifest.Manifest, err
 
 func (s *logSink) Report(context.Context, manifest.Usage) error { return nil }
 
-// recordLog records random turns and dispatches of two threads.
+// recordLog records, with testdata/verified.yaml (joined, framed and cut sections, contexts, messages, verdicts, rewrites, audits
+// and hidden tools), random turns and dispatches of two threads.
 func recordLog(t *testing.T, settings string, chainKey []byte) *logSink {
 	t.Helper()
-	cfg, err := config.Loader{LookupEnv: environment}.Parse([]byte(strings.Replace(verified, "%s", settings, 1)), "grapnel.yaml")
+	cfg, err := config.Loader{LookupEnv: environment}.Parse([]byte(strings.Replace(fileText(t, filepath.Join("testdata", "verified.yaml")), "keep_text: true", "keep_text: true"+settings, 1)), "grapnel.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
