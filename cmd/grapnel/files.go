@@ -15,20 +15,27 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/words"
 )
 
-// replaceFile writes the file beside its place and renames it.
+// replaceFile replaces a file, or makes it, whole or not at all.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
+	return writeWhole(path, data, mode, os.Rename)
+}
+
+// createWhole creates a file for this user alone with its whole content or not at all, also if this program is killed. An
+// existing one is fs.ErrExist. It needs a file system with hard links.
+func createWhole(path string, data []byte) error { return writeWhole(path, data, 0o600, os.Link) }
+
+// writeWhole writes a file beside its place, and then puts it there.
+func writeWhole(path string, data []byte, mode fs.FileMode, put func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".grapnel-*")
 	if err != nil {
 		return err
 	}
+	defer func() { _ = os.Remove(f.Name()) }() // it has its place, or is of no use
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return put(f.Name(), path)
 }
 
 const mostRegular = 8 << 20 // bytes of a file of settings or state
@@ -60,20 +67,6 @@ func createNew(path string, content []byte) error {
 		return errors.Join(err, os.Remove(path))
 	}
 	return nil
-}
-
-// createWhole creates a file with its whole content or not at all, also if this program is killed. An existing one is fs.ErrExist. It needs a file system with hard links.
-func createWhole(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".grapnel-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // the other name stays
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Link(f.Name(), path)
 }
 
 // realFile is where a file is, or will be: all links to one file have one lock.

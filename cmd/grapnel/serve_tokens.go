@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,9 +116,8 @@ func makeTokens(a *access) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(secret))
 	text := "# Made by grapnel serve. The token itself is in the file \"" + madeSecret + "\" beside this one.\n" +
-		"tokens:\n  - name: local\n    sha256: \"" + hex.EncodeToString(sum[:]) + "\"\n" +
+		"tokens:\n  - name: local\n    sha256: \"" + sum([]byte(secret)) + "\"\n" +
 		"    workspaces: ['*']\n    rights: [read, write, compile, dispatch, admin]\n"
 	if err := createWhole(a.file, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

@@ -3,11 +3,10 @@ package main
 import (
 	"fmt"
 	"go/ast"
-	"go/build"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"maps"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -100,56 +99,20 @@ func cell(name, doc string) string {
 	return docLink.ReplaceAllString(strings.TrimSuffix(text, "."), "`$1`")
 }
 
-// packages returns the imports of each package of the repository, as slash-separated directories below the root: nested
-// modules included, without examples, and without commands but cmd/grapnel. Platform files are those of Linux.
-func packages(root string) (map[string][]string, error) {
-	context := build.Default
-	context.GOOS, context.GOARCH = "linux", "amd64"
-	all := map[string][]string{}
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		dir := filepath.ToSlash(rel)
-		if strings.HasPrefix(d.Name(), ".") && dir != "." || d.Name() == "testdata" || dir == "examples" || dir == "tools" {
-			return filepath.SkipDir
-		}
-		pkg, err := context.ImportDir(name, build.ImportComment)
-		if err != nil || len(pkg.GoFiles) == 0 || pkg.Name == "main" && dir != "cmd/grapnel" {
-			return nil //nolint:nilerr // not a package
-		}
-		all[dir] = []string{}
-		for _, imp := range pkg.Imports {
-			if own, ok := strings.CutPrefix(imp, module+"/"); ok {
-				all[dir] = append(all[dir], own)
-			}
-		}
-		return nil
-	})
-	return all, err
-}
-
-// engine lists the packages that make up the engine: runtime and all that it imports.
+// engine lists the packages that make up the engine, for Linux: runtime and all of ours that it imports.
 func engine(root string) ([]string, error) {
-	all, err := packages(root)
+	list := exec.Command("go", "list", "-deps", "./runtime")
+	list.Dir, list.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
+	out, err := list.Output()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	found := map[string]bool{}
-	var visit func(dir string)
-	visit = func(dir string) {
-		if all[dir] == nil || found[dir] {
-			return
-		}
-		found[dir] = true
-		for _, imp := range all[dir] {
-			visit(imp)
+	var own []string
+	for _, path := range strings.Fields(string(out)) {
+		if dir, ok := strings.CutPrefix(path, module+"/"); ok {
+			own = append(own, dir)
 		}
 	}
-	visit("runtime")
-	return slices.Sorted(maps.Keys(found)), nil
+	slices.Sort(own)
+	return own, nil
 }
