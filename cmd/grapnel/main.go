@@ -239,7 +239,7 @@ func (a *app) root() *cobra.Command {
 			command[checked](a, "check", "Check the configuration, and show what is in force and where it comes from", noArgs(), a.configCheck),
 			command[reloadResult](a, "reload", "Have a running gateway read its configuration and tokens again", noArgs(), a.configReload)),
 		completing(command[schemaList](a, "schema [NAME]", "Print the JSON Schema of a result, an input or the configuration",
-			atMost(1, "schema takes at most one NAME"), a.schema), completeSchemas),
+			atMost(1, "schema takes at most one NAME"), a.schema), a.completeSchemas),
 		command[initialised](a, "init", "Write a commented grapnel.yaml to the configuration's place", noArgs(), a.initialise),
 		command[listening](a, "serve", "Serve the gateway: threads with their AGENTS.md documents, turns and manifests, by JSON-RPC", noArgs(), a.serve),
 		command[noResult](a, "mcp", "Be an MCP server on standard input and output, with the tools of a running gateway", noArgs(), a.serveMCP),

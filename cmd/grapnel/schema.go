@@ -43,7 +43,7 @@ type schemaName struct {
 func (a *app) schema(_ context.Context, _ *noFlags, args []string) error {
 	list := schemaList{Schemas: []schemaName{}}
 	t := newTable("", "")
-	for _, entry := range schemas() {
+	for _, entry := range a.schemas() {
 		if len(args) > 0 && entry.name == args[0] {
 			s, err := entry.schema()
 			if err != nil {
@@ -55,23 +55,23 @@ func (a *app) schema(_ context.Context, _ *noFlags, args []string) error {
 		t.add(entry.name, entry.doc)
 	}
 	if len(args) > 0 {
-		return usagef("there is no schema %q%s; see: grapnel schema", args[0], suggestSchema(args[0]))
+		return usagef("there is no schema %q%s; see: grapnel schema", args[0], a.suggestSchema(args[0]))
 	}
 	return a.print(list, func() { a.printTable(t) })
 }
 
-func completeSchemas(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return schemaNames(), cobra.ShellCompDirectiveNoFileComp
+func (a *app) completeSchemas(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.schemaNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // suggestSchema also finds the name of a phase without its prefix.
-func suggestSchema(name string) string {
-	return cmp.Or(suggest.DidYouMean(name, schemaNames()), suggest.DidYouMean("phase:"+name, schemaNames()))
+func (a *app) suggestSchema(name string) string {
+	return cmp.Or(suggest.DidYouMean(name, a.schemaNames()), suggest.DidYouMean("phase:"+name, a.schemaNames()))
 }
 
-func schemaNames() []string {
+func (a *app) schemaNames() []string {
 	var names []string
-	for _, entry := range schemas() {
+	for _, entry := range a.schemas() {
 		names = append(names, entry.name)
 	}
 	return names
@@ -83,7 +83,7 @@ type namedSchema struct {
 }
 
 // schemas are those of commands' results, named after the commands, with a dash between the words, and of other files.
-func schemas() []namedSchema {
+func (a *app) schemas() []namedSchema {
 	list := []namedSchema{
 		{"config", "grapnel.yaml", func() (any, error) { return config.Schema(), nil }},
 		{"manifest", "a PromptManifest: the result of manifest show --json, and each line of manifest export", func() (any, error) { return manifest.Schema(), nil }},
@@ -97,8 +97,6 @@ func schemas() []namedSchema {
 		{"tokens", "the file of serve --token-file", func() (any, error) { return config.TokensSchema(), nil }},
 		{"kinds", "a contribution of any kind", kindsSchema},
 	}
-	a := &app{}
-	a.root()
 	for c, schema := range a.results {
 		words := strings.TrimPrefix(c.CommandPath(), "grapnel ")
 		list = append(list, namedSchema{strings.ReplaceAll(words, " ", "-"), "the result of " + words + " --json", schema})

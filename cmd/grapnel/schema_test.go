@@ -13,7 +13,7 @@ func TestSchemasResolve(t *testing.T) {
 	t.Parallel()
 
 	seen := map[string]bool{}
-	for _, entry := range schemas() {
+	for _, entry := range commandSchemas() {
 		if seen[entry.name] || entry.doc == "" {
 			t.Errorf("schema %q is there twice, or says nothing of itself", entry.name)
 		}

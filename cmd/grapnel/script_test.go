@@ -97,9 +97,16 @@ func cmdSchema(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// commandSchemas are those that the command line has.
+func commandSchemas() []namedSchema {
+	a := &app{}
+	a.root()
+	return a.schemas()
+}
+
 // resolvedSchema makes a schema by name.
 func resolvedSchema(name string) (*jsonschema.Resolved, error) {
-	for _, entry := range schemas() {
+	for _, entry := range commandSchemas() {
 		if entry.name != name {
 			continue
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -101,14 +102,14 @@ func cell(name, doc string) string {
 
 // engine lists the packages that make up the engine, for Linux: runtime and all of ours that it imports.
 func engine(root string) ([]string, error) {
-	list := exec.Command("go", "list", "-deps", "./runtime")
+	list := exec.CommandContext(context.Background(), "go", "list", "-deps", "./runtime")
 	list.Dir, list.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
 	out, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	var own []string
-	for _, path := range strings.Fields(string(out)) {
+	for path := range strings.FieldsSeq(string(out)) {
 		if dir, ok := strings.CutPrefix(path, module+"/"); ok {
 			own = append(own, dir)
 		}
