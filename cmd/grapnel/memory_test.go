@@ -11,9 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
-	"github.com/grapnelhq/grapnel/plugins/memory"
 )
 
 // TestForgetAsks: somebody at a terminal is shown what goes, and decides. Nothing of the question is a result.
@@ -61,37 +59,6 @@ func TestForgetAsks(t *testing.T) {
 				t.Errorf("%d are left, want %d, %v", stats.Items, tt.left, err)
 			}
 		})
-	}
-}
-
-// TestMemoryEnvironment: the command looks where the plugin would, which sees what it
-// is handed and nothing else.
-func TestMemoryEnvironment(t *testing.T) {
-	t.Setenv("XDG_DATA_HOME", "/data")
-	t.Setenv("HOME", "/repo/ana")
-	const byDefault = "grapnel/plugins/memory/memory.db"
-	declared := func(config string, env config.Env) *memories {
-		p := &memories{declared: true}
-		p.plugin.Config, p.plugin.Env = json.RawMessage(config), env
-		return p
-	}
-	tests := []struct {
-		name, want string
-		place      *memories
-	}{
-		{"not declared", "sqlite:/data/" + byDefault, &memories{}},
-		{"both handed on", "sqlite:/data/" + byDefault, declared(`{}`, config.Env{Pass: []string{"HOME", "XDG_DATA_HOME"}})},
-		{"home alone", "sqlite:/repo/ana/.local/share/" + byDefault, declared(`{}`, config.Env{Pass: []string{"HOME"}})},
-		{"set", "sqlite:/srv/" + byDefault, declared(`{}`, config.Env{Pass: []string{"XDG_DATA_HOME"}, Set: map[string]config.Secret{"XDG_DATA_HOME": {Value: "/srv"}}})},
-		{"below home", "sqlite:/repo/ana/m.db", declared(`{"dsn":"sqlite:~/m.db"}`, config.Env{Pass: []string{"HOME"}})},
-		{"a server", "postgres://db/m", declared(`{"dsn":"postgres://db/m"}`, config.Env{})},
-		{"nothing handed on", "", declared(`{}`, config.Env{})},
-	}
-	for _, tt := range tests {
-		got, err := memory.DSN(tt.place.plugin.Config, tt.place.getenv)
-		if got != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
-		}
 	}
 }
 

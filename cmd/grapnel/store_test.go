@@ -4,8 +4,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/config"
 )
 
@@ -23,23 +21,14 @@ func TestStoreNamed(t *testing.T) {
 		{"beside the file", "", config.Secret{Value: "sqlite:./b.db"}, storeRef{"sqlite:conf/b.db", "sqlite:conf/b.db"}},
 		{"absolute", "", config.Secret{Value: "sqlite:/var/b.db"}, storeRef{"sqlite:/var/b.db", "sqlite:/var/b.db"}},
 		{"not a path", "", config.Secret{Value: "sqlite::memory:"}, storeRef{"sqlite::memory:", "sqlite::memory:"}},
-		{
-			"no password in its name", "postgres://me:s3cret@h:1/db?password=s3cret",
-			config.Secret{},
-			storeRef{"postgres://me:s3cret@h:1/db?password=s3cret", "postgres://h:1/db"},
-		},
+		{"no password in its name", "postgres://me:s3cret@h:1/db?password=s3cret", config.Secret{}, storeRef{"postgres://me:s3cret@h:1/db?password=s3cret", "postgres://h:1/db"}},
 		{"no URL at all", "postgres://me:s3cret@h:x y", config.Secret{}, storeRef{"postgres://me:s3cret@h:x y", "the store"}},
 		{"out of the environment", "", config.Secret{Value: "sqlite:b.db", FromEnv: "LOG"}, storeRef{"sqlite:conf/b.db", "the store in $LOG"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			a := &app{globalFlags: globalFlags{Store: tt.flag}}
-			got := a.storeNamed(&config.Config{Store: tt.store}, origin{Path: file})
-			if diff := cmp.Diff(got, tt.want, cmp.AllowUnexported(storeRef{})); diff != "" {
-				t.Errorf("store (-got +want):\n%s", diff)
-			}
-		})
+		a := &app{globalFlags: globalFlags{Store: tt.flag}}
+		if got := a.storeNamed(&config.Config{Store: tt.store}, origin{Path: file}); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
 	}
 }
