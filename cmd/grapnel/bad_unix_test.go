@@ -83,16 +83,6 @@ func (p *badProgram) answer(ctx context.Context, mode string) ([]phases.Contribu
 	return sdk.Reply(&phases.PromptSection{SectionID: "bad", Title: "bad", Content: strings.Repeat("x", chars)})
 }
 
-// arg returns the value of an argument NAME=VALUE.
-func (p *badProgram) arg(name string) string {
-	for _, a := range p.args {
-		if value, ok := strings.CutPrefix(a, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
 // reach tries to get at what the arguments name, and answers with what came of it, a line each.
 func (p *badProgram) reach(ctx context.Context) ([]phases.Contribution, error) {
 	var lines []string

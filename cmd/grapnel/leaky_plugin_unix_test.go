@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/tests/badplugin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/serve"
@@ -28,16 +28,16 @@ func leakyPlaces() []string {
 
 // leaky is the mode "leaky" of the bad plugin: arguments "hook=PLACE/VISIBILITY" are its hooks of turn.pre_prompt_compile,
 // and those "tool=PLACE" its tools.
-func leaky(p *badplugin.Program) error {
+func leaky(p *badProgram) error {
 	plugin := &sdk.Plugin{Name: "bad", Version: "1.0.0"}
 	bundle := &phases.ToolBundle{BundleID: "b"}
-	for _, arg := range p.Args {
+	for _, arg := range p.args {
 		kind, what, _ := strings.Cut(arg, "=")
 		place, visibility, _ := strings.Cut(what, "/")
 		secret := leakySecret(place)
 		switch place {
 		case "noise":
-			_, err := io.WriteString(p.Stdout, secret+"\n")
+			_, err := io.WriteString(p.stdout, secret+"\n")
 			return err
 		case "exit":
 			return fmt.Errorf("the last words: %s", secret)
@@ -63,7 +63,7 @@ func leaky(p *badplugin.Program) error {
 	return serve.Serve(plugin)
 }
 
-func leakyHook(p *badplugin.Program, place string, v phases.Visibility) sdk.Hook {
+func leakyHook(p *badProgram, place string, v phases.Visibility) sdk.Hook {
 	hook := sdk.Hook{
 		Name: place + "_" + string(v), Phase: phases.PrePromptCompile, Visibility: v,
 		Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit, phases.KindBackgroundJob},
@@ -93,31 +93,31 @@ func leakyTool(place, secret string) (*phases.ToolResult, error) {
 	return &phases.ToolResult{Content: []byte(`"fine"`), Diagnostics: []phases.Diagnostic{{Code: "slow", Severity: phases.SeverityWarning, Message: secret}}}, nil
 }
 
-type leakyAnswer func(ctx context.Context, p *badplugin.Program, c *sdk.Call, secret string) ([]phases.Contribution, error)
+type leakyAnswer func(ctx context.Context, p *badProgram, c *sdk.Call, secret string) ([]phases.Contribution, error)
 
 // leakyAnswers are the ways to put words into the answer of a hook.
 func leakyAnswers() map[string]leakyAnswer {
 	all := map[string]leakyAnswer{
-		"panic": func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		"panic": func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			panic(secret)
 		},
-		"crash": func(_ context.Context, p *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
-			_, err := fmt.Fprintln(p.Stderr, "the user wrote:", secret)
-			p.Exit(7)
+		"crash": func(_ context.Context, p *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+			_, err := fmt.Fprintln(p.stderr, "the user wrote:", secret)
+			os.Exit(7)
 			return nil, err
 		},
-		"host_call": func(ctx context.Context, _ *badplugin.Program, c *sdk.Call, secret string) ([]phases.Contribution, error) {
+		"host_call": func(ctx context.Context, _ *badProgram, c *sdk.Call, secret string) ([]phases.Contribution, error) {
 			_, err := c.Host.Call(ctx, secret, secret, json.RawMessage(`{}`))
 			return nil, err
 		},
 	}
 	for place, failed := range leakyErrors() {
-		all[place] = func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		all[place] = func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			return nil, failed(secret)
 		}
 	}
 	for place, c := range leakyContributions() {
-		all[place] = func(_ context.Context, _ *badplugin.Program, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
+		all[place] = func(_ context.Context, _ *badProgram, _ *sdk.Call, secret string) ([]phases.Contribution, error) {
 			return sdk.Reply(c(secret))
 		}
 	}

@@ -43,7 +43,7 @@ func TestForgetAsks(t *testing.T) {
 			}
 			batch := itemstore.Batch{WorkspaceID: "w"}
 			for _, text := range []string{"We deploy on Fridays.", "The server is called rosalind."} {
-				batch.Items = append(batch.Items, itemstore.New{Scope: itemstore.ScopeWorkspace, Category: "fact", Text: text, Source: itemstore.SourceUser})
+				batch.Items = append(batch.Items, itemstore.Item{Scope: itemstore.ScopeWorkspace, Category: "fact", Text: text, Source: itemstore.SourceUser})
 			}
 			if _, err := s.Remember(t.Context(), batch); err != nil {
 				t.Fatal(err)
