@@ -4,24 +4,37 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/grapnelhq/grapnel/internal/configschema"
 )
 
-func TestAccept(t *testing.T) {
+func TestConfigMistakes(t *testing.T) {
 	t.Parallel()
 	one, other := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
-	for _, tt := range []struct{ name, accept, want string }{
-		{"a fingerprint", `{"echo": "xxh64:0123456789abcdef"}`, "is not a hash: sha256: and 64 hex digits, as the tool mcp_tools lists it"},
-		{"cut off", `{"echo": "` + one[:70] + `"}`, "is not a hash"},
-		{"two hashes", fmt.Sprintf(`{"read.file": %q, "read_file": %q}`, one, other), "has two hashes: for the model it is the tool srv__read_file"},
-		{"one hash twice", fmt.Sprintf(`{"read.file": %q, "read_file": %q}`, one, one), ""},
-		{"instructions", fmt.Sprintf(`{"(instructions)": %q}`, one), ""},
+	for in, want := range map[string]string{
+		`"srv": {"command": ["x"], "accept": {"echo": "xxh64:0123456789abcdef"}}`:                                   "a hash as the tool mcp_tools lists it",
+		fmt.Sprintf(`"srv": {"command": ["x"], "accept": {"echo": %q}}`, one[:70]):                                  "a hash as the tool mcp_tools lists it",
+		fmt.Sprintf(`"srv": {"command": ["x"], "accept": {"read.file": %q, "read_file": %q}}`, one, other):          "has two hashes: for the model it is the tool srv__read_file",
+		fmt.Sprintf(`"srv": {"command": ["x"], "accept": {"read.file": %q, "read_file": %q}}`, one, one):            "",
+		fmt.Sprintf(`"s_r-v": {"url": "http://x/y", "headers": {"a": "b"}, "accept": {"(instructions)": %q}}`, one): "",
+		`"a__b": {"command": ["x"]}`: "not two _ in a row",
+		`"a_": {"command": ["x"]}`:   "not two _ in a row",
+		`"srv": null`:                "want a mapping",
+		`"srv": {}`:                  "either a command or a url",
+		`"srv": {"command": ["x"], "url": "http://x"}`:         "either a command or a url",
+		`"srv": {"url": "http://"}`:                            "is not of the form",
+		`"srv": {"command": ["x"], "headers": {"a": "b"}}`:     "headers go with a url",
+		`"srv": {"url": "http://x", "env": {"a": "b"}}`:        "env goes with a command",
+		`"srv": {"command": ["x"], "timeout": "-1s"}`:          "is not of the form",
+		`"srv": {"command": ["x"], "max_result_bytes": -1000}`: "want at least 1000",
 	} {
-		c, err := parseConfig([]byte(`{"servers": {"srv": {"command": ["x"], "accept": ` + tt.accept + `}}}`))
-		switch {
-		case tt.want == "" && (err != nil || len(c.Servers["srv"].Accept) != 1):
-			t.Errorf("%s: %+v, %v", tt.name, c, err)
-		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		data := []byte(`{"servers": {` + in + `}}`)
+		err := configschema.Check(configSchema, data)
+		if err == nil {
+			_, err = parseConfig(data)
+		}
+		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", in, err, want)
 		}
 	}
 }

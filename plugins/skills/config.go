@@ -13,11 +13,6 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-const (
-	maxConfigDirectories = 16
-	leastChars           = 500
-)
-
 // config is the operator's configuration; schema.json describes each key.
 type config struct {
 	Directories     []string `json:"directories"`
@@ -44,36 +39,17 @@ func parseConfig(data json.RawMessage) (config, error) {
 	return c, c.check()
 }
 
+// check checks what the schema, by which the host has checked it, cannot say.
 func (c *config) check() error {
-	if len(c.Directories) > maxConfigDirectories {
-		return sdk.ConfigErrorf("/directories", "%d directories; at most %d are allowed", len(c.Directories), maxConfigDirectories)
-	}
 	for i, dir := range c.Directories {
-		pointer := "/directories/" + strconv.Itoa(i)
 		if !isDirectory(dir) {
-			return sdk.ConfigErrorf(pointer, "%q is neither a path below the working directory nor an absolute one, nor one below ~/", dir)
-		}
-		if slices.Contains(c.Directories[:i], dir) {
-			return sdk.ConfigErrorf(pointer, "%q is there twice", dir)
+			return sdk.ConfigErrorf("/directories/"+strconv.Itoa(i), "%q is neither a path below the working directory nor an absolute one, nor one below ~/", dir)
 		}
 	}
 	for i, name := range c.Markers {
 		if !filepath.IsLocal(name) || name == "." || filepath.Base(name) != name || strings.ContainsRune(name, 0) {
 			return sdk.ConfigErrorf("/markers/"+strconv.Itoa(i), "%q is not a plain file name", name)
 		}
-	}
-	for list, slugs := range [][]string{c.Include, c.Exclude} {
-		for i, slug := range slugs {
-			if stem, wild := strings.CutSuffix(slug, "*"); !skillset.ValidSlug(slug) && (!wild || !skillset.ValidSlug(stem+"x")) {
-				return sdk.ConfigErrorf([]string{"/include/", "/exclude/"}[list]+strconv.Itoa(i), "%q is not a skill's slug (a-z, 0-9 and hyphens), nor the beginning of one followed by *", slug)
-			}
-		}
-	}
-	if c.MaxActiveBodies < 0 {
-		return sdk.ConfigErrorf("/max_active_bodies", "%d is less than 0", c.MaxActiveBodies)
-	}
-	if c.MaxChars < leastChars {
-		return sdk.ConfigErrorf("/max_chars", "%d is less than %d", c.MaxChars, leastChars)
 	}
 	return nil
 }
