@@ -133,18 +133,6 @@ func TestImportsOfTheGlobalFile(t *testing.T) {
 	}
 }
 
-func TestTwinsByWhatTheyImport(t *testing.T) {
-	t.Parallel()
-	runCases(t, []resolveCase{{
-		name: "one line, two files",
-		tree: files{".git/": "", "AGENTS.md": "@./x.md", "x.md": "one", "a/AGENTS.md": "@./x.md", "a/x.md": "two", "a/b/AGENTS.md": "two"},
-		dir:  "a/b",
-		opts: Options{Imports: ImportLines},
-		want: lines(`root "" found=true`, "kept project AGENTS.md: one", "duplicate project a/AGENTS.md (duplicate) = a/b/AGENTS.md",
-			"kept project a/b/AGENTS.md: two", "! info duplicate a/AGENTS.md"),
-	}})
-}
-
 func TestKeptNeverExceedsTheFile(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "one\r\n@./a.md\r\n" + numbered(600), "a.md": numbered(2000)})

@@ -7,20 +7,10 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/pathglob"
 )
 
-// fence follows the fenced and indented code of a Markdown text, line by line.
+// fence follows the fenced code of a Markdown text, line by line.
 type fence struct {
 	mark byte // of the fence that is open, or 0
 	size int
-}
-
-func (f *fence) inside(line string) bool {
-	return f.fenced(line) || isIndented(line)
-}
-
-// isIndented reports whether a line by itself is code.
-func isIndented(line string) bool {
-	bare := strings.TrimLeft(line, " ")
-	return len(line)-len(bare) >= 4 || strings.HasPrefix(bare, "\t")
 }
 
 // fenced reports whether a line belongs to fenced code.

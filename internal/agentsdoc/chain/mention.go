@@ -52,7 +52,7 @@ func lineMentions(text string) (list []mention) {
 	for line := range strings.Lines(text) {
 		bare := strings.TrimSuffix(line, "\n")
 		target, ok := strings.CutPrefix(strings.TrimRight(bare, " \t"), "@")
-		if !code.inside(bare) && ok && isLineTarget(target) {
+		if !code.fenced(bare) && ok && isLineTarget(target) {
 			list = append(list, mention{at, at + len(bare), target})
 		}
 		at += len(line)

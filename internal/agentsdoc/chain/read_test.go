@@ -6,36 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-func TestResolveText(t *testing.T) {
+// TestBinary: a NUL near the beginning makes a file binary, and one later on is replaced.
+func TestBinary(t *testing.T) {
 	t.Parallel()
-	root := `root "" found=true`
-	runCases(t, []resolveCase{
-		{
-			name: "binary near the beginning",
-			tree: files{".git/": "", "AGENTS.md": strings.Repeat("x", 8191) + "\x00"},
-			want: lines(root, "skipped project AGENTS.md (binary)", "! error binary AGENTS.md"),
-		},
-		{
-			name: "NUL later on is replaced",
-			tree: files{".git/": "", "AGENTS.md": strings.Repeat("x", 8192) + "\x00"},
-			want: lines(root, "kept project AGENTS.md: "+strings.Repeat("x", 8192)+"\uFFFD", "! warning invalid_utf8 AGENTS.md"),
-		},
-		{
-			name: "binary override takes its directory",
-			tree: files{".git/": "", "AGENTS.override.md": "\x00", "AGENTS.md": "one"},
-			want: lines(root, "skipped project AGENTS.override.md (binary)", "! error binary AGENTS.override.md", "! info shadowed_by_override AGENTS.md"),
-		},
-		{
-			name: "invalid bytes",
-			tree: files{".git/": "", "AGENTS.md": "a\xffb"},
-			want: lines(root, "kept project AGENTS.md: a\uFFFDb", "! warning invalid_utf8 AGENTS.md"),
-		},
-		{
-			name: "newlines at the end are no part of the text",
-			tree: files{".git/": "", "AGENTS.md": "\n a \r\n\r\n\n"},
-			want: lines(root, "kept project AGENTS.md: \n a "),
-		},
-	})
+	for before, want := range map[int]Code{binaryProbe - 1: CodeBinary, binaryProbe: CodeInvalidUTF8} {
+		c := Resolve(OS{}, build(t, files{".git/": "", "AGENTS.md": strings.Repeat("x", before) + "\x00"}), Options{})
+		if got := codes(c.Diagnostics); len(got) != 1 || got[0] != want || (c.Sources[0].State == StateKept) != (want == CodeInvalidUTF8) {
+			t.Errorf("after %d bytes: %v", before, got)
+		}
+	}
 }
 
 func TestReadCap(t *testing.T) {

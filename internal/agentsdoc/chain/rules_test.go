@@ -76,7 +76,11 @@ func TestTrust(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := build(t, files{"r/.git/": "", "r/a/AGENTS.md": "x", "other/": "", "s": "-> r"})
-			c := Resolve(OS{}, filepath.Join(base, "r/a"), inBase(Options{Trust: tt.trust, Allow: tt.allow}, base))
+			o := Options{Trust: tt.trust}
+			for _, path := range tt.allow {
+				o.Allow = append(o.Allow, strings.Replace(path, "BASE", base, 1))
+			}
+			c := Resolve(OS{}, filepath.Join(base, "r/a"), o)
 			if got := c.Sources[0].State == StateKept; got != tt.want {
 				t.Errorf("trusted: %t, want %t", got, tt.want)
 			}

@@ -27,11 +27,10 @@ func Encode(s State) ([]byte, error) {
 	}
 	data, err := json.Marshal(s)
 	for err == nil && len(data) > MaxBytes {
-		before := len(data)
-		s.shrink(before - MaxBytes)
-		if data, err = json.Marshal(s); len(data) == before {
-			return nil, fmt.Errorf("the state has %d bytes with nothing left to forget; at most %d are kept", before, MaxBytes)
+		if !s.shrink() {
+			return nil, fmt.Errorf("the state has %d bytes with nothing left to forget; at most %d are kept", len(data), MaxBytes)
 		}
+		data, err = json.Marshal(s)
 	}
 	return data, err
 }
@@ -121,43 +120,37 @@ func decodePath(form string) (string, error) {
 	return string(path), err
 }
 
-// shrink drops at least need bytes of JSON, if there are so many, in the order that [Encode] documents.
-func (s *State) shrink(need int) {
-	s.Covered = drop(s.Covered, &need, nil)
-	s.dropWorn(&need)
-	s.Queue = dropLast(s.Queue, &need)
-	s.Delivered = drop(s.Delivered, &need, nil)
-	s.Initial = drop(s.Initial, &need, nil)
-	s.Markers = dropLast(s.Markers, &need)
+// shrink drops an eighth of the first list that has entries, in the order that [Encode] documents, and reports whether
+// there was one.
+func (s *State) shrink() bool {
+	first := func(n int) int { return (n + 7) / 8 }
+	switch {
+	case len(s.Covered) > 0:
+		s.Covered = s.Covered[first(len(s.Covered)):]
+	case s.dropWorn():
+	case len(s.Queue) > 0:
+		s.Queue = s.Queue[:len(s.Queue)-first(len(s.Queue))]
+	case len(s.Delivered) > 0:
+		s.Delivered = s.Delivered[first(len(s.Delivered)):]
+	case len(s.Initial) > 0:
+		s.Initial = s.Initial[first(len(s.Initial)):]
+	case len(s.Markers) > 0:
+		s.Markers = s.Markers[:len(s.Markers)-first(len(s.Markers))]
+	default:
+		return false
+	}
+	return true
 }
 
-// dropWorn drops versions of files that are gone, and those with a later one.
-func (s *State) dropWorn(need *int) {
-	s.Delivered = drop(s.Delivered, need, func(_ int, v Version) bool { return v.Gone })
-	last := map[string]int{}
+// dropWorn drops versions of files that are gone, and those with a later one. It reports whether there were any.
+func (s *State) dropWorn() bool {
+	before, last, i := len(s.Delivered), map[string]int{}, -1
 	for i := range s.Delivered {
 		last[s.Delivered[i].real()] = i
 	}
-	s.Delivered = drop(s.Delivered, need, func(i int, v Version) bool { return last[v.real()] != i })
-}
-
-// drop drops the first entries that may be dropped, all if may is nil, until need bytes of JSON are gone.
-func drop[T any](list []T, need *int, may func(int, T) bool) []T {
-	i := -1
-	return slices.DeleteFunc(list, func(v T) bool {
+	s.Delivered = slices.DeleteFunc(s.Delivered, func(v Version) bool {
 		i++
-		if *need <= 0 || may != nil && !may(i, v) {
-			return false
-		}
-		data, _ := json.Marshal(v) // strings and numbers always can
-		*need -= len(data) + len(",")
-		return true
+		return v.Gone || last[v.real()] != i
 	})
-}
-
-func dropLast(list []string, need *int) []string {
-	slices.Reverse(list)
-	list = drop(list, need, nil)
-	slices.Reverse(list)
-	return list
+	return len(s.Delivered) < before
 }

@@ -190,10 +190,8 @@ func (s *State) deliver(v Version) {
 		return v.real() == w.real() && v.SHA256 == w.SHA256 && v.MTimeMs == w.MTimeMs
 	})
 	s.Delivered = append(s.Delivered, v)
-	for len(s.Delivered) > maxDelivered { // drop the version that matters least
-		need := 1
-		s.dropWorn(&need)
-		s.Delivered = drop(s.Delivered, &need, nil)
+	if len(s.Delivered) > maxDelivered && !s.dropWorn() {
+		s.Delivered = s.Delivered[1:]
 	}
 }
 
