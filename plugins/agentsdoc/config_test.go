@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -40,45 +39,6 @@ func TestConfigMistakes(t *testing.T) {
 				t.Errorf("got %+v, want %s: %s", err, tt.pointer, tt.message)
 			}
 		})
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, config string
-		env          map[string]string
-		look         func(o chain.Options) any
-		want         any
-	}{
-		{"root", `{"root":"/r"}`, map[string]string{"GRAPNEL_AGENTS_ROOT": "/e"}, func(o chain.Options) any { return o.Root }, "/e"},
-		{"markers", ``, map[string]string{"GRAPNEL_AGENTS_MARKERS": " .a ,, .b"}, func(o chain.Options) any { return o.Markers }, []string{".a", ".b"}},
-		{"preset", ``, map[string]string{"GRAPNEL_AGENTS_PRESET": "codelia"}, func(o chain.Options) any { return string(o.Layout) }, "titled"},
-		{"bytes", ``, map[string]string{"GRAPNEL_AGENTS_MAX_BYTES": "77"}, func(o chain.Options) any { return o.Budget.Total }, 77},
-		{"trust", ``, map[string]string{"GRAPNEL_AGENTS_TRUST": "none"}, func(o chain.Options) any { return string(o.Trust) }, "none"},
-		{"the tool's own", `{"preset":"codelia"}`, map[string]string{"CODELIA_AGENTS_ROOT": "/c"}, func(o chain.Options) any { return o.Root }, "/c"},
-		{"in another preset", ``, map[string]string{"CODELIA_AGENTS_ROOT": "/c"}, func(o chain.Options) any { return o.Root }, ""},
-		{"codex home", `{"preset":"codex"}`, map[string]string{"HOME": "/h", "CODEX_HOME": "/x"}, func(o chain.Options) any { return o.GlobalDir }, "/x"},
-		{"lazy", ``, nil, func(o chain.Options) any { return o.Lazy }, true},
-		{"not lazy", `{"preset":"codex"}`, nil, func(o chain.Options) any { return o.Lazy }, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s, err := settingsOf(json.RawMessage(tt.config), environment(tt.env))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.look(s.Options), tt.want); diff != "" {
-				t.Errorf("(-got +want)\n%s", diff)
-			}
-		})
-	}
-	for _, bad := range []string{"GRAPNEL_AGENTS_MAX_BYTES", "GRAPNEL_AGENTS_PRESET", "GRAPNEL_AGENTS_TRUST"} {
-		_, err := settingsOf(nil, environment(map[string]string{bad: "-1"}))
-		if _, ok := errors.AsType[*phases.ConfigError](err); !ok || !strings.Contains(err.Error(), "GRAPNEL_AGENTS") {
-			t.Errorf("%s: error is %v", bad, err)
-		}
 	}
 }
 

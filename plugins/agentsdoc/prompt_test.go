@@ -101,32 +101,7 @@ func TestNothingToSay(t *testing.T) {
 
 func TestCutIsReported(t *testing.T) {
 	t.Parallel()
-	base := build(t, map[string]string{
-		"r/.git/HEAD": "", "r/AGENTS.md": lines(900), "r/a/AGENTS.md": lines(400), "one/AGENTS.md": strings.Repeat("x", 33),
-	})
-	t.Run("by the room", func(t *testing.T) {
-		t.Parallel()
-		got := askSection(t, configured(t, ""), inDir(base, "r/a"), phases.AnswerBudget{MaxChars: 8000})
-		if got.Cut == nil || got.Cut.Kept != len(got.Content) || got.Cut.Original < 13_000 {
-			t.Errorf("cut is %+v, the content has %d", got.Cut, len(got.Content))
-		}
-		if size := wholeChars(got); size > 8000 || size < 7900 {
-			t.Errorf("%d characters of 8000 are used", size)
-		}
-		if !strings.Contains(got.Content, "kept 4000 of 4000 bytes]") {
-			t.Error("the nearest file is not whole")
-		}
-		if diff := cmp.Diff(codes(got), []string{"truncated"}); diff != "" {
-			t.Errorf("codes (-got +want)\n%s", diff)
-		}
-	})
-	t.Run("by the bytes", func(t *testing.T) {
-		t.Parallel()
-		got := askSection(t, configured(t, `{"budget":{"total":3000}}`), inDir(base, "r/a"), phases.AnswerBudget{MaxChars: 8000})
-		if size := len(got.Content) + 1; got.Cut == nil || size > 3000 || size < 2900 {
-			t.Errorf("cut is %+v, %d bytes of 3000 are used", got.Cut, size)
-		}
-	})
+	base := build(t, map[string]string{"one/AGENTS.md": strings.Repeat("x", 33)})
 	t.Run("by one byte of one file", func(t *testing.T) {
 		t.Parallel()
 		got := askSection(t, configured(t, `{"budget":{"file":32}}`), inDir(base, "one"), phases.AnswerBudget{})

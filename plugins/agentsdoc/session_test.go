@@ -131,31 +131,6 @@ func (f *countingFS) OpenDir(path string) (chain.Dir, error) {
 	return f.FS.OpenDir(path)
 }
 
-func TestNoReadingInSteadyTurns(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{"AGENTS.md": "x", "empty/.git/HEAD": ""})
-	view := &countingFS{FS: chain.OS{}}
-	p := newPlugin(powers{view: view, getenv: environment(nil)})
-	configure(t, p, "", nil)
-	for _, dir := range []string{"", "empty"} {
-		where := inSession("s"+dir, filepath.Join(base, dir))
-		turn := func() {
-			ask(t, p, where, phases.AnswerBudget{})
-			dispatch(t, p, "changed", where, &phases.PrePromptCompileInput{}, phases.AnswerBudget{})
-		}
-		turn()
-		first := view.opened.Load()
-		turn()
-		if again := view.opened.Load(); first == 0 || again != first {
-			t.Errorf("directory %q: %d directories opened at first, %d after the next turn", dir, first, again)
-		}
-		where.SessionID = ""
-		if ask(t, p, where, phases.AnswerBudget{}); view.opened.Load() == first {
-			t.Errorf("directory %q: a turn without a session does not look afresh", dir)
-		}
-	}
-}
-
 func TestSessionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	var dropped []string

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -21,30 +19,6 @@ func keeper(tb testing.TB, config string) *docs {
 	d := newDocs(powers{view: chain.OS{}}, s, &phases.Configuration{Host: host, Services: []string{stateService}})
 	tb.Cleanup(d.watcher.Close)
 	return d
-}
-
-// TestStored: what was delivered is kept, in all presets.
-func TestStored(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one\x00\xff\n", "Agents.md": "near"})
-	for name, config := range presets {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := keeper(t, config)
-			s := newSession(sessionKey{session: "s"})
-			d.setBlock(s, &phases.Context{Dir: base}, newBlock(d.view, d.options, base, phases.AnswerBudget{MaxChars: MaxChars}))
-			s.epoch = 7
-			value := d.encode(s)
-			again := newSession(s.key)
-			d.take(again, value)
-			if again.epoch != 7 {
-				t.Fatalf("epoch %d", again.epoch)
-			}
-			if diff := cmp.Diff(again.nested, s.nested); diff != "" {
-				t.Errorf("what was delivered (-got +want)\n%s", diff)
-			}
-		})
-	}
 }
 
 func TestPersistCallsTheHostOnce(t *testing.T) {

@@ -166,23 +166,6 @@ func TestThreadSection(t *testing.T) {
 	}
 }
 
-// TestThreadDiagnostics: what the service remarks comes before what is remarked of
-// the text.
-func TestThreadDiagnostics(t *testing.T) {
-	t.Parallel()
-	answer := strings.Replace(documentJSON(t, lines(3000)), `"diagnostics":[]`, `"diagnostics":[{"code":"thread_unknown","severity":"info","message":"m"}]`, 1)
-	got := askDocument(t, withTree(t, `{"source":"tree"}`, answers(answer)), inThread("t"), phases.AnswerBudget{MaxChars: 16_000})
-	if diff := cmp.Diff(codes(got), []string{"thread_unknown", "truncated"}); diff != "" {
-		t.Errorf("codes (-got +want)\n%s", diff)
-	}
-	if size := wholeChars(got); got.Cut == nil || got.Cut.Kept != len(got.Content) || got.Cut.Original != 29_999 || size > 16_000 || size < 15_950 {
-		t.Errorf("%d characters of 16,000, cut is %+v", size, got.Cut)
-	}
-	if !strings.HasSuffix(got.Content, "\n[truncated: thread document, kept 15739 of 30000 characters]") {
-		t.Errorf("it ends in %q", got.Content[len(got.Content)-90:])
-	}
-}
-
 // TestThreadFails: without an answer there is no turn, and what is missing has a
 // name.
 func TestThreadFails(t *testing.T) {
@@ -219,26 +202,6 @@ func TestThreadFails(t *testing.T) {
 				t.Errorf("error is %+v, want %s", err, tt.code)
 			}
 		})
-	}
-}
-
-// TestThreadAfresh: also within a session what was saved is there in the next
-// turn, and the service is asked within the call's time.
-func TestThreadAfresh(t *testing.T) {
-	t.Parallel()
-	asked := 0
-	p := withTree(t, `{"source":"both"}`, func(ctx context.Context, _ string) (string, error) {
-		if ctx != t.Context() {
-			t.Error("the service is asked with another context than the call's")
-		}
-		asked++
-		return documentJSON(t, fmt.Sprintf("text %d", asked)), nil
-	})
-	for turn := 1; turn <= 3; turn++ {
-		got := askDocument(t, p, inSession("s", ""), phases.AnswerBudget{})
-		if want := fmt.Sprintf("text %d", turn); got.Content != want {
-			t.Errorf("turn %d has %q", turn, got.Content)
-		}
 	}
 }
 

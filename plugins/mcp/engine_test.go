@@ -18,7 +18,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -365,45 +364,6 @@ func TestRugPull(t *testing.T) {
 	if got := diagnostic(t, p, "mcp_tool_unknown"); !slices.Equal(names(p), []string{"srv__echo"}) || !strings.Contains(got, "fail (") {
 		t.Errorf("unknown: withhold: %q %q", names(p), got)
 	}
-}
-
-// TestForgedFingerprint: a definition that was accepted is not replaced by another one of the same fingerprint.
-func TestForgedFingerprint(t *testing.T) {
-	t.Parallel()
-	const only = ", tools: [echo]"
-	first := engine(t, stdio(t, "trusted")+only, "", "", runtime.Options{})
-	_, p := turn(t, first, "1")
-	good, was := hashOfEcho(t, first), p.Tools[0]
-	accept := fmt.Sprintf(only+", accept: {echo: %q}", good)
-	if _, p = turn(t, engine(t, stdio(t, "trusted")+accept, "", "", runtime.Options{}), "2"); len(p.Tools) != 1 {
-		t.Fatalf("the accepted tool is not offered: %+v", p.Manifest.Diagnostics)
-	}
-	changed := engine(t, stdio(t, "forged")+accept, "", "", runtime.Options{})
-	of, p := turn(t, changed, "3")
-	if got := diagnostic(t, p, "mcp_tool_changed"); len(p.Tools) > 0 || !strings.Contains(got, "echo (sha256:") {
-		t.Errorf("forged: %q %q", names(p), got)
-	}
-	if r := call(t, of, "srv__echo", `{"text":"x"}`); !r.IsError {
-		t.Errorf("a withheld tool was called: %+v", r)
-	}
-	is := was
-	is.Description = forged()
-	if a, b := fingerprint(t, was), fingerprint(t, is); a != b || was.Description == is.Description {
-		t.Errorf("the definitions do not collide: %s and %s", a, b)
-	}
-}
-
-// fingerprint is what the plugin once trusted.
-func fingerprint(t *testing.T, tool phases.Tool) string {
-	t.Helper()
-	raw, err := json.Marshal(tool)
-	if err == nil {
-		raw, err = digest.JSON(nil, raw)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest.XXH64(raw)
 }
 
 // TestOneNameOneTool: what the model sees under one name is one tool, however the server spells it.

@@ -3,7 +3,6 @@
 package chain
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -92,12 +91,4 @@ func bareRead(fd int, buf []byte) (found int) {
 	}
 	_ = unix.Close(file)
 	return found
-}
-
-func TestBareWalkSeesTheSame(t *testing.T) {
-	t.Parallel()
-	dir := deepTree(t, 3)
-	if c := Resolve(OS{}, dir, Options{}); len(c.Sources) != 3 || c.Root != filepath.Dir(filepath.Dir(filepath.Dir(dir))) {
-		t.Errorf("the benchmark's tree gives %s", outline(c, ""))
-	}
 }

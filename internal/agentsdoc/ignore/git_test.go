@@ -118,28 +118,6 @@ func TestAgainstGit(t *testing.T) {
 	}
 }
 
-// TestOwnListAgainstGit has the list that a repository keeps for itself, which
-// counts before all files of its tree.
-func TestOwnListAgainstGit(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(7, 8))
-	for range agentsdoctest.Rounds(25) {
-		g := newGit(t)
-		s := randomSample(rng)
-		s.write(t, g.base)
-		own := randomPatterns(rng, s.directories)
-		if err := os.WriteFile(filepath.Join(g.base, ".git", "info", "exclude"), []byte(own), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		want := g.ignores(t, s.directories)
-		for _, path := range s.directories {
-			if got := ignoredWith(own, s.patterns, path); got != want[path] {
-				t.Errorf("%q: ignored %t, git says %t of %q and %q", path, got, want[path], own, s.patterns)
-			}
-		}
-	}
-}
-
 // TestClassesAgainstGit asks for each class what it says of each character.
 func TestClassesAgainstGit(t *testing.T) {
 	t.Parallel()

@@ -42,23 +42,6 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestEncodedPaths(t *testing.T) {
-	t.Parallel()
-	for path, form := range map[string]string{
-		"/a b/é":          "/a b/é",
-		"/x\xff":          "base64:L3j/",
-		"base64:eA":       "base64:YmFzZTY0OmVB",
-		"":                "",
-		"/x\n<&>\u2028\"": "/x\n<&>\u2028\"",
-	} {
-		got := encodePath(path)
-		back, err := decodePath(got)
-		if got != form || back != path || err != nil {
-			t.Errorf("%q is encoded as %q, and that decoded as %q, %v", path, got, back, err)
-		}
-	}
-}
-
 func TestEncodeCannotForget(t *testing.T) {
 	t.Parallel()
 	if data, err := Encode(State{Schema: Schema, Root: "/" + strings.Repeat("x", MaxBytes)}); err == nil {

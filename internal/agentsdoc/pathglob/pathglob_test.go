@@ -3,7 +3,6 @@ package pathglob
 import (
 	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -114,27 +113,6 @@ func TestGlobAgainstReference(t *testing.T) {
 			t.Fatalf("%q on %q: %v, want %v", p, n, got, want)
 		}
 	}
-}
-
-// FuzzGlob asserts: no panic, and matching by any order of alternatives is the same.
-func FuzzGlob(f *testing.F) {
-	for _, p := range []string{"**/*.go", "{a,b}/**", `\{x`, "[a-z]*", "a/"} {
-		f.Add(p, "a/b.go")
-	}
-	f.Fuzz(func(t *testing.T, pattern, name string) {
-		g, err := Parse(pattern)
-		if err != nil {
-			return
-		}
-		if n := len(g.alternatives); n == 0 || n > maxAlternatives {
-			t.Fatalf("%d alternatives", n)
-		}
-		got := g.Match(name)
-		slices.Reverse(g.alternatives)
-		if g.Match(name) != got {
-			t.Fatalf("%q on %q depends on the order", pattern, name)
-		}
-	})
 }
 
 // TestGlobIsBounded would take hours if patterns that are made to be slow took more than the product of the lengths.

@@ -34,24 +34,6 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestQuiet counts the calls of changes that nobody wants to know of.
-func TestQuiet(t *testing.T) {
-	t.Parallel()
-	base, dir := tree(t)
-	w, calls := listening(t, Options{})
-	must(t, w.Watch("s", traced(t, dir)))
-	for _, tt := range changes {
-		if tt.quiet {
-			tt.do(t, base)
-		}
-	}
-	must(t, w.Watch("last", Seen{base: {"last": {absent: true}}}))
-	write(t, base+"/last", "")
-	if diff := cmp.Diff(heard(t, calls), []string{"last"}); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-}
-
 func TestWhoIsConcerned(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"x/a": "", "x/b": "", "y/a": ""})
