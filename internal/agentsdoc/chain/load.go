@@ -202,8 +202,8 @@ type content struct {
 
 // How long to wait for files on which another program holds a lease: file servers give it back at once.
 const (
-	leasePatience = 200 * time.Millisecond // for all files
-	leasePause    = 5 * time.Millisecond
+	leasePatience = 150 * time.Millisecond // for all files
+	leasePause    = 5 * time.Millisecond   // the first one of a file; each is twice as long as the one before
 )
 
 // reader reads the files of a chain with one buffer.
@@ -214,13 +214,13 @@ type reader struct {
 }
 
 func (r *reader) open(dir fsview.Dir, name string) (fsview.File, error) {
-	for {
+	for pause := leasePause; ; pause *= 2 {
 		f, err := dir.Open(name)
 		if !errors.Is(err, syscall.EAGAIN) || r.waited >= leasePatience {
 			return f, err
 		}
-		<-time.After(leasePause)
-		r.waited += leasePause
+		<-time.After(pause)
+		r.waited += pause
 	}
 }
 

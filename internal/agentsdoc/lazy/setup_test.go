@@ -51,7 +51,7 @@ func begin(base, dir string, o chain.Options) State {
 func outline(got Touched, base string) string {
 	var out strings.Builder
 	for _, f := range got.Files {
-		fmt.Fprintf(&out, "%s %s %s\n", f.Reason, f.Delivery, f.Display)
+		fmt.Fprintf(&out, "%s %s %s\n", f.Reason, f.Delivery, short(f.Path, base))
 	}
 	if got.Pending > 0 {
 		fmt.Fprintf(&out, "pending %d\n", got.Pending)

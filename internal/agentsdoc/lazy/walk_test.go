@@ -2,9 +2,7 @@ package lazy
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,57 +18,13 @@ func views() map[string]chain.FS {
 	return map[string]chain.FS{"os": chain.OS{}, "portable": fsview.Portable{}}
 }
 
-// TestBoundaries runs each case of testdata/boundaries.txt on each view.
-func TestBoundaries(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile("testdata/boundaries.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range strings.Split(string(data), "\n=== ")[1:] {
-		name, rest, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n")
-		head, rest, _ := strings.Cut(rest, "\ndir: ")
-		dir, rest, _ := strings.Cut(rest, "\ntouch: ")
-		touch, want, _ := strings.Cut(rest, "\n")
-		tree := files{}
-		for line := range strings.Lines(head) {
-			name, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			if plain, err := strconv.Unquote(text); err == nil {
-				text = plain
-			}
-			tree[name] = text
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for view, fs := range views() {
-				base := build(t, tree)
-				s := begin(base, dir, chain.Default())
-				got := s.Touch(fs, chain.Default(), strings.Fields(strings.ReplaceAll(touch, "BASE", base)))
-				text := strings.ReplaceAll(outlineBelow(got, base), base, "BASE")
-				if diff := cmp.Diff(strings.TrimSuffix(text, "\n"), want); diff != "" {
-					t.Errorf("%s (-got +want):\n%s", view, diff)
-				}
-			}
-		})
-	}
-}
-
-// outlineBelow is outline with the files' paths below base, which need not be
-// the root.
-func outlineBelow(got Touched, base string) string {
-	for i := range got.Files {
-		got.Files[i].Display = short(got.Files[i].Path, base)
-	}
-	return outline(got, base)
-}
-
 func TestPathsWrittenInAnotherWay(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"real/.git/": "", "real/a/AGENTS.md": "a\n", "link": "-> real"})
 	for from, to := range map[string]string{"link": "real", "real": "link"} {
 		s := begin(base, from, chain.Default())
 		got := s.Touch(chain.OS{}, chain.Default(), []string{filepath.Join(base, to, "a", "missing", "x.go")})
-		if diff := cmp.Diff(outlineBelow(got, base), lines("new body "+from+"/a/AGENTS.md")); diff != "" {
+		if diff := cmp.Diff(outline(got, base), lines("new body "+from+"/a/AGENTS.md")); diff != "" {
 			t.Errorf("root %s, path %s (-got +want):\n%s", from, to, diff)
 		}
 	}
@@ -170,7 +124,7 @@ func TestNothingOutsideIsOpened(t *testing.T) {
 	if *view.open != 0 {
 		t.Errorf("%d handles are open", *view.open)
 	}
-	want := lines("new body d/AGENTS.md", "! symlink_escape r/a/AGENTS.md", "! symlink_escape r/b", "! symlink_escape r/c/b", "! outside_root o/d")
+	want := lines("new body r/d/AGENTS.md", "! symlink_escape r/a/AGENTS.md", "! symlink_escape r/b", "! symlink_escape r/c/b", "! outside_root o/d")
 	if diff := cmp.Diff(outline(got, base), want); diff != "" {
 		t.Errorf("(-got +want):\n%s", diff)
 	}

@@ -82,29 +82,20 @@ type Resolver struct {
 
 // Codelia is the configuration of the tool codelia, key by key.
 type Codelia struct {
-	Enabled  *bool           `json:"enabled,omitempty"`
-	Root     CodeliaRoot     `json:"root,omitzero"`
-	Initial  CodeliaInitial  `json:"initial,omitzero"`
-	Resolver CodeliaResolver `json:"resolver,omitzero"`
-}
-
-// CodeliaRoot says how codelia finds the root.
-type CodeliaRoot struct {
-	ProjectRootOverride *string  `json:"projectRootOverride,omitempty"`
-	Markers             []string `json:"markers,omitzero"`
-	StopAtFsRoot        *bool    `json:"stopAtFsRoot,omitempty"` // has no effect
-}
-
-// CodeliaInitial bounds the text at the start of a session.
-type CodeliaInitial struct {
-	MaxFiles *int `json:"maxFiles,omitempty"`
-	MaxBytes *int `json:"maxBytes,omitempty"`
-}
-
-// CodeliaResolver bounds what is delivered when directories are touched.
-type CodeliaResolver struct {
-	Enabled            *bool `json:"enabled,omitempty"`
-	MaxFilesPerResolve *int  `json:"maxFilesPerResolve,omitempty"`
+	Enabled *bool `json:"enabled,omitempty"`
+	Root    struct {
+		ProjectRootOverride *string  `json:"projectRootOverride,omitempty"`
+		Markers             []string `json:"markers,omitzero"`
+		StopAtFsRoot        *bool    `json:"stopAtFsRoot,omitempty"` // has no effect
+	} `json:"root,omitzero"`
+	Initial struct {
+		MaxFiles *int `json:"maxFiles,omitempty"`
+		MaxBytes *int `json:"maxBytes,omitempty"`
+	} `json:"initial,omitzero"`
+	Resolver struct {
+		Enabled            *bool `json:"enabled,omitempty"`
+		MaxFilesPerResolve *int  `json:"maxFilesPerResolve,omitempty"`
+	} `json:"resolver,omitzero"`
 }
 
 // Global says where the user's global file is. In JSON it is true (the preset's place, the zero value), false (none),

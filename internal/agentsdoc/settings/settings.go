@@ -62,7 +62,7 @@ func New(config Config, getenv func(string) string, flags Config) (Settings, err
 	s.add(&config)
 	if preset == chain.PresetCodelia {
 		s.addCodelia(config.codelia())
-		s.addCodelia(Codelia{Root: CodeliaRoot{Markers: commaList(getenv(envCodeliaMarkers)), ProjectRootOverride: new(getenv(envCodeliaRoot))}})
+		s.add(&Config{Markers: commaList(getenv(envCodeliaMarkers)), Root: getenv(envCodeliaRoot)})
 	}
 	s.add(&env)
 	s.add(&flags)
