@@ -101,7 +101,7 @@ func (a *app) skillsLint(_ context.Context, _ *noFlags, args []string) error {
 	if filepath.Base(path) == "SKILL.md" { // the skill is its directory
 		path = filepath.Dir(path)
 	}
-	report, err := skillset.Lint(skillset.OS{}, path)
+	report, err := skillset.Lint(path)
 	if err != nil {
 		return usagef("the directory %s: %w", dir, err)
 	}

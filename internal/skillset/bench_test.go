@@ -20,10 +20,10 @@ func fifty(b *testing.B) string {
 
 // BenchmarkFresh50 is what a turn pays while nothing changes.
 func BenchmarkFresh50(b *testing.B) {
-	s := Resolve(OS{}, fifty(b)+"/app/api", project(".agents/skills", ".claude/skills"))
+	s := Resolve(fifty(b)+"/app/api", project(".agents/skills", ".claude/skills"))
 	b.ReportAllocs()
 	for b.Loop() {
-		if !s.Fresh(OS{}) {
+		if !s.Fresh() {
 			b.Fatal("it changed")
 		}
 	}
@@ -34,14 +34,14 @@ func BenchmarkResolve50(b *testing.B) {
 	dir := fifty(b) + "/app/api"
 	b.ReportAllocs()
 	for b.Loop() {
-		if s := Resolve(OS{}, dir, project(".agents/skills", ".claude/skills")); len(s.Skills) != 50 {
+		if s := Resolve(dir, project(".agents/skills", ".claude/skills")); len(s.Skills) != 50 {
 			b.Fatal("skills are missing")
 		}
 	}
 }
 
 func BenchmarkMatch50(b *testing.B) {
-	s := Resolve(OS{}, fifty(b), project())
+	s := Resolve(fifty(b), project())
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range s.Skills {

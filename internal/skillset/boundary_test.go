@@ -19,7 +19,7 @@ func TestBoundary(t *testing.T) {
 		o := project(".agents/skills")
 		o.Boundary = filepath.Join(base, "w")
 		got := ""
-		for _, s := range Resolve(OS{}, filepath.Join(base, dir), o).Skills {
+		for _, s := range Resolve(filepath.Join(base, dir), o).Skills {
 			if got != "" {
 				got += " "
 			}
@@ -41,8 +41,8 @@ func TestBoundarySwapped(t *testing.T) {
 	})
 	o := project(".agents/skills")
 	o.Boundary = filepath.Join(base, "w")
-	s := Resolve(OS{}, filepath.Join(base, "w/a"), o).Find("s")
-	if text, err := ReadFile(OS{}, s, "part"); text != "mine" {
+	s := Resolve(filepath.Join(base, "w/a"), o).Find("s")
+	if text, err := ReadFile(s, "part"); text != "mine" {
 		t.Fatalf("before: %q, %v", text, err)
 	}
 	if err := os.Rename(filepath.Join(base, "w/a"), filepath.Join(base, "aside")); err != nil {
@@ -51,7 +51,7 @@ func TestBoundarySwapped(t *testing.T) {
 	if err := os.Symlink("../out", filepath.Join(base, "w/a")); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := ReadFile(OS{}, s, "part"); err == nil {
+	if text, err := ReadFile(s, "part"); err == nil {
 		t.Errorf("read %q from outside", text)
 	}
 }

@@ -1,4 +1,4 @@
-// Package skillset finds the skills that apply to a working directory: [Resolve] takes a view of a file system, the
+// Package skillset finds the skills that apply to a working directory: [Resolve] takes the
 // directory and [Options], and returns a [Set] of skills by slug, with a [Diagnostic] for each that was omitted. It
 // never fails, runs nothing that a skill brings, and knows nothing of hooks.
 //

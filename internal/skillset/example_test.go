@@ -26,7 +26,7 @@ func Example() {
 		return
 	}
 
-	set := skillset.Resolve(skillset.OS{}, dir, skillset.Options{Directories: []string{".agents/skills"}, Markers: []string{".git"}})
+	set := skillset.Resolve(dir, skillset.Options{Directories: []string{".agents/skills"}, Markers: []string{".git"}})
 	for _, s := range set.Skills {
 		fmt.Println(s.Slug, "-", s.Description)
 		fmt.Println(s.Label, s.Matches("CHANGELOG.md"), s.Matches("main.go"))

@@ -27,7 +27,7 @@ func TestReadFile(t *testing.T) {
 		"repo/.agents/skills/b/SKILL.md":     skillText("b", "", ""),
 		"repo/.agents/skills/a/refs/..x/y.z": "dots",
 	})
-	s := Resolve(OS{}, base+"/repo", project()).Find("a")
+	s := Resolve(base+"/repo", project()).Find("a")
 	if s == nil {
 		t.Fatal("no skill")
 	}
@@ -66,7 +66,7 @@ func TestReadFile(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name[:min(len(tt.name), 30)], func(t *testing.T) {
 			t.Parallel()
-			got, err := ReadFile(OS{}, s, tt.name)
+			got, err := ReadFile(s, tt.name)
 			failed, _ := errors.AsType[*FileError](err)
 			switch {
 			case tt.code == "" && (err != nil || got != tt.want):
@@ -83,7 +83,7 @@ func TestReadFile(t *testing.T) {
 func TestReadFileOfAVanishedSkill(t *testing.T) {
 	t.Parallel()
 	for _, vanished := range []place{{"", "/nowhere/at/all", "."}, {"", "/", "nowhere/at/all"}, {"/", "/nowhere/at/all", "."}} {
-		_, err := ReadFile(OS{}, &Skill{at: vanished}, "x")
+		_, err := ReadFile(&Skill{at: vanished}, "x")
 		if failed, ok := errors.AsType[*FileError](err); !ok || failed.Detail != "does not exist" {
 			t.Errorf("%v: %v", vanished, err)
 		}

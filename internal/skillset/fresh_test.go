@@ -81,14 +81,14 @@ func TestFresh(t *testing.T) {
 			})
 			age(t, base)
 			o := project(".agents/skills", filepath.Join(base, "user"))
-			s := Resolve(OS{}, filepath.Join(base, "repo/app"), o)
+			s := Resolve(filepath.Join(base, "repo/app"), o)
 			if !s.Settled(time.Now()) {
 				t.Fatal("old files do not count as settled")
 			}
 			if err := tt.change(t, base); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Fresh(OS{}); got != tt.fresh {
+			if got := s.Fresh(); got != tt.fresh {
 				t.Errorf("fresh: %v, want %v", got, tt.fresh)
 			}
 		})
@@ -106,7 +106,7 @@ func TestSettled(t *testing.T) {
 	}
 	o := Options{Directories: []string{filepath.Join(base, "s")}}
 	for after, want := range map[time.Duration]bool{0: false, time.Second: false, -time.Second: false, unsettled: true, time.Hour: true, -time.Hour: true} {
-		if got := Resolve(OS{}, "", o).Settled(at.Add(after)); got != want {
+		if got := Resolve("", o).Settled(at.Add(after)); got != want {
 			t.Errorf("%v after the change: settled %v, want %v", after, got, want)
 		}
 	}

@@ -207,7 +207,7 @@ func (f fields) slug(h *header, directory string) string {
 	name, ok := f.values["name"].(string)
 	line := f.lines["name"]
 	switch {
-	case ok && ValidSlug(name):
+	case ok && validSlug(name):
 		if name != directory {
 			h.notef(line, CodeName, "the name is not that of the directory")
 		}
@@ -270,18 +270,10 @@ func slugOf(name string) string {
 	return strings.Trim(slug[:min(len(slug), maxName)], "-")
 }
 
-// ValidSlug reports whether a text may name a skill: 1 to 64 of a-z, 0-9 and single hyphens inside.
-func ValidSlug(s string) bool {
-	if s == "" || len(s) > maxName || s[0] == '-' || s[len(s)-1] == '-' || strings.Contains(s, "--") {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}
+// validSlug reports whether a text may name a skill: 1 to 64 of a-z, 0-9 and single hyphens inside.
+func validSlug(s string) bool { return len(s) <= maxName && slugForm().MatchString(s) }
+
+var slugForm = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // fields are the values of the front matter by key: a string, a bare word, or a list of strings; and the line of each
 // key in the file. Keys of metadata begin with "metadata.".

@@ -138,12 +138,12 @@ func TestMistakes(t *testing.T) {
 func TestValidSlug(t *testing.T) {
 	t.Parallel()
 	for _, slug := range []string{"a", "0", "pdf-processing", "a-1-b", strings.Repeat("a", 64)} {
-		if !ValidSlug(slug) {
+		if !validSlug(slug) {
 			t.Errorf("%q is refused", slug)
 		}
 	}
 	for _, slug := range []string{"", "-a", "a-", "a--b", "A", "a_b", "a.b", "a b", "é", "..", "a/b", "a\x00", strings.Repeat("a", 65)} {
-		if ValidSlug(slug) {
+		if validSlug(slug) {
 			t.Errorf("%q is accepted", slug)
 		}
 	}
@@ -246,7 +246,7 @@ func FuzzParseSkill(f *testing.F) {
 			}
 			return
 		}
-		if !ValidSlug(h.slug) || h.description == "" || utf8.RuneCountInString(h.description) > maxDescription {
+		if !validSlug(h.slug) || h.description == "" || utf8.RuneCountInString(h.description) > maxDescription {
 			t.Fatalf("name %q, description %q", h.slug, h.description)
 		}
 		if strings.ContainsAny(h.description, "\n\r\t\x00") || strings.ContainsFunc(h.description, hides) || !utf8.ValidString(h.description) {

@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 					o.Home = value
 				}
 			}
-			got := report(Resolve(OS{}, dir, o), base)
+			got := report(Resolve(dir, o), base)
 			if diff := cmp.Diff(got, string(archive.Files[want].Data)); diff != "" && !*update {
 				t.Errorf("(-got +want)\n%s", diff)
 			}

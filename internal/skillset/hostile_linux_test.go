@@ -4,7 +4,6 @@ package skillset
 
 import (
 	"errors"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -48,11 +47,11 @@ func TestNothingBlocks(t *testing.T) {
 					t.Skipf("cannot make one here: %v", err)
 				}
 			}
-			s := returns(t, func() *Set { return Resolve(OS{}, base, project("s", "u")) })
+			s := returns(t, func() *Set { return Resolve(base, project("s", "u")) })
 			if diff := cmp.Diff(codes(s), []Code{CodeNotRegular, CodeNotRegular}); diff != "" || len(s.Skills) != 1 {
 				t.Errorf("%q (-got +want)\n%s", told(s, base), diff)
 			}
-			err := returns(t, func() error { _, err := ReadFile(OS{}, s.Find("fine"), "refs/x"); return err })
+			err := returns(t, func() error { _, err := ReadFile(s.Find("fine"), "refs/x"); return err })
 			if failed, ok := errors.AsType[*FileError](err); !ok || failed.Code != CodeNotRegular {
 				t.Errorf("ReadFile: %v", err)
 			}
@@ -60,41 +59,12 @@ func TestNothingBlocks(t *testing.T) {
 	}
 }
 
-// swapFS changes the tree between the moment at which a file is looked at and
-// the one at which it is opened.
-type swapFS struct {
-	FS
-
-	swap func(name string)
-}
-
-// swapRoot is a root of swapFS.
-type swapRoot struct {
-	Root
-
-	swap func(name string)
-}
-
-func (f swapFS) OpenRoot(path string) (Root, error) {
-	root, err := f.FS.OpenRoot(path)
-	return swapRoot{root, f.swap}, err
-}
-
-func (r swapRoot) OpenRoot(name string) (Root, error) {
-	root, err := r.Root.OpenRoot(name)
-	return swapRoot{root, r.swap}, err
-}
-
-func (r swapRoot) Open(name string) (fs.File, error) {
-	r.swap(name)
-	return r.Root.Open(name)
-}
-
 func TestFileBecomesFifo(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"s/a/SKILL.md": skillText("a", "", "")})
 	path := filepath.Join(base, "s/a/SKILL.md")
-	view := swapFS{OS{}, func(name string) {
+	o := project("s")
+	o.opening = func(name string) {
 		if name != skillFile {
 			return
 		}
@@ -104,8 +74,8 @@ func TestFileBecomesFifo(t *testing.T) {
 		if err := unix.Mkfifo(path, 0o644); err != nil {
 			t.Error(err)
 		}
-	}}
-	s := returns(t, func() *Set { return Resolve(view, base, project("s")) })
+	}
+	s := returns(t, func() *Set { return Resolve(base, o) })
 	if diff := cmp.Diff(codes(s), []Code{CodeNotRegular}); diff != "" || len(s.Skills) != 0 {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
@@ -136,7 +106,7 @@ func TestSwapBehindTheLook(t *testing.T) {
 			_ = os.Remove(temporary) // a rename onto another name of the same file leaves it
 		}
 	})
-	root, err := OS{}.OpenRoot(base)
+	root, err := openRoot(base, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +133,8 @@ func TestSwapBehindTheLook(t *testing.T) {
 func TestDirectoryBecomesLink(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"repo/.git/": "", "repo/s/a/SKILL.md": skillText("a", "", ""), "out/a/SKILL.md": skillText("a", "", "secret")})
-	view := swapFS{OS{}, func(name string) {
+	o := project("s")
+	o.opening = func(name string) {
 		if name != "s" {
 			return
 		}
@@ -173,8 +144,8 @@ func TestDirectoryBecomesLink(t *testing.T) {
 		if err := os.Symlink("../out", filepath.Join(base, "repo/s")); err != nil {
 			t.Error(err)
 		}
-	}}
-	s := Resolve(view, filepath.Join(base, "repo"), project("s"))
+	}
+	s := Resolve(filepath.Join(base, "repo"), o)
 	if diff := cmp.Diff(codes(s), []Code{CodeSymlinkEscape}); diff != "" || len(s.Skills) != 0 {
 		t.Errorf("%q (-got +want)\n%s", told(s, base), diff)
 	}
@@ -194,11 +165,11 @@ func TestDescriptorsAreClosed(t *testing.T) {
 	}
 	before := count()
 	for range 20 {
-		s := Resolve(OS{}, base, project("s", filepath.Join(base, "u"), filepath.Join(base, "s/a/SKILL.md")))
+		s := Resolve(base, project("s", filepath.Join(base, "u"), filepath.Join(base, "s/a/SKILL.md")))
 		for _, name := range []string{"SKILL.md", "absent", "..", "/"} {
-			_, _ = ReadFile(OS{}, s.Find("a"), name) // only its descriptors matter
+			_, _ = ReadFile(s.Find("a"), name) // only its descriptors matter
 		}
-		s.Fresh(OS{})
+		s.Fresh()
 	}
 	if after := count(); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,20 +40,19 @@ const (
 
 // Lint checks the skill of a directory, or all skills below it, but for hidden directories and node_modules. A link that leads
 // out of the directory is a finding. The error says why the directory cannot be searched.
-func Lint(view FS, directory string) (LintReport, error) {
-	base, err := view.OpenRoot(directory)
+func Lint(directory string) (LintReport, error) {
+	base, err := openRoot(directory, nil)
 	if err != nil {
 		return LintReport{}, problemOf(err)
 	}
 	defer func() { _ = base.Close() }()
-	l := &linter{view: view, base: base, path: directory, report: LintReport{Findings: []Finding{}}, slugs: map[string]string{}}
+	l := &linter{base: base, path: directory, report: LintReport{Findings: []Finding{}}, slugs: map[string]string{}}
 	l.walk(".", 0)
 	return l.report, nil
 }
 
 type linter struct {
-	view   FS
-	base   Root
+	base   *root
 	path   string // of the base
 	report LintReport
 	seen   int               // directories
@@ -73,7 +73,7 @@ func (l *linter) walk(rel string, depth int) {
 		l.skill(rel)
 		return
 	}
-	if path := misspelt(l.view, filepath.Join(l.path, rel)); path != "" {
+	if path := misspelt(filepath.Join(l.path, rel)); path != "" {
 		l.add(Diagnostic{Code: CodeMisplaced, Severity: phases.SeverityWarning, Path: path, Detail: misspeltDetail})
 	}
 	names, err := list(l.base, rel)
@@ -81,15 +81,13 @@ func (l *linter) walk(rel string, depth int) {
 		l.find(rel, problemOf(err), phases.SeverityError)
 		return
 	}
-	for _, name := range append(names, hiddenSkills()...) {
-		if info, err := l.view.Stat(filepath.Join(l.path, rel, name)); err == nil && info.IsDir() && name != "node_modules" {
+	// In the directories with a dot, which are skipped otherwise, are some where projects keep skills.
+	for _, name := range append(names, ".agents/skills", ".claude/skills") {
+		if info, err := os.Stat(filepath.Join(l.path, rel, name)); err == nil && info.IsDir() && name != "node_modules" {
 			l.walk(filepath.Join(rel, name), depth+1)
 		}
 	}
 }
-
-// hiddenSkills are where projects keep skills in directories with a dot, which are skipped otherwise.
-func hiddenSkills() []string { return []string{".agents/skills", ".claude/skills"} }
 
 // skill checks one skill by itself, as a resolution would take it.
 func (l *linter) skill(rel string) {
@@ -98,14 +96,14 @@ func (l *linter) skill(rel string) {
 	if rel == "." { // the directory's name is the skill's
 		at = place{"", filepath.Dir(l.path), filepath.Base(l.path)}
 	}
-	root, err := l.view.OpenRoot(at.base)
+	above, err := openRoot(at.base, nil)
 	if err != nil {
 		l.find(rel, problemOf(err), phases.SeverityError)
 		return
 	}
-	defer func() { _ = root.Close() }()
-	r := &resolver{view: l.view, set: &Set{}, owner: map[string]int{}, visited: map[string]bool{}}
-	r.skill(root, at)
+	defer func() { _ = above.Close() }()
+	r := &resolver{set: &Set{}, owner: map[string]int{}, visited: map[string]bool{}}
+	r.skill(above, at)
 	for _, d := range r.set.Diagnostics {
 		l.add(d)
 	}

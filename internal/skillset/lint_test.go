@@ -53,7 +53,7 @@ func TestLint(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.dir, func(t *testing.T) {
 			t.Parallel()
-			r, err := Lint(OS{}, filepath.Join(base, filepath.FromSlash(tt.dir)))
+			r, err := Lint(filepath.Join(base, filepath.FromSlash(tt.dir)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,10 +69,10 @@ func TestLint(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Lint(OS{}, filepath.Join(base, "absent")); err == nil {
+	if _, err := Lint(filepath.Join(base, "absent")); err == nil {
 		t.Error("a directory that is not there has no error")
 	}
-	if r, err := Lint(OS{}, filepath.Join(base, "skills", "mute")); err != nil || r.Findings[0].Severity != phases.SeverityError {
+	if r, err := Lint(filepath.Join(base, "skills", "mute")); err != nil || r.Findings[0].Severity != phases.SeverityError {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

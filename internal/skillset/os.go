@@ -2,46 +2,40 @@ package skillset
 
 import (
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 )
 
-// OS is the machine's file system, by the standard library's os.Root.
-type OS struct{}
-
-var _ FS = OS{}
-
-// RealPath implements [FS].
-func (OS) RealPath(path string) (string, error) { return filepath.EvalSymlinks(path) }
-
-// Stat implements [FS].
-func (OS) Stat(path string) (fs.FileInfo, error) { return os.Stat(path) }
-
-// OpenRoot implements [FS]. It does not wait for a pipe, which has no "/.".
-func (OS) OpenRoot(path string) (Root, error) { return opened(os.OpenRoot(path + "/.")) }
-
-// osRoot is an os.Root that stats files before opening them.
-type osRoot struct{ *os.Root }
-
-func opened(root *os.Root, err error) (Root, error) {
-	if err != nil {
-		return nil, err
-	}
-	return osRoot{root}, nil
+// root is an open directory that no name and no link leads out of. Names are relative paths of the system.
+type root struct {
+	*os.Root
+	opening func(name string) // of tests: is called before a file is opened; may be nil
 }
 
-func (r osRoot) OpenRoot(name string) (Root, error) { return opened(r.Root.OpenRoot(name)) }
+// openRoot opens the directory at an absolute path, links followed. It does not wait for a pipe, which has no "/.".
+func openRoot(path string, opening func(string)) (*root, error) {
+	r, err := os.OpenRoot(path + "/.")
+	return &root{r, opening}, err
+}
 
-// Open implements [Root]. The opened file may be another one, so it is checked again.
-func (r osRoot) Open(name string) (fs.File, error) {
+// OpenRoot opens a directory below this one, which is a bound in turn.
+func (r *root) OpenRoot(name string) (*root, error) {
+	below, err := r.Root.OpenRoot(name)
+	return &root{below, r.opening}, err
+}
+
+// Open opens a regular file, or a directory for listing; [errNotRegular] for anything else. It never blocks: the
+// file is looked at before, and again when it is open, since it may be another one.
+func (r *root) Open(name string) (*os.File, error) {
+	if r.opening != nil {
+		r.opening(name)
+	}
 	before, err := r.Stat(name)
 	switch {
 	case err != nil:
 		return nil, err
 	case !before.Mode().IsRegular() && !before.IsDir():
-		return nil, ErrNotRegular
+		return nil, errNotRegular
 	}
 	f, err := r.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -54,27 +48,8 @@ func (r osRoot) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// FS is the read-only view of a file system that [Resolve] works on. Errors are fs.ErrNotExist, fs.ErrPermission,
-// [ErrNotRegular], or failures to read.
-type FS interface {
-	// RealPath resolves all links of an absolute path. It opens nothing.
-	RealPath(path string) (string, error)
-	// Stat describes what an absolute path leads to, links followed. It opens nothing.
-	Stat(path string) (fs.FileInfo, error)
-	// OpenRoot opens the directory at an absolute path, links followed.
-	OpenRoot(path string) (Root, error)
-}
-
-// Root is an open directory that no name and no link leads out of. Names are relative paths of the system.
-type Root interface {
-	// OpenRoot opens a directory below this one, which is a bound in turn.
-	OpenRoot(name string) (Root, error)
-	// Open opens a regular file, or a directory for listing; [ErrNotRegular] for anything else. It never blocks.
-	Open(name string) (fs.File, error)
-	Close() error
-}
-
-// ErrNotRegular is the error for a fifo, socket or device, and for anything but a directory where one is wanted.
-var ErrNotRegular = errors.New("is not a file or directory of the kind that is wanted here")
-
-var errChanged = errors.New("changed while it was opened")
+var (
+	// errNotRegular is the error for a fifo, socket or device, and for anything but a directory where one is wanted.
+	errNotRegular = errors.New("is not a file or directory of the kind that is wanted here")
+	errChanged    = errors.New("changed while it was opened")
+)

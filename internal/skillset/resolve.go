@@ -1,6 +1,7 @@
 package skillset
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,12 +31,14 @@ type Options struct {
 	Keep func(slug string) bool // which slugs are opened; nil is all
 	// Given are directories whose skills the agent lists for the model by itself: a skill with the same text is omitted.
 	Given []string
+
+	opening func(name string) // of tests, see root
 }
 
 // Resolve finds the skills for a working directory, an absolute path; without one only absolute directories are
 // searched. What cannot be read is omitted with a diagnostic.
-func Resolve(view FS, dir string, o Options) *Set {
-	r := &resolver{view: view, options: o, set: &Set{}, owner: map[string]int{}, visited: map[string]bool{}}
+func Resolve(dir string, o Options) *Set {
+	r := &resolver{options: o, set: &Set{}, owner: map[string]int{}, visited: map[string]bool{}}
 	if filepath.IsAbs(dir) {
 		r.locate(filepath.Clean(dir))
 	}
@@ -48,7 +51,7 @@ func Resolve(view FS, dir string, o Options) *Set {
 	}
 	slices.SortFunc(r.set.Skills, func(a, b Skill) int { return strings.Compare(a.Slug, b.Slug) })
 	for _, given := range o.Given {
-		r.leave(Resolve(view, dir, Options{Directories: []string{given}, Markers: []string{".git"}, Boundary: o.Boundary, Home: o.Home}))
+		r.leave(Resolve(dir, Options{Directories: []string{given}, Markers: []string{".git"}, Boundary: o.Boundary, Home: o.Home}))
 	}
 	return r.set
 }
@@ -67,7 +70,6 @@ func (r *resolver) leave(given *Set) {
 }
 
 type resolver struct {
-	view    FS
 	options Options
 	set     *Set
 	real    string // the working directory with links resolved, or ""
@@ -89,7 +91,7 @@ func (r *resolver) report(path string, p *FileError) {
 
 // exists looks at a path and remembers the result for Fresh.
 func (r *resolver) exists(path string) bool {
-	info, err := r.view.Stat(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		info = nil
 	}
@@ -99,7 +101,7 @@ func (r *resolver) exists(path string) bool {
 
 // locate finds the real working directory and the root of its source tree.
 func (r *resolver) locate(dir string) {
-	real, err := r.view.RealPath(dir)
+	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		r.exists(dir)
 		if p := problemOf(err); !p.gone {
@@ -128,7 +130,7 @@ func (r *resolver) locate(dir string) {
 func (r *resolver) root() string {
 	home := r.options.Home
 	if home != "" {
-		if real, err := r.view.RealPath(home); err == nil {
+		if real, err := filepath.EvalSymlinks(home); err == nil {
 			home = real
 		}
 	}
@@ -152,7 +154,7 @@ func (r *resolver) relative(directory string) {
 	if r.real == "" || !filepath.IsLocal(directory) {
 		return
 	}
-	var tree Root
+	var tree *root
 	defer func() {
 		if tree != nil {
 			_ = tree.Close()
@@ -163,7 +165,7 @@ func (r *resolver) relative(directory string) {
 		if r.exists(path) || r.dangling(path) {
 			if tree == nil {
 				var err error
-				if tree, err = openBase(r.view, r.options.Boundary, r.set.Root); err != nil {
+				if tree, err = openBase(r.options.Boundary, r.set.Root, r.options.opening); err != nil {
 					r.report(r.set.Root, problemOf(err))
 					return
 				}
@@ -179,20 +181,20 @@ func (r *resolver) relative(directory string) {
 }
 
 // openBase opens a directory that bounds the links below it, through the boundary.
-func openBase(view FS, boundary, base string) (Root, error) {
+func openBase(boundary, base string, opening func(string)) (*root, error) {
 	if boundary == "" {
-		return view.OpenRoot(base)
+		return openRoot(base, opening)
 	}
 	rel, err := filepath.Rel(boundary, base)
 	if err != nil {
 		return nil, err
 	}
-	root, err := view.OpenRoot(boundary)
+	outer, err := openRoot(boundary, opening)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = root.Close() }()
-	return root.OpenRoot(rel)
+	defer func() { _ = outer.Close() }()
+	return outer.OpenRoot(rel)
 }
 
 func within(base, path string) bool {
@@ -202,7 +204,7 @@ func within(base, path string) bool {
 
 // dangling reports whether a path leads to nothing through a link, which is worth a diagnostic.
 func (r *resolver) dangling(path string) bool {
-	_, err := r.view.RealPath(path)
+	_, err := filepath.EvalSymlinks(path)
 	return err != nil && !problemOf(err).gone
 }
 
@@ -212,10 +214,10 @@ func (r *resolver) absolute(directory string) {
 		r.report(directory, problemf(CodeMissingDirectory, "this directory of the configuration cannot be found"))
 		return
 	}
-	var base Root
-	real, err := r.view.RealPath(directory)
+	var base *root
+	real, err := filepath.EvalSymlinks(directory)
 	if err == nil {
-		base, err = r.view.OpenRoot(real)
+		base, err = openRoot(real, r.options.opening)
 	}
 	if err != nil {
 		r.report(directory, problemOf(err))
@@ -230,7 +232,7 @@ func (r *resolver) absolute(directory string) {
 func (r *resolver) openError(at place, err error, bound string) *FileError {
 	p := problemOf(err)
 	if !p.gone && p.Code == CodeReadError {
-		if real, err := r.view.RealPath(at.path()); err == nil && !within(at.base, real) {
+		if real, err := filepath.EvalSymlinks(at.path()); err == nil && !within(at.base, real) {
 			return problemf(CodeSymlinkEscape, "a link leads out of %s", bound)
 		}
 	}

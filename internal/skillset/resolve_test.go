@@ -18,7 +18,7 @@ func TestHiddenCharacters(t *testing.T) {
 			"Body \u202e here\r, \xff and \u0600, \U0001f469\u200d\U0001f469\ufe0f stay.",
 		".agents/skills/na\u200bme/SKILL.md": skillText("na\u200bme", "", ""),
 	})
-	s := Resolve(OS{}, base, project())
+	s := Resolve(base, project())
 	if len(s.Skills) != 3 || s.Skills[1].Slug != "latin" || s.Skills[2].Slug != "na-me" {
 		t.Fatalf("skills %q, diagnostics %q", slugs(s), told(s, base))
 	}
@@ -45,7 +45,7 @@ func TestNoWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"user/mine/SKILL.md": skillText("mine", "", "")})
 	for _, dir := range []string{"", "relative/path", filepath.Join(base, "absent")} {
-		s := Resolve(OS{}, dir, project(".agents/skills", "../up", filepath.Join(base, "user")))
+		s := Resolve(dir, project(".agents/skills", "../up", filepath.Join(base, "user")))
 		if diff := cmp.Diff(slugs(s), []string{"mine"}); diff != "" || s.Root != "" || len(s.Diagnostics) > 0 {
 			t.Errorf("in %q: root %q, diagnostics %q (-got +want)\n%s", dir, s.Root, told(s, base), diff)
 		}
@@ -60,7 +60,7 @@ func TestMisplaced(t *testing.T) {
 		".agents/skills/fine/SKILL.md":        skillText("fine", "", ""),
 		".agents/skills/fine/sample/SKILL.md": skillText("sample", "", ""),
 	})
-	s := Resolve(OS{}, base, project())
+	s := Resolve(base, project())
 	want := []string{
 		"misplaced_skill BASE/.agents/skills/group/deep/SKILL.md: a skill stands directly in a directory of skills; this one is a directory further down, where no agent looks",
 		"misplaced_skill BASE/.agents/skills/lower/skill.md: a skill's file is called SKILL.md, in capital letters; this one is not read",
@@ -75,7 +75,7 @@ func TestMisplaced(t *testing.T) {
 func TestFallsBack(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"a/x/SKILL.md": "damaged", "b/x/SKILL.md": skillText("x", "", "B")})
-	s := Resolve(OS{}, base, project("a", "b"))
+	s := Resolve(base, project("a", "b"))
 	if len(s.Skills) != 1 || s.Skills[0].Body != "B" {
 		t.Errorf("got %+v", s.Skills)
 	}
@@ -134,7 +134,7 @@ func TestBounds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := Resolve(OS{}, build(t, tt.tree()), project())
+			s := Resolve(build(t, tt.tree()), project())
 			if len(s.Skills) != tt.count {
 				t.Errorf("%d skills, want %d", len(s.Skills), tt.count)
 			}
@@ -156,7 +156,7 @@ func TestTooManyDirectories(t *testing.T) {
 		tree[directory+"/"+directory+"/SKILL.md"] = skillText(directory, "", "")
 		o.Directories = append(o.Directories, directory)
 	}
-	s := Resolve(OS{}, build(t, tree), o)
+	s := Resolve(build(t, tree), o)
 	if len(s.Skills) != maxDirectories {
 		t.Errorf("%d skills, want %d", len(s.Skills), maxDirectories)
 	}
@@ -169,7 +169,7 @@ func TestDeepDirectory(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("d/", maxLevels+8)
 	base := build(t, files{".agents/skills/top/SKILL.md": skillText("top", "", ""), ".git/": "", deep: ""})
-	s := Resolve(OS{}, filepath.Join(base, filepath.FromSlash(deep)), project())
+	s := Resolve(filepath.Join(base, filepath.FromSlash(deep)), project())
 	if len(s.Skills) != 0 || !strings.HasSuffix(s.Root, "d") {
 		t.Errorf("root %q, skills %q: the walk has no end", s.Root, slugs(s))
 	}
@@ -195,7 +195,7 @@ func TestRel(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.dir+" "+tt.path, func(t *testing.T) {
 			t.Parallel()
-			s := Resolve(OS{}, filepath.Join(base, tt.dir), project())
+			s := Resolve(filepath.Join(base, tt.dir), project())
 			got, ok := s.Rel(filepath.Join(base, tt.path))
 			if got != tt.want || ok != (tt.want != "") {
 				t.Errorf("got %q, %v, want %q", got, ok, tt.want)
@@ -216,7 +216,7 @@ func TestUnreadable(t *testing.T) {
 	if err := os.Chmod(filepath.Join(base, "s/a/SKILL.md"), 0); err != nil {
 		t.Fatal(err)
 	}
-	s := Resolve(OS{}, base, project("s"))
+	s := Resolve(base, project("s"))
 	if diff := cmp.Diff(codes(s), []Code{CodePermission}); diff != "" || len(s.Skills) != 1 {
 		t.Errorf("skills %q (-got +want)\n%s", slugs(s), diff)
 	}

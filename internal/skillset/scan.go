@@ -18,8 +18,8 @@ import (
 const skillFile = "SKILL.md"
 
 // directory adds the skills of one directory, by name, unless it was searched under another name.
-func (r *resolver) directory(base Root, at place) {
-	if real, err := r.view.RealPath(at.path()); err == nil {
+func (r *resolver) directory(base *root, at place) {
+	if real, err := filepath.EvalSymlinks(at.path()); err == nil {
 		if r.visited[real] {
 			return
 		}
@@ -46,17 +46,16 @@ func (r *resolver) directory(base Root, at place) {
 }
 
 // list returns the names in a directory that may be skills, sorted; more than maxEntries if there are too many.
-func list(base Root, rel string) ([]string, error) {
+func list(base *root, rel string) ([]string, error) {
 	f, err := base.Open(rel)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	dir, ok := f.(fs.ReadDirFile)
-	if info, err := f.Stat(); err != nil || !ok || !info.IsDir() {
-		return nil, ErrNotRegular
+	if info, err := f.Stat(); err != nil || !info.IsDir() {
+		return nil, errNotRegular
 	}
-	entries, err := dir.ReadDir(maxEntries + 1)
+	entries, err := f.ReadDir(maxEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -72,7 +71,7 @@ func list(base Root, rel string) ([]string, error) {
 }
 
 // skill adds the skill in a directory, if there is one.
-func (r *resolver) skill(base Root, at place) {
+func (r *resolver) skill(base *root, at place) {
 	file := filepath.Join(at.path(), skillFile)
 	if !r.exists(file) && !r.dangling(file) {
 		r.misplaced(base, at)
@@ -93,15 +92,15 @@ func (r *resolver) skill(base Root, at place) {
 }
 
 // misplaced reports what looks like a skill in a directory without one: a file with another spelling, or skills further down.
-func (r *resolver) misplaced(base Root, at place) {
-	if path := misspelt(r.view, at.path()); path != "" {
+func (r *resolver) misplaced(base *root, at place) {
+	if path := misspelt(at.path()); path != "" {
 		r.report(path, problemf(CodeMisplaced, misspeltDetail))
 		return
 	}
 	names, _ := list(base, at.rel) // what cannot be read holds none
 	for _, name := range names[:min(len(names), maxBelow)] {
 		path := filepath.Join(at.path(), name, skillFile)
-		if _, err := r.view.Stat(path); err == nil {
+		if _, err := os.Stat(path); err == nil {
 			r.report(path, problemf(CodeMisplaced, deepDetail))
 		}
 	}
@@ -114,9 +113,9 @@ const (
 )
 
 // misspelt returns the path of a SKILL.md with other letters; empty if there is none.
-func misspelt(view FS, directory string) string {
+func misspelt(directory string) string {
 	for _, name := range []string{"skill.md", "Skill.md", "SKILL.MD", "Skill.MD", "skill.MD"} {
-		if _, err := view.Stat(filepath.Join(directory, name)); err == nil {
+		if _, err := os.Stat(filepath.Join(directory, name)); err == nil {
 			return filepath.Join(directory, name)
 		}
 	}
@@ -124,7 +123,7 @@ func misspelt(view FS, directory string) string {
 }
 
 // read reads a SKILL.md within its directory.
-func (r *resolver) read(base Root, at place) (string, *FileError) {
+func (r *resolver) read(base *root, at place) (string, *FileError) {
 	directory, err := base.OpenRoot(at.rel)
 	if err != nil {
 		return "", r.openError(at, err, r.boundOf(at))
@@ -133,7 +132,7 @@ func (r *resolver) read(base Root, at place) (string, *FileError) {
 	raw, p := readText(directory, skillFile, maxSkill)
 	if p != nil && !p.gone && p.Code == CodeReadError {
 		// This link is bounded by the skill's real directory.
-		if real, err := r.view.RealPath(at.path()); err == nil {
+		if real, err := filepath.EvalSymlinks(at.path()); err == nil {
 			return "", r.openError(place{"", real, skillFile}, errors.New(p.Detail), "the skill's directory")
 		}
 	}
@@ -167,7 +166,7 @@ func (r *resolver) take(at place, info fs.FileInfo, text string) *FileError {
 	if i, dup := r.owner[h.slug]; dup {
 		// The same file under two names, as with a linked directory, is not a duplicate.
 		first := &r.set.Skills[i]
-		if known, err := r.view.Stat(filepath.Join(first.Dir, skillFile)); info == nil || err != nil || !os.SameFile(known, info) {
+		if known, err := os.Stat(filepath.Join(first.Dir, skillFile)); info == nil || err != nil || !os.SameFile(known, info) {
 			return problemf(CodeDuplicate, "the skill %s is taken from %s", h.slug, prompttext.Name(first.Label))
 		}
 		return &FileError{gone: true}
@@ -198,7 +197,7 @@ func (r *resolver) take(at place, info fs.FileInfo, text string) *FileError {
 }
 
 // readText reads a regular text file of at most limit bytes.
-func readText(directory Root, name string, limit int64) (string, *FileError) {
+func readText(directory *root, name string, limit int64) (string, *FileError) {
 	f, err := directory.Open(name)
 	if err != nil {
 		return "", problemOf(err)
@@ -239,12 +238,12 @@ func (e *FileError) Error() string { return e.Detail }
 
 // ReadFile returns a text file of a skill's directory, normalised. The name is relative, with slashes. Errors are
 // [*FileError].
-func ReadFile(view FS, s *Skill, name string) (string, error) {
+func ReadFile(s *Skill, name string) (string, error) {
 	name = filepath.Clean(filepath.FromSlash(name))
 	if !filepath.IsLocal(name) || name == "." {
 		return "", problemf(CodeReadError, "is not a path below the skill's directory")
 	}
-	base, err := openBase(view, s.at.boundary, s.at.base)
+	base, err := openBase(s.at.boundary, s.at.base, nil)
 	if err != nil {
 		return "", problemOf(err)
 	}

@@ -83,9 +83,9 @@ type look struct {
 
 // Fresh reports whether [Resolve] would see the same files: identity, size, mode and time of all are as then. It
 // opens nothing.
-func (s *Set) Fresh(view FS) bool {
+func (s *Set) Fresh() bool {
 	return !slices.ContainsFunc(s.seen, func(l look) bool {
-		info, err := view.Stat(l.path)
+		info, err := os.Stat(l.path)
 		if err != nil || l.info == nil {
 			return err == nil || l.info != nil
 		}
@@ -211,7 +211,7 @@ func problemOf(err error) *FileError {
 		p.Detail, p.gone = "does not exist", true
 	case errors.Is(err, fs.ErrPermission):
 		p.Code = CodePermission
-	case errors.Is(err, ErrNotRegular), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, errNotRegular), errors.Is(err, syscall.ENOTDIR):
 		p.Code = CodeNotRegular
 	}
 	return p

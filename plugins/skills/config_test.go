@@ -73,7 +73,7 @@ func TestOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := c.options(environment(tt.env))
-			if diff := cmp.Diff(got, tt.want, cmpopts.IgnoreFields(skillset.Options{}, "Keep"), cmpopts.EquateEmpty()); diff != "" || err != nil {
+			if diff := cmp.Diff(got, tt.want, cmpopts.IgnoreFields(skillset.Options{}, "Keep"), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(skillset.Options{})); diff != "" || err != nil {
 				t.Errorf("%v (-got +want)\n%s", err, diff)
 			}
 			if c.MaxActiveBodies != tt.bodies || c.MaxChars != tt.chars {

@@ -16,7 +16,6 @@ const maxSets = 8
 // library keeps the sets of recent working directories, and checks their files each time: one stat a file. It is safe
 // for concurrent use.
 type library struct {
-	view    skillset.FS
 	options skillset.Options
 	given   func(agent string) []string // the directories of skills that an agent lists by itself
 	now     func() time.Time
@@ -43,12 +42,12 @@ func (l *library) set(c *phases.Context) *skillset.Set {
 		known = l.recent[i]
 	}
 	l.mu.Unlock()
-	if known.set != nil && known.settled && known.set.Fresh(l.view) {
+	if known.set != nil && known.settled && known.set.Fresh() {
 		return known.set
 	}
 	now, o := l.now(), l.options
 	o.Boundary, o.Given = c.DirRoot, l.given(agent)
-	set := skillset.Resolve(l.view, c.Dir, o)
+	set := skillset.Resolve(c.Dir, o)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	others := slices.DeleteFunc(l.recent, same)

@@ -13,21 +13,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// counting counts how often sets are made anew.
-type counting struct {
-	skillset.FS
-
-	roots int
-}
-
-func (c *counting) OpenRoot(path string) (skillset.Root, error) {
-	c.roots++
-	return c.FS.OpenRoot(path)
-}
-
-func newTestLibrary(now func() time.Time) (*library, *counting) {
-	view := &counting{FS: skillset.OS{}}
-	return &library{view: view, options: skillset.Options{Directories: []string{".agents/skills"}, Markers: []string{".git"}}, given: func(string) []string { return nil }, now: now}, view
+func newTestLibrary(now func() time.Time) *library {
+	return &library{options: skillset.Options{Directories: []string{".agents/skills"}, Markers: []string{".git"}}, given: func(string) []string { return nil }, now: now}
 }
 
 // TestLibraryKeeps: an unchanged tree is read once, and an edit is seen at the
@@ -35,15 +22,12 @@ func newTestLibrary(now func() time.Time) (*library, *counting) {
 func TestLibraryKeeps(t *testing.T) {
 	t.Parallel()
 	dir := three(t)
-	lib, view := newTestLibrary(later)
+	lib := newTestLibrary(later)
 	first := lib.set(&phases.Context{Dir: dir})
 	for range 5 {
 		if lib.set(&phases.Context{Dir: dir}) != first {
 			t.Fatal("a new set of an unchanged tree")
 		}
-	}
-	if view.roots != 1 {
-		t.Errorf("the tree was opened %d times", view.roots)
 	}
 	write(t, filepath.Join(dir, ".agents/skills/any/SKILL.md"), skill("any", "", "Edited, and longer."))
 	if got := lib.set(&phases.Context{Dir: dir}); got == first || got.Find("any").Body != "Edited, and longer." {
@@ -57,7 +41,7 @@ func TestYoungFiles(t *testing.T) {
 	t.Parallel()
 	dir := three(t)
 	path := filepath.Join(dir, ".agents/skills/any/SKILL.md")
-	lib, _ := newTestLibrary(time.Now)
+	lib := newTestLibrary(time.Now)
 	first := lib.set(&phases.Context{Dir: dir})
 	info, err := os.Stat(path)
 	if err != nil {
@@ -68,7 +52,7 @@ func TestYoungFiles(t *testing.T) {
 	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	if !first.Fresh(skillset.OS{}) {
+	if !first.Fresh() {
 		t.Skip("this file system shows the change")
 	}
 	if got := lib.set(&phases.Context{Dir: dir}).Find("any").Body; got != "DO THINGS." {
@@ -79,20 +63,15 @@ func TestYoungFiles(t *testing.T) {
 func TestLibraryForgets(t *testing.T) {
 	t.Parallel()
 	dir := three(t)
-	lib, view := newTestLibrary(later)
+	lib := newTestLibrary(later)
+	set := func(i int) *skillset.Set { return lib.set(&phases.Context{Dir: filepath.Join(dir, strconv.Itoa(i))}) }
+	var sets []*skillset.Set
 	for i := range maxSets + 1 {
-		sub := filepath.Join(dir, strconv.Itoa(i))
-		write(t, filepath.Join(sub, "keep"), "")
-		lib.set(&phases.Context{Dir: sub})
+		write(t, filepath.Join(dir, strconv.Itoa(i), "keep"), "")
+		sets = append(sets, set(i))
 	}
-	if len(lib.recent) != maxSets {
-		t.Errorf("%d sets are kept, want %d", len(lib.recent), maxSets)
-	}
-	before := view.roots
-	lib.set(&phases.Context{Dir: filepath.Join(dir, strconv.Itoa(maxSets))})
-	lib.set(&phases.Context{Dir: filepath.Join(dir, "0")})
-	if view.roots != before+1 {
-		t.Errorf("%d sets were made anew, want the oldest only", view.roots-before)
+	if len(lib.recent) != maxSets || set(1) != sets[1] || set(maxSets) != sets[maxSets] || set(0) == sets[0] {
+		t.Errorf("%d sets are kept, want %d, and only the oldest is made anew", len(lib.recent), maxSets)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -53,7 +52,7 @@ func newPlugin(getenv func(string) string, now func() time.Time) *sdk.Plugin {
 				return sdk.Setup{}, err
 			}
 			given := func(agent string) []string { return cfg.given(agent, getenv) }
-			s := &skills{config: cfg, library: library{view: skillset.OS{}, options: options, given: given, now: now}}
+			s := &skills{config: cfg, library: library{options: options, given: given, now: now}}
 			return sdk.Setup{Hooks: s.hooks(), Tools: []sdk.Tool{{Tool: toolDefinition(), Call: s.read}}}, nil
 		},
 	}

@@ -67,7 +67,7 @@ func (s *skills) read(_ context.Context, call *sdk.ToolCall) (*phases.ToolResult
 	text := fmt.Sprintf("Skill: %s\nDirectory: %s (paths in the text are relative to it)\n\n%s", skill.Slug, prompttext.Name(skill.Dir), skill.Body)
 	if args.File != "" {
 		var err error
-		if text, err = skillset.ReadFile(s.library.view, skill, args.File); err != nil {
+		if text, err = skillset.ReadFile(skill, args.File); err != nil {
 			if failed, ok := errors.AsType[*skillset.FileError](err); ok {
 				return refusal(fmt.Sprintf("the file %q of the skill %s %s", prompttext.Name(args.File), skill.Slug, failed.Detail)), nil
 			}
