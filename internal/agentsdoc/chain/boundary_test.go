@@ -43,7 +43,7 @@ func TestBoundary(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			for name, view := range views() {
-				o := Options{}
+				o := Default()
 				if tt.boundary != "" {
 					o.Boundary = filepath.Join(base, tt.boundary)
 				}
@@ -74,7 +74,9 @@ func TestBoundary(t *testing.T) {
 func TestBoundaryTouched(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"out/r/AGENTS.md": "outside", "out/r/a/AGENTS.md": "outside", "w/link": "-> ../out", "w/x/r/AGENTS.md": "r"})
-	o := Options{Boundary: filepath.Join(base, "w"), Root: filepath.Join(base, "w/link/r"), Markers: []string{}}
+	o := defaults(func(o *Options) {
+		o.Boundary, o.Root, o.Markers = filepath.Join(base, "w"), filepath.Join(base, "w/link/r"), nil
+	})
 	if c := ResolveTouched(OS{}, filepath.Join(base, "w/link/r/a"), o); len(c.Sources) != 0 {
 		t.Errorf("read %+v", c.Sources)
 	}

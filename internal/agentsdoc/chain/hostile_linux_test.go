@@ -158,7 +158,7 @@ func TestDescriptorsAreClosed(t *testing.T) {
 		}
 		return len(list)
 	}
-	o := Options{GlobalDir: filepath.Join(base, "g"), Allow: []string{filepath.Join(base, "c")}}
+	o := defaults(func(o *Options) { o.GlobalDir, o.Allow = filepath.Join(base, "g"), []string{filepath.Join(base, "c")} })
 	for name, view := range views() {
 		before := count()
 		for range 20 {

@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -15,79 +14,79 @@ func TestImportBounds(t *testing.T) {
 	tests := []struct {
 		name    string
 		tree    files
-		options Options
+		set     func(o *Options)
 		want    string // of the nearest source's text
 		refused []string
 	}{
 		{
 			"more than 32, reported once",
 			files{"AGENTS.md": many, "x.md": "X\n"},
-			Options{},
+			nil,
 			strings.Repeat("X\n", 32) + strings.TrimSuffix(strings.Repeat("@./x.md\n", 8), "\n"),
 			[]string{"line 33: @./x.md: more than 32 imports"},
 		},
 		{
 			"refused ones count",
 			files{"AGENTS.md": strings.Repeat("@./no.md\n", 32) + "@./x.md", "x.md": "X"},
-			Options{},
+			nil,
 			strings.Repeat("@./no.md\n", 32) + "@./x.md", append(repeatLines(32, "@./no.md: there is no such file"), "line 33: @./x.md: more than 32 imports"),
 		},
 		{
 			"64 KiB to the byte, and one more",
 			files{"AGENTS.md": "@./a.md\n@./b.md\n@./c.md\n", "a.md": filler(40 << 10), "b.md": filler(24 << 10), "c.md": "c"},
-			Options{Budget: Limits{File: 1 << 20}},
+			func(o *Options) { o.Budget.File = 1 << 20 },
 			filler(40<<10) + "\n" + filler(24<<10) + "\n@./c.md",
 			[]string{"line 3: @./c.md: more than 64 KiB of imports"},
 		},
 		{
 			"what does not fit takes no room",
 			files{"AGENTS.md": "@./a.md\n@./c.md\n", "a.md": filler(65 << 10), "c.md": "c"},
-			Options{},
+			nil,
 			"@./a.md\nc",
 			[]string{"line 1: @./a.md: more than 64 KiB of imports"},
 		},
 		{
 			"each other",
 			files{"AGENTS.md": "@./a.md", "a.md": "A\n@./b.md", "b.md": "B\n@./a.md"},
-			Options{},
+			nil,
 			"A\nB\n@./a.md",
 			[]string{"line 2: @./a.md: the file imports itself"},
 		},
 		{
 			"with the newlines of other systems",
 			files{"AGENTS.md": "one\r\n@./a.md\r\ntwo\r\n", "a.md": "\ufeffA\r\nB\r\n"},
-			Options{},
+			nil,
 			"one\nA\nB\ntwo", nil,
 		},
 		{
 			"from where a linked file really is",
 			files{"AGENTS.md": "-> docs/main.md", "docs/main.md": "@./a.md", "docs/a.md": "A", "a.md": "not this"},
-			Options{},
+			nil,
 			"A", nil,
 		},
 		{
 			"through a link inside the root",
 			files{"AGENTS.md": "@./l/a.md", "l": "-> docs", "docs/a.md": "A"},
-			Options{},
+			nil,
 			"A", nil,
 		},
 		{
 			"nothing but an import of nothing",
 			files{"AGENTS.md": "@./a.md", "a.md": "\n"},
-			Options{},
+			nil,
 			"", nil,
 		},
 		{
 			"named in code, after what is left out, and in parentheses",
 			files{"AGENTS.md": "---\nx: y\n---\n<!-- @a.md\n-->\n\nWrite `@a.md`.\n\nSee (@a.md).\n\n@.git/config\n", "a.md": "A", ".git/config": "c"},
-			Options{Imports: ImportListed, Markdown: true},
+			func(o *Options) { o.Imports, o.Markdown = ImportListed, true },
 			"Write `@a.md`.\n\nSee (@a.md).\n\n@.git/config",
 			[]string{"line 11: @.git/config: the link leads into git's own files", "line 9: @a.md: " + string(refuseStray)},
 		},
 		{
 			"named by a file that is imported twice",
 			files{"AGENTS.md": "@b.md\n@b.md\n", "b.md": "```\n@a.md\n```\n(@a.md)", "a.md": "A"},
-			Options{Imports: ImportInline},
+			func(o *Options) { o.Imports = ImportInline },
 			strings.TrimSuffix(strings.Repeat("<!-- Imported from: b.md -->\n```\n@a.md\n```\n(@a.md)\n<!-- End of import from: b.md -->\n", 2), "\n"),
 			[]string{"line 4: @a.md: " + string(refuseStray)},
 		},
@@ -96,8 +95,10 @@ func TestImportBounds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tt.tree[".git/"] = ""
-			o := tt.options
-			o.Imports = cmp.Or(o.Imports, ImportLines)
+			o := defaults(importLines)
+			if tt.set != nil {
+				tt.set(&o)
+			}
 			c := Resolve(OS{}, build(t, tt.tree), o)
 			if s := c.Sources[0]; s.Text != tt.want || (s.State == StateKept) != (tt.want != "") {
 				t.Errorf("%s: got %.200q, want %.200q", s.State, s.Text, tt.want)
@@ -127,7 +128,8 @@ func repeatLines(n int, detail string) []string {
 func TestImportsOfTheGlobalFile(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"r/.git/": "", "r/x.md": "tree", "g/AGENTS.md": "@./x.md\n@../r/x.md\n", "g/x.md": "user"})
-	c := Resolve(OS{}, filepath.Join(base, "r"), Options{Imports: ImportLines, GlobalDir: filepath.Join(base, "g")})
+	o := defaults(func(o *Options) { o.Imports, o.GlobalDir = ImportLines, filepath.Join(base, "g") })
+	c := Resolve(OS{}, filepath.Join(base, "r"), o)
 	if got, want := c.Sources[0].Text, "user\n@../r/x.md"; got != want {
 		t.Errorf("got %q, want %q: the user's files are apart from the tree", got, want)
 	}
@@ -136,7 +138,7 @@ func TestImportsOfTheGlobalFile(t *testing.T) {
 func TestKeptNeverExceedsTheFile(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "one\r\n@./a.md\r\n" + numbered(600), "a.md": numbered(2000)})
-	c := Resolve(OS{}, base, Options{Imports: ImportLines})
+	c := Resolve(OS{}, base, defaults(importLines))
 	size := c.Sources[0].Bytes
 	rng := rand.New(rand.NewPCG(41, 42))
 	last := int64(0)
@@ -158,7 +160,7 @@ func FuzzImports(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, imported string) {
 		base := build(t, files{".git/": "", "AGENTS.md": "x" + text, "a.md": imported, "d/secret": "", "secret": ""})
 		view := &faultFS{FS: OS{}}
-		c := Resolve(view, filepath.Join(base, "d"), Options{Imports: ImportLines, Root: base})
+		c := Resolve(view, filepath.Join(base, "d"), defaults(func(o *Options) { o.Imports, o.Root = ImportLines, base }))
 		for _, path := range view.opened {
 			if !Within(base, path) {
 				t.Errorf("opened %s", path)
@@ -172,7 +174,7 @@ func TestDigestIsOfImportsToo(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "one\n@./x.md\n", "a/AGENTS.md": "two\n@./gone.md\n", "x.md": "three"})
 	look := func() (with, without *Source) {
-		list := Resolve(OS{}, filepath.Join(base, "a"), Options{Imports: ImportLines}).Sources
+		list := Resolve(OS{}, filepath.Join(base, "a"), defaults(importLines)).Sources
 		return &list[0], &list[1]
 	}
 	with, without := look()
@@ -184,3 +186,12 @@ func TestDigestIsOfImportsToo(t *testing.T) {
 		t.Error("a file whose import changed counts as the same")
 	}
 }
+
+// defaults are the default options with a change.
+func defaults(change func(o *Options)) Options {
+	o := Default()
+	change(&o)
+	return o
+}
+
+func importLines(o *Options) { o.Imports = ImportLines }

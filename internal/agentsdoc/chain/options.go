@@ -137,41 +137,19 @@ type Resolver struct {
 	MaxEvent int `json:"max_event"`
 }
 
-// Filled replaces absent values by the defaults, unless there is a layout. Its lists are non-nil and unshared.
+// Filled are the default options in place of ones without a layout. Its lists are non-nil and unshared.
 func (o Options) Filled() Options {
 	if o.Layout == "" {
-		o = o.over(Default())
+		o = Default()
 	}
-	for _, list := range o.lists() {
+	return o.unshared()
+}
+
+// unshared makes lists of the options' own, which are not nil.
+func (o Options) unshared() Options {
+	for _, list := range []*[]string{&o.Names, &o.FallbackNames, &o.LocalNames, &o.Markers, &o.ConfigDirs, &o.Allow, &o.Exclude, &o.GlobalNames} {
 		*list = append([]string{}, *list...)
 	}
-	return o
-}
-
-func (o *Options) lists() []*[]string {
-	return []*[]string{
-		&o.Names, &o.FallbackNames, &o.LocalNames, &o.Markers, &o.ConfigDirs,
-		&o.Allow, &o.Exclude, &o.GlobalNames,
-	}
-}
-
-func (o Options) over(base Options) Options {
-	given := o.lists()
-	for i, list := range base.lists() {
-		if *given[i] == nil {
-			*given[i] = *list
-		}
-	}
-	o.Preset = cmp.Or(o.Preset, base.Preset)
-	o.EmptyOverride.Project = cmp.Or(o.EmptyOverride.Project, base.EmptyOverride.Project)
-	o.EmptyOverride.Global = cmp.Or(o.EmptyOverride.Global, base.EmptyOverride.Global)
-	o.Imports = cmp.Or(o.Imports, base.Imports)
-	o.Trust, o.Untrusted = cmp.Or(o.Trust, base.Trust), cmp.Or(o.Untrusted, base.Untrusted)
-	o.Checks = cmp.Or(o.Checks, base.Checks)
-	o.Layout, o.Placement = base.Layout, cmp.Or(o.Placement, base.Placement)
-	o.Resolver = cmp.Or(o.Resolver, base.Resolver)
-	o.Budget.Total = cmp.Or(max(o.Budget.Total, 0), base.Budget.Total)
-	o.Budget = o.Budget.Filled()
 	return o
 }
 

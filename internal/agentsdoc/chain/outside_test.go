@@ -78,7 +78,9 @@ func TestNothingOutsideIsOpenedInAnyTree(t *testing.T) {
 			}
 		}
 		view := &faultFS{FS: OS{}}
-		c := Resolve(view, dir, Options{Imports: ImportLines, Trust: []Trust{TrustAll, TrustNone}[rng.IntN(2)], Untrusted: UntrustedText})
+		c := Resolve(view, dir, defaults(func(o *Options) {
+			o.Imports, o.Trust, o.Untrusted = ImportLines, []Trust{TrustAll, TrustNone}[rng.IntN(2)], UntrustedText
+		}))
 		for _, d := range c.Diagnostics {
 			refused[d.Code]++
 		}
@@ -129,7 +131,9 @@ func TestSwapsAtEachStep(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := build(t, tree)
-			o := Options{Root: filepath.Join(base, "r"), Imports: ImportLines, Checks: Checks{Stubs: true}}
+			o := defaults(func(o *Options) {
+				o.Root, o.Imports, o.Checks = filepath.Join(base, "r"), ImportLines, Checks{Stubs: true}
+			})
 			aside := filepath.Join(base, "aside")
 			run := func(op, path, target string) (*faultFS, string) {
 				path = filepath.Join(base, path)
@@ -178,7 +182,7 @@ func TestAllowedDirectorySwapped(t *testing.T) {
 			t.Error(err)
 		}
 	}}}
-	c := Resolve(view, filepath.Join(base, "r"), Options{Allow: []string{allowed}})
+	c := Resolve(view, filepath.Join(base, "r"), defaults(func(o *Options) { o.Allow = []string{allowed} }))
 	checkOpened(t, view, filepath.Join(base, "secret"))
 	want := lines(`root "r" found=true`, "skipped project AGENTS.md (read_error)", "! warning read_error r/AGENTS.md")
 	if diff := cmp.Diff(outline(c, base), want); diff != "" || len(view.swap) > 0 || view.open != 0 {

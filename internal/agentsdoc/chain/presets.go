@@ -234,10 +234,5 @@ func (o Options) common(at Places) Options {
 	o.EmptyOverride.Project = cmp.Or(o.EmptyOverride.Project, OverrideFallsThrough)
 	o.EmptyOverride.Global = cmp.Or(o.EmptyOverride.Global, OverrideFallsThrough)
 	o.Resolver.MaxFiles, o.Resolver.MaxFile, o.Resolver.MaxEvent = 8, 8<<10, 16<<10
-	for _, list := range o.lists() {
-		if *list == nil {
-			*list = []string{}
-		}
-	}
-	return o
+	return o.unshared()
 }

@@ -23,7 +23,7 @@ func TestReadCap(t *testing.T) {
 	long := "x" + strings.Repeat("é", maxRead/2)
 	base := build(t, files{".git/": "", "AGENTS.md": long})
 	for name, view := range views() {
-		c := Resolve(view, base, Options{Budget: Limits{File: 2 * maxRead}})
+		c := Resolve(view, base, defaults(func(o *Options) { o.Budget.File = 2 * maxRead }))
 		s := c.Sources[0]
 		if s.Bytes != int64(len(long)) || len(s.Text) != maxRead-1 || !utf8.ValidString(s.Text) {
 			t.Errorf("%s: %d bytes, text of %d", name, s.Bytes, len(s.Text))

@@ -38,7 +38,7 @@ func runCase(t *testing.T, text string) {
 	}
 	base := build(t, tree)
 	dir, want, _ := strings.Cut(rest, "\n")
-	var o Options
+	o := Default()
 	if options, more, ok := strings.Cut(want, "\n"); ok && strings.HasPrefix(options, "options: ") {
 		want = more
 		options = strings.ReplaceAll(strings.TrimPrefix(options, "options: "), "BASE", base)
@@ -87,11 +87,11 @@ func TestTopIsNoRoot(t *testing.T) {
 	}
 	// Something that every such system has, as a marker, makes the top a root.
 	base := build(t, files{"AGENTS.md": "one"})
-	c := Resolve(OS{}, base, Options{Markers: []string{"dev"}})
+	c := Resolve(OS{}, base, defaults(func(o *Options) { o.Markers = []string{"dev"} }))
 	if c.RootFound || c.Root != base {
 		t.Errorf("root %q, found %t: want the working directory, not found", c.Root, c.RootFound)
 	}
-	c = Resolve(OS{}, base, Options{Root: "/"})
+	c = Resolve(OS{}, base, defaults(func(o *Options) { o.Root = "/" }))
 	if !c.RootFound || c.Root != "/" {
 		t.Errorf("root %q, found %t: want / as it is given", c.Root, c.RootFound)
 	}

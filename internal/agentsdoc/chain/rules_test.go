@@ -60,7 +60,6 @@ func TestTrust(t *testing.T) {
 		allow []string
 		want  bool
 	}{
-		{"default", "", nil, true},
 		{"all", TrustAll, nil, true},
 		{"none", TrustNone, []string{"BASE/r"}, false},
 		{"not listed", TrustListed, []string{"BASE/other"}, false},
@@ -76,7 +75,7 @@ func TestTrust(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := build(t, files{"r/.git/": "", "r/a/AGENTS.md": "x", "other/": "", "s": "-> r"})
-			o := Options{Trust: tt.trust}
+			o := defaults(func(o *Options) { o.Trust = tt.trust })
 			for _, path := range tt.allow {
 				o.Allow = append(o.Allow, strings.Replace(path, "BASE", base, 1))
 			}
@@ -92,7 +91,7 @@ func TestUntrustedIsNoDoor(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{".git/": "", "AGENTS.md": "secret word", "AGENTS.local.md": "secret word", "g/AGENTS.md": "secret word"})
 	view := &faultFS{FS: OS{}}
-	c := Resolve(view, base, Options{Trust: TrustNone, GlobalDir: filepath.Join(base, "g")})
+	c := Resolve(view, base, defaults(func(o *Options) { o.Trust, o.GlobalDir = TrustNone, filepath.Join(base, "g") }))
 	if c.Sources[0].State != StateKept || c.Sources[0].Scope != ScopeGlobal {
 		t.Errorf("a file that is not trusted takes the place of the user's: %+v", c.Sources[0])
 	}
@@ -125,7 +124,7 @@ func TestResolveTouched(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := ResolveTouched(OS{}, filepath.Join(base, tt.dir), Options{Root: filepath.Join(base, "r")})
+			c := ResolveTouched(OS{}, filepath.Join(base, tt.dir), defaults(func(o *Options) { o.Root = filepath.Join(base, "r") }))
 			if diff := cmp.Diff(outline(c, base), lines(`root "r" found=true`)+tt.want); diff != "" {
 				t.Errorf("(-got +want)\n%s", diff)
 			}

@@ -110,12 +110,7 @@ func nestedOptions(o chain.Options, root string) chain.Options {
 	o.Root, o.Managed, o.GlobalDir, o.Above = root, "", "", false
 	o.Markers, o.Home, o.ConfigDirs = []string{}, "", []string{} // the root is known
 	o.Checks.NearMisses = false                                  // the chain and lint report them
-	r, def := &o.Resolver, chain.Default().Resolver
-	r.Delivery = cmp.Or(r.Delivery, def.Delivery)
-	r.MaxFiles = cmp.Or(max(r.MaxFiles, 0), def.MaxFiles)
-	r.MaxFile = cmp.Or(max(r.MaxFile, 0), def.MaxFile)
-	r.MaxEvent = cmp.Or(max(r.MaxEvent, 0), def.MaxEvent)
-	o.Budget.File, o.Budget.Total = r.MaxFile, r.MaxFile
+	o.Budget.File, o.Budget.Total = o.Resolver.MaxFile, o.Resolver.MaxFile
 	for _, by := range o.Readers {
 		if by.Options.Resolver.Delivery != chain.DeliverOff { // it also reads in directories that are touched
 			o.Readers = append(slices.Clip(o.Readers), chain.Reader{Options: nestedOptions(by.Options, root)})
@@ -271,16 +266,11 @@ func (t *toucher) take() ([]File, reminder.Message) {
 	if r.RootFirst {
 		nearer = fromRoot
 	}
-	touched, queued := []candidate{}, []candidate{}
-	for _, c := range list {
-		if c.queued {
-			queued = append(queued, c)
-		} else {
-			touched = append(touched, c)
-		}
+	waiting := slices.IndexFunc(list, func(c candidate) bool { return c.queued })
+	if waiting < 0 {
+		waiting = len(list)
 	}
-	slices.SortStableFunc(touched, nearer)
-	list = slices.Concat(touched, queued)
+	slices.SortStableFunc(list[:waiting], nearer)
 	taken := list[:min(len(list), r.MaxFiles)]
 	for _, c := range list[len(taken):min(len(list), len(taken)+maxQueue)] {
 		t.state.Queue = append(t.state.Queue, c.version.Path)

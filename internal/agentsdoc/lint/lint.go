@@ -15,6 +15,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
@@ -82,7 +83,7 @@ func display(root, path string) string {
 // judge resolves the chain of a directory that could have files of its own, and always that of the root, which shows
 // problems of the options and of the user's files.
 func (w *walker) judge(path string, list listing) {
-	if path != w.root && !w.notable.judged(list.notable) {
+	if path != w.root && !w.notable.any(list.notable, candidate) && !slices.ContainsFunc(list.notable, isMiss) {
 		return
 	}
 	c := chain.ResolveTouched(w.view, path, w.options.Chain)

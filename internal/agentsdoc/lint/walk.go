@@ -63,7 +63,7 @@ func (w *walker) visit(dir fsview.Dir, path string) {
 			return
 		}
 	}
-	if path != w.root && w.notable.isTree(list.notable) {
+	if path != w.root && w.notable.any(list.notable, marker) {
 		w.report.Nested++
 		for _, d := range chain.Resolve(w.view, path, w.options.Chain).Diagnostics {
 			if d.Code == chain.CodeMarkerInvalid {
@@ -134,22 +134,28 @@ type listing struct {
 	notable     []string
 }
 
-// notable are the names that lint looks for.
-type notable struct {
-	all        map[string]bool
-	candidates map[string]bool // candidates make a chain worth looking at
-	markers    map[string]bool // markers make a directory a nested tree
-}
+// notable are the names that lint looks for, and what they are.
+type notable map[string]int
+
+const (
+	candidate = 1 << iota // makes a chain worth looking at
+	marker                // makes a directory a nested tree
+)
 
 func newNotable(o chain.Options) notable {
-	n := notable{all: map[string]bool{ignore.File: true}, candidates: map[string]bool{}, markers: map[string]bool{}}
+	n := notable{ignore.File: 0}
 	for _, name := range slices.Concat(chain.AgentFileNames(), o.Names, o.FallbackNames, o.LocalNames) {
-		n.candidates[name], n.all[name] = true, true
+		n[name] |= candidate
 	}
 	for _, name := range append([]string{gitName}, o.Markers...) {
-		n.markers[name], n.all[name] = true, true
+		n[name] |= marker
 	}
 	return n
+}
+
+// any reports whether one of the names is of a kind.
+func (n notable) any(names []string, kind int) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return n[name]&kind != 0 })
 }
 
 // isMiss reports whether a name could be taken for an instruction file's; package chain decides.
@@ -157,23 +163,15 @@ func isMiss(name string) bool {
 	return strings.EqualFold(name, "AGENT.md") || strings.EqualFold(name, "AGENTS.md")
 }
 
-func (n *notable) isTree(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return n.markers[name] })
-}
-
-func (n *notable) judged(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return n.candidates[name] || isMiss(name) })
-}
-
 // list returns what is of interest in a directory; with an error, what was seen before it.
-func (n *notable) list(dir fsview.Dir) (listing, error) {
+func (n notable) list(dir fsview.Dir) (listing, error) {
 	var list listing
 	entries, err := dir.Entries(-1)
 	for _, e := range entries {
 		if e.IsDir() {
 			list.directories = append(list.directories, e.Name())
 		}
-		if n.all[e.Name()] || isMiss(e.Name()) {
+		if _, ok := n[e.Name()]; ok || isMiss(e.Name()) {
 			list.notable = append(list.notable, e.Name())
 		}
 	}

@@ -242,17 +242,15 @@ func (s Style) ResumeDiff(r Resumed) Message {
 		}
 	}
 	head := resumeHead
-	switch {
-	case changes == 0:
+	if changes == 0 {
 		return Message{}
-	case r.Moved:
+	} else if r.Moved {
 		head = movedHead
 	}
 	lines = append([]string{head}, lines...)
-	switch {
-	case len(r.Look) > 0:
+	if len(r.Look) > 0 {
 		lines = append(append(lines, resumeLook), group(r.Look, s.line)...)
-	case changes > 0:
+	} else {
 		lines = append(lines, resumeAgain)
 	}
 	if len(r.Gone) > 0 {

@@ -222,7 +222,9 @@ func TestImportsAreSeen(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "@./docs/x.md\n", "docs/x.md": "one\n"})
 	trace := NewTrace(fsview.OS{})
-	chain.Resolve(trace, base, chain.Options{Imports: chain.ImportLines, Markers: []string{".git"}})
+	o := chain.Default()
+	o.Imports, o.Markers = chain.ImportLines, []string{".git"}
+	chain.Resolve(trace, base, o)
 	w, calls := listening(t, Options{})
 	must(t, w.Watch("s", trace.Seen().Below(base, []string{".git"})))
 	write(t, base+"/docs/x.md", "another\n")

@@ -107,7 +107,9 @@ func TestSeenOfWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"r/.git/HEAD": ""})
 	trace := NewTrace(fsview.OS{})
-	chain.Resolve(trace, base+"/r", chain.Options{GlobalDir: base + "/person/.config/grapnel", GlobalNames: []string{"AGENTS.md"}})
+	o := chain.Default()
+	o.GlobalDir, o.GlobalNames = base+"/person/.config/grapnel", []string{"AGENTS.md"}
+	chain.Resolve(trace, base+"/r", o)
 	seen := trace.Seen()
 	if _, ok := seen[base]["person"]; !ok {
 		t.Errorf("the nearest directory that is there is not among %v", seen)
