@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"cmp"
 	"path/filepath"
 	"strings"
 )
@@ -112,8 +111,8 @@ type Checks struct {
 	Hidden     bool `json:"hidden"`      // reports invisible characters
 }
 
-// Limits bound a text. In LayoutDelimited zero means the default; in the others a zero File or Files does not limit,
-// and floors are not used.
+// Limits bound a text. In layouts other than LayoutDelimited a zero File or Files does not limit, and floors are not
+// used.
 type Limits struct {
 	File  int `json:"file"`  // of one body
 	Total int `json:"total"` // of the text, or, in LayoutJoined and LayoutTitled, of the files in it
@@ -151,15 +150,6 @@ func (o Options) unshared() Options {
 		*list = append([]string{}, *list...)
 	}
 	return o
-}
-
-// Filled replaces zero by the default of LayoutDelimited, except for Total, where zero is a limit too.
-func (l Limits) Filled() Limits {
-	d := defaultLimits()
-	return Limits{
-		File: cmp.Or(max(l.File, 0), d.File), Total: l.Total, Files: cmp.Or(max(l.Files, 0), d.Files),
-		Floor: cmp.Or(max(l.Floor, 0), d.Floor), GlobalFloor: cmp.Or(max(l.GlobalFloor, 0), d.GlobalFloor),
-	}
 }
 
 // IsOverride reports whether a candidate is an override by its name.

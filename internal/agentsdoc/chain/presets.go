@@ -10,10 +10,6 @@ import (
 	"strings"
 )
 
-func defaultLimits() Limits {
-	return Limits{File: 32 << 10, Total: 32 << 10, Files: 32, Floor: 1 << 10, GlobalFloor: 4 << 10}
-}
-
 // Places are the user's directories. One that is not absolute counts as empty.
 type Places struct {
 	Home       string
@@ -94,7 +90,7 @@ func defaultOptions(at Places) Options {
 		Checks:        Checks{Normal: true, Duplicates: true, Stubs: true, NearMisses: true, WideRoots: true, Hidden: true},
 		Layout:        LayoutDelimited,
 		Placement:     PlaceSystem,
-		Budget:        defaultLimits(),
+		Budget:        Limits{File: 32 << 10, Total: 32 << 10, Files: 32, Floor: 1 << 10, GlobalFloor: 4 << 10},
 		Resolver:      Resolver{Delivery: DeliverBody, ChangedWhen: ChangedByHash},
 	}
 	if config := firstAbsolute(at.ConfigHome, filepath.Join(at.Home, ".config")); config != "" {

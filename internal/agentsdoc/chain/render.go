@@ -119,7 +119,7 @@ func (r *Rendering) blame(c *Chain, b Budget) {
 }
 
 func renderDelimited(c *Chain, b Budget) Rendering {
-	limits := c.Options.Budget.Filled()
+	limits := c.Options.Budget
 	a := &allocation{header: header(&c.Options), sources: slices.Clone(c.Sources)}
 	for i := range a.sources {
 		if s := &a.sources[i]; s.usable() || s.named() {
