@@ -2,6 +2,8 @@ package skillset
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -9,123 +11,30 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestParseSkill reads each case of testdata/frontmatter.txt: what is wrong with front matter is said with the line, the cause and
+// what to do.
 func TestParseSkill(t *testing.T) {
 	t.Parallel()
+	data, err := os.ReadFile("testdata/frontmatter.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range strings.Split(string(data), "\n=== ")[1:] {
+		name, rest, _ := strings.Cut(text, "\n")
+		in, want, _ := strings.Cut(rest, "\n> ")
+		if plain, err := strconv.Unquote(in); err == nil {
+			in = plain
+		} else {
+			in += "\n"
+		}
+		if diff := cmp.Diff(strings.TrimSpace(read(in)), "> "+strings.TrimSpace(want)); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", name, diff)
+		}
+	}
 	long := strings.Repeat("é", maxDescription)
-	tests := []struct {
-		name, in, body string
-		description    string
-		code           Code
-	}{
-		{"usual", "---\nname: a\ndescription: b\n---\n\nBody\n\nmore\n\n", "Body\n\nmore", "b", ""},
-		{"no body", "---\nname: a\ndescription: b\n---", "", "b", ""},
-		{"byte order mark and CRLF", "\ufeff---\r\nname: a\r\ndescription: b\r\n---\r\nBody\r\n", "Body", "b", ""},
-		{"blanks behind the lines", "--- \nname: a\ndescription: b\n---\t\nBody", "Body", "b", ""},
-		{"line of the body", "---\nname: a\ndescription: b\n---\nx\n---\ny", "x\n---\ny", "b", ""},
-		{"literal", "---\nname: a\ndescription: |\n  one\n  two\n---", "", "one two", ""},
-		{"quoted colon", "---\nname: a\ndescription: 'b: c'\n---", "", "b: c", ""},
-		{"comment", "---\n# x\nname: a # y\ndescription: b\n---", "", "b", ""},
-		{"flow", "---\n{name: a, description: b}\n---", "", "b", ""},
-		{"longest", "---\nname: a\ndescription: " + long + "\n---", "", long, ""},
-		{"too long", "---\nname: a\ndescription: " + long + "x\n---", "", long[:len(long)-2] + "…", CodeDescription},
-		{"blank line first", "\n---\nname: a\ndescription: b\n---", "", "", CodeFrontMatter},
-		{"four hyphens", "----\nname: a\n----", "", "", CodeFrontMatter},
-		{"too much of it", "---\nname: a\ndescription: b\n# " + strings.Repeat("x", maxHeader) + "\n---", "", "", CodeFrontMatter},
-		{"null description", "---\nname: a\ndescription:\n---", "", "", CodeDescription},
-		{"list as a name", "---\nname: [a]\ndescription: b\n---", "", "b", CodeName},
-		{"NUL in an escape", "---\nname: \"a\\0\"\ndescription: b\n---", "", "b", CodeName},
-		{"another name", "---\nname: other\ndescription: b\n---", "", "b", CodeName},
-		{"no name", "---\ndescription: b\n---", "", "b", CodeName},
-		{"colon without quotes", "---\nname: a\ndescription: Use when: it's late\n---", "", "Use when: it's late", CodeFrontMatter},
-		{"colon in a folded text", "---\nname: a\ndescription: Use when:\n  it is late: now\n---", "", "Use when: it is late: now", CodeFrontMatter},
-		{"hint", "---\nname: a\ndescription: b\nargument-hint: [action] — e.g. \"list\"\n---", "", "b", CodeFrontMatter},
-		{"apostrophe", "---\nname: a\ndescription: 'Don't use it twice'\n---", "", "Don't use it twice", CodeFrontMatter},
-		{"bracket", "---\nname: a\ndescription: [beta] does a thing\n---", "", "[beta] does a thing", CodeFrontMatter},
-		{"tag", "---\nname: a\ndescription: !important rules\n---", "", "!important rules", CodeFrontMatter},
-		{"anchor", "---\nname: a\ndescription: &also this\n---", "", "&also this", CodeFrontMatter},
-		{"quoted word", "---\nname: a\ndescription: \"Quoted\" word first\n---", "", "\"Quoted\" word first", CodeFrontMatter},
-		{"two quoted words", "---\nname: a\ndescription: \"one\" and \"two\"\n---", "", "\"one\" and \"two\"", CodeFrontMatter},
-		{"hashtags", "---\nname: a\ndescription: Use #hashtags and C# code\n---", "", "Use #hashtags and C# code", CodeFrontMatter},
-		{"hashtag first", "---\nname: a\ndescription: #hashtags\n  and more\n---", "", "#hashtags and more", CodeFrontMatter},
-		{"not for models", "---\nname: a\ndescription: [b] c\ndisable-model-invocation: true\n---", "", "[b] c", CodeFrontMatter},
-		{"commented key", "---\nname: a\n#description: x\ndescription: b\n---", "", "b", ""},
-		{"at sign", "---\nname: a\ndescription: @file is read\n---", "", "@file is read", CodeFrontMatter},
-		{"brace", "---\nname: a\ndescription: {x} is set\n---", "", "{x} is set", CodeFrontMatter},
-		{"literal beside it", "---\nname: a\nhint: [x] y\ndescription: |\n  Note: one\n  [two] three\n---", "", "Note: one [two] three", CodeFrontMatter},
-		{"nested", "---\nname: a\ndescription: b\nmetadata:\n  hint: [x] y\n  more: !z\n---", "", "b", CodeFrontMatter},
-		{"elements", "---\nname: a\ndescription: b\nallowed-tools:\n- [x] y\n- *.go\n- c\n---", "", "b", CodeFrontMatter},
-		{"pattern without quotes", "---\nname: a\ndescription: b\npaths: *.go\n---", "", "b", CodeFrontMatter},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			h, body, p := parseSkill(tt.in, "a")
-			if p == nil && len(h.notes) > 0 {
-				p = h.notes[0]
-			} else if p == nil {
-				p = &FileError{}
-			}
-			if p.Code != tt.code || h.notForModels != (tt.name == "not for models") || body != tt.body && tt.code == "" || h.description != tt.description {
-				t.Errorf("got %+v, body %q, %+v", h, body, p)
-			}
-		})
-	}
-}
-
-// TestMistakes: what is wrong with front matter is said with the line, the cause and what to do.
-func TestMistakes(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		yaml string
-		line int
-		want string
-	}{
-		{"name: a\ndescription: b\n# x\ndescription: c\n", 5, "its key is there twice; remove one"},
-		{"name: a\ndescription: b\nmetadata:\n  x: 1\n  'x': 2\n", 6, "its key is there twice"},
-		{"name: a\n description: b\n", 2, "a key stands in the value of another one"},
-		{"name: a\ndescription: b\n  hint: c\n", 3, "the lines below it are indented, and so a part of it"},
-		{" name: a\ndescription: b\n", 3, "its indentation matches no line above"},
-		{"name: a\ndescription: b\nmetadata:\n   x: 1\n  y: 2\n", 6, "its indentation matches no line above"},
-		{"name: a\ndescription: b\nmetadata:\n\tx: 1\n", 5, "a tab stands before it"},
-		{"name: a\ndescription: >\nb c\n", 4, "and blanks before a text that goes on"},
-		{"name: a\ndescription:b\n", 3, "put a colon and a blank behind the key"},
-		{"name: a\ndescription b\n", 3, "it is not KEY: VALUE"},
-		{"name = a\n", 2, "there are no keys with values"},
-		{"name: a\ndescription: b\n: c\n", 3, "a key stands in the value"},
-		{"name: a\ndescription: b\n<<: {x: y}\n", 4, "<< are not"},
-		{"- name: a\n- description: b\n", 2, "there are no keys with values"},
-		{"name: a\nDescription: b\n", 3, "there is no key description; this one is misspelt: keys are in lower case"},
-		{"descriptions: b\nname: a\n", 2, "there is no key description; this one is near it: write description"},
-		{"name: a\n", 1, "there is no key description; write description: and a text"},
-		{"name: a\ndescription:\n", 3, "has no text behind the colon"},
-		{"name: a\ndescription: ''\n", 3, "has an empty text"},
-		{"name: a\ndescription: [b]\n", 3, "is a list"},
-		{"name: a\ndescription: 4.2\n", 3, "is not a text; put it in quotes"},
-		{"Name: a\ndescription: b\n", 2, "there is no key name; this one is misspelt: keys are in lower case, with hyphens; the directory's name is used"},
-		{"name: 1\ndescription: b\n", 2, "the name is not a text; put it in quotes; the directory's name is used"},
-		{"name: a\ndescription: b\ndisable-model-invocation: yes\n", 4, "is neither true nor false, and does not count"},
-		{"name: a\ndescription: b\ndisable-model-invocation:\n", 4, "is neither true nor false, and does not count"},
-		{"name: a\ndescription: b\ndisable_model_invocation: true\n", 4, "this one is misspelt"},
-		{"name: a\ndescription: b\ndisable-model-invokation: true\n", 4, "this one is near it: write disable-model-invocation"},
-		{"name: a\ndescription: b\nPaths: '*.go'\n", 4, "there is no key paths; this one is misspelt"},
-		{"name: a\ndescription: b\npaths: {x: y}\n", 4, "paths is neither a text nor a list"},
-		{"name: a\ndescription: \"b\n", 3, "its quotation marks do not match; the value was taken as a text"},
-		{"name: a\ndescription: b: c\n", 3, "a colon with a blank behind it stands in it"},
-		{"name: a\ndescription: b\nhint: [x] y\n", 4, "it begins with a bracket"},
-		{"name: a\ndescription: b #c\n", 3, "YAML cuts it at the #"},
-		{"name: a\ndescription: |\n    b\n  c\n", 3, "the lines of its text are not indented alike"},
-		{"name: a\ndescription: b\n ---\n", 4, "this line is not --- alone"},
-	} {
-		end := "---\n"
-		if strings.HasSuffix(tt.yaml, end) {
-			end = ""
-		}
-		h, _, p := parseSkill("---\n"+tt.yaml+end, "a")
-		if p == nil && len(h.notes) > 0 {
-			p = h.notes[0]
-		}
-		if p == nil || p.line != tt.line || !strings.Contains(p.Detail, tt.want) {
-			t.Errorf("%q: got %+v, want line %d: %s", tt.yaml, p, tt.line, tt.want)
+	for in, want := range map[string]string{long: long, long + "x": long[:len(long)-2] + "…", "b\n# " + strings.Repeat("x", maxHeader): ""} {
+		if h, _, p := parseSkill("---\nname: a\ndescription: "+in+"\n---", "a"); h.description != want || (p != nil) != (want == "") || len(h.notes) > 0 != (in == long+"x") {
+			t.Errorf("%.20q: %q, %+v", in, h.description, p)
 		}
 	}
 	for _, value := range []string{"true", "True", "TRUE", "'true'"} {
@@ -133,6 +42,24 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s lets models have the skill", value)
 		}
 	}
+}
+
+// read prints what is read in a text.
+func read(text string) string {
+	h, body, p := parseSkill(text, "a")
+	var out strings.Builder
+	if p == nil {
+		fmt.Fprintf(&out, "> %q, %q\n", h.description, body)
+	} else {
+		h.notes = []*FileError{p}
+	}
+	if h.notForModels {
+		out.WriteString("> not for models\n")
+	}
+	for _, p := range h.notes {
+		fmt.Fprintf(&out, "> %d: %s: %s\n", p.line, p.Code, p.Detail)
+	}
+	return out.String()
 }
 
 func TestValidSlug(t *testing.T) {
