@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -198,51 +199,22 @@ func TestContentsAsClaudeCodeDoes(t *testing.T) {
 
 func TestProseMentions(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		text string
-		want string
-	}{
-		{"@a.md", "a.md"},
-		{"see @a.md, @b.md", "a.md, b.md"},
-		{"x@a.md (@b.md)", ""},
-		{"**@a.md** _@b.md_ [@c.md](x)", "a.md b.md c.md"},
-		{`\@a.md`, ""},
-		{`@a\ b.md`, "a b.md"},
-		{"@a.md#part @#x @~x @~/x @/ @/x", "a.md ~/x /x"},
-		{"`@a.md` ``@b.md ` `` @c.md", "c.md"},
-		{"`@a.md\n@b.md` @c.md", "c.md"},
-		{"`@a.md\n\n@b.md` @c.md", "b.md` c.md"},
-		{"```\n@a.md\n```\n@b.md", "b.md"},
-		{"~~~ x\n@a.md\n```\n~~~\n@b.md", "b.md"},
-		{"x\n\n    @a.md\n\n@b.md", "b.md"},
-		{"- x\n    - @a.md\n\n    @b.md", "a.md b.md"},
-		{"- x\n  ```\n  @a.md\n  ```\n- @b.md", "b.md"},
-		{"<div>\n@a.md\n\n@b.md", "b.md"},
-		{"x <!-- @a.md --> @b.md", "b.md"},
-		{"`x`@a.md", "a.md"},
-		{"# @a.md\n> @b.md", "a.md b.md"},
-		{"\u00a0@a.md\u2003@b.md\u2003", "a.md b.md"},
-		{"@a\x00b.md", "a"},
-		// What Claude Code 2.1.332 did, with files of these names.
-		{"_@a_b.md_ **see @c.md** *x @d.md*", "a_b.md c.md d.md"},
-		{"*@a.md **@b.md [@c.md] ![@d.md](x) @e.md", "e.md"},
-		{"<b>@a.md</b> <br>@b.md <https://x.y> @c.md", "a.md b.md c.md"},
-		{"x\n<div>\n@a.md\n\n@b.md", "b.md"},
-		{"[r]: @a.md\n\n@b.md", "b.md"},
-		{`\*@a.md`, "a.md"},
-		{"- x\n```\ny\n```\n\n    @a.md", ""},
-		{"- x\n\n      @a.md\n\n-     @b.md\n- @c.md", "c.md"},
-		{"# x\n    @a.md\n@b.md", "b.md"},
-		{"x `\n> @a.md\n> `", "a.md"},
-		{"- `@a.md` `x @b.md y` `x`@c.md", "b.md c.md"},
+	data, err := os.ReadFile("testdata/mentions.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, tt := range tests {
+	for line := range strings.Lines(string(data)) {
+		quoted, err := strconv.QuotedPrefix(line)
+		if err != nil {
+			continue // a remark
+		}
+		text, want := unquoted(quoted), strings.TrimSpace(line[len(quoted):])
 		var got []string
-		for _, m := range proseMentions(tt.text) {
+		for _, m := range proseMentions(text) {
 			got = append(got, m.target)
 		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.text, got, tt.want)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }

@@ -46,8 +46,12 @@ func runCase(t *testing.T, text string) {
 			t.Fatal(err)
 		}
 	}
+	resolve := Resolve
+	if path, ok := strings.CutSuffix(dir, ", touched"); ok {
+		dir, resolve = path, ResolveTouched
+	}
 	for name, view := range views() {
-		if diff := cmp.Diff(outline(Resolve(view, filepath.Join(base, dir), o), base), want); diff != "" {
+		if diff := cmp.Diff(outline(resolve(view, filepath.Join(base, dir), o), base), want); diff != "" {
 			t.Errorf("%s: (-got +want)\n%s", name, diff)
 		}
 	}
