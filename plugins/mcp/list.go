@@ -8,11 +8,6 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// toolsDefinition is a tool for operators: no bundle offers it to a model.
-func toolsDefinition() phases.Tool {
-	return phases.Tool{Name: toolsTool, Description: "Lists what the servers offer, with the hashes to accept."}
-}
-
 type (
 	listedServer struct {
 		Server      string       `json:"server"`

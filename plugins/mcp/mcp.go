@@ -108,7 +108,8 @@ func (p *plugin) configure(ctx context.Context, c *phases.Configuration) (sdk.Se
 	for _, s := range v.servers {
 		s.Ready(waiting)
 	}
-	return sdk.Setup{Hooks: v.hooks(), Tools: []sdk.Tool{{Tool: toolsDefinition(), Call: v.list}}, AnyTool: v.call}, nil
+	tools := phases.Tool{Name: toolsTool, Description: "Lists what the servers offer, with the hashes to accept."} // to operators: no bundle has it
+	return sdk.Setup{Hooks: v.hooks(), Tools: []sdk.Tool{{Tool: tools, Call: v.list}}, AnyTool: v.call}, nil
 }
 
 // changed makes the host ask again. Servers change in no call; an answer that stays cached is at most cacheTime old.

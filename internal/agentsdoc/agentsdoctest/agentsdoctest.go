@@ -25,7 +25,7 @@ func Unescape(body string) string {
 			rest = rest[1:]
 			i++
 		}
-		opening := Opening(rest)
+		opening := openings.FindString(rest) // what a tag may begin with
 		if strings.HasPrefix(rest[len(opening):], `\`) && opening != "" && ourTag.MatchString(Read(rest)) {
 			out.WriteString(opening)
 			i += len(opening) + 1
@@ -36,9 +36,6 @@ func Unescape(body string) string {
 	}
 	return out.String()
 }
-
-// Opening is what a tag may begin with, at the beginning of a text, or empty.
-func Opening(s string) string { return openings.FindString(s) }
 
 //nolint:gochecknoglobals // immutable
 var (

@@ -159,7 +159,7 @@ func (im *importer) expand(path, real, text string, depth int) (string, []insert
 	if im.style == ImportInline {
 		prose := []byte(text)
 		for _, region := range codeRegions(text) {
-			mask(prose[region[0]:region[1]])
+			clear(prose[region[0]:region[1]])
 		}
 		defer func() { im.strays(path, real, prose, mentionLine(text, nil), depth) }()
 	}

@@ -55,7 +55,7 @@ func maskInline(b []byte, item bool) {
 
 func (in *inline) escape(at int) int {
 	if at+1 < len(in.text) && in.text[at+1] < utf8.RuneSelf && isMark(rune(in.text[at+1])) {
-		mask(in.out[at : at+2])
+		clear(in.out[at : at+2])
 		return at + 2
 	}
 	return at + 1
@@ -80,9 +80,9 @@ func (in *inline) code(at int) int {
 	end := in.runs[i].end
 	switch {
 	case !in.item:
-		mask(in.out[at:end])
+		clear(in.out[at:end])
 	case strings.HasPrefix(in.text[end:], "@"):
-		mask(in.out[end-1 : end])
+		clear(in.out[end-1 : end])
 	}
 	return end
 }
@@ -103,7 +103,7 @@ func (in *inline) tag(at int) int {
 		return at + 1
 	}
 	if !in.item || !strings.HasPrefix(rest, "<!--") {
-		mask(in.out[at : at+size])
+		clear(in.out[at : at+size])
 	}
 	return at + size
 }
@@ -126,11 +126,11 @@ func (in *inline) link(at int) int {
 	}
 	end := at + len("](") + size + 1
 	if start > 0 && in.text[start-1] == '!' {
-		mask(in.out[start-1 : end])
+		clear(in.out[start-1 : end])
 		return end
 	}
-	mask(in.out[start : start+1])
-	mask(in.out[at:end])
+	clear(in.out[start : start+1])
+	clear(in.out[at:end])
 	return end
 }
 
@@ -150,8 +150,8 @@ func (in *inline) emphasis(at int) int {
 	for ends && left.start < left.end && len(in.opened[own]) > 0 {
 		top := &in.opened[own][len(in.opened[own])-1]
 		size := min(top.end-top.start, left.end-left.start)
-		mask(in.out[top.end-size : top.end])
-		mask(in.out[left.start : left.start+size])
+		clear(in.out[top.end-size : top.end])
+		clear(in.out[left.start : left.start+size])
 		left.start += size
 		in.drop(1-own, top.start)
 		if top.end -= size; top.end == top.start {

@@ -210,17 +210,11 @@ func maskCode(text string) []byte {
 			paragraph, item = at, len(b.columns) > 0
 		}
 		if kind == lineCode {
-			mask(out[at : at+len(line)])
+			clear(out[at : at+len(line)])
 			paragraph = end
 		}
 		at = end
 	}
 	maskInline(out[paragraph:], item)
 	return out
-}
-
-func mask(b []byte) {
-	for i := range b {
-		b[i] = 0
-	}
 }
