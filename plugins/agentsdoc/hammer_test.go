@@ -21,7 +21,7 @@ func TestHooksAtOnce(t *testing.T) {
 		tree[fmt.Sprintf("d%d/AGENTS.md", i)] = fmt.Sprintf("deep %d", i)
 	}
 	base := build(t, tree)
-	p := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+	p := newPlugin(powers{view: chain.OS{}, getenv: noVariables})
 	configure(t, p, `{"global":false}`, &fakeHost{})
 	where := inSession("s", base)
 	ask(t, p, where, phases.AnswerBudget{})

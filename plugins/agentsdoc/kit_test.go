@@ -14,7 +14,7 @@ import (
 var _ = flag.Bool("update", false, "rewrite the fixtures")
 
 // withoutHome is the plugin in an environment that says nothing.
-func withoutHome() *sdk.Plugin { return newPlugin(powers{view: chain.OS{}, getenv: environment(nil)}) }
+func withoutHome() *sdk.Plugin { return newPlugin(powers{view: chain.OS{}, getenv: noVariables}) }
 
 func TestFixtures(t *testing.T) {
 	plugintest.Fixtures(t, withoutHome(), "testdata")

@@ -19,8 +19,3 @@ func deepTree(tb testing.TB, n int, text func(i int) string) string {
 	}
 	return dir
 }
-
-// presets are configurations of all presets, without the user's own files.
-var presets = map[string]string{
-	"default": `{"global":false}`, "codex": `{"preset":"codex","global":false}`, "codelia": `{"preset":"codelia"}`,
-}

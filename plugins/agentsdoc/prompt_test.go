@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -46,15 +45,6 @@ func TestSection(t *testing.T) {
 func hashOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// wholeChars is the length of a section with its frame.
-func wholeChars(s *phases.PromptSection) int {
-	n := utf8.RuneCountInString(s.Content)
-	if s.Frame != nil {
-		n += utf8.RuneCountInString(s.Frame.Open) + utf8.RuneCountInString(s.Frame.Close) + 2
-	}
-	return n
 }
 
 func TestNothingToSay(t *testing.T) {

@@ -91,14 +91,14 @@ func TestAnotherProcess(t *testing.T) {
 			base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one"})
 			where := inSession("s", base)
 			host := &fakeHost{}
-			first := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+			first := newPlugin(powers{view: chain.OS{}, getenv: noVariables})
 			configure(t, first, `{"global":false}`, host)
 			ask(t, first, where, phases.AnswerBudget{})
 			write(t, base+"/AGENTS.md", "two")
 			if tt.spoil != nil {
 				tt.spoil(host)
 			}
-			second := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+			second := newPlugin(powers{view: chain.OS{}, getenv: noVariables})
 			if tt.config == "" {
 				tt.config = `{"global":false}`
 			}
@@ -170,7 +170,7 @@ func TestDirectoriesOfASessionAreBounded(t *testing.T) {
 func TestAbandonedCall(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"AGENTS.md": "x"})
-	s, err := settingsOf(nil, environment(nil))
+	s, err := settingsOf(nil, noVariables)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,14 @@ func write(tb testing.TB, path, text string) {
 	agentsdoctest.Put(tb, "", path, text)
 }
 
-// environment is a getenv of a map.
-func environment(vars map[string]string) func(string) string {
-	return func(name string) string { return vars[name] }
-}
+// noVariables is the getenv of an empty environment.
+func noVariables(string) string { return "" }
 
 // configured returns a plugin with a configuration in force, and no
 // environment.
 func configured(tb testing.TB, config string) *sdk.Plugin {
 	tb.Helper()
-	p := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+	p := newPlugin(powers{view: chain.OS{}, getenv: noVariables})
 	configure(tb, p, config, nil)
 	return p
 }

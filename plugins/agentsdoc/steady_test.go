@@ -23,7 +23,7 @@ func steadyEngine(tb testing.TB, with powers) (eng *runtime.Engine, forgotten <-
 	if with.view == nil {
 		with.view = chain.OS{}
 	}
-	with.getenv = environment(nil)
+	with.getenv = noVariables
 	told := make(chan phases.Invalidation, 1000)
 	cfg, err := config.Loader{}.Parse([]byte(`
 version: 1

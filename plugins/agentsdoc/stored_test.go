@@ -11,7 +11,7 @@ import (
 // keeper is the plugin under a configuration, with a host that keeps state.
 func keeper(tb testing.TB, config string) *docs {
 	tb.Helper()
-	s, err := settingsOf(json.RawMessage(config), environment(nil))
+	s, err := settingsOf(json.RawMessage(config), noVariables)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestPersistCallsTheHostOnce(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{".git/HEAD": "", "AGENTS.md": "one", "a/AGENTS.md": "deep"})
 	host := &fakeHost{}
-	p := newPlugin(powers{view: chain.OS{}, getenv: environment(nil)})
+	p := newPlugin(powers{view: chain.OS{}, getenv: noVariables})
 	configure(t, p, `{"global":false}`, host)
 	where := inSession("s", base)
 	for range 3 {
