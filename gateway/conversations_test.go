@@ -18,7 +18,6 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -30,11 +29,10 @@ func conversing(t *testing.T, dsn string, change func(o *Options)) *served {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	tr, err := treestore.New(t.Context(), log.DB(), treestore.Options{})
+	tr, err := log.Tree(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tr.Close() })
 	for _, id := range []string{"w", "v", "none"} {
 		must[tree.Workspace](t)(tr.CreateWorkspace(t.Context(), tree.CreateWorkspace{ID: id, Name: id, Actor: "a"}))
 	}

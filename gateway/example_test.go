@@ -14,7 +14,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/treestore"
 )
 
 // A gateway over a tree, without an engine or a log.
@@ -29,13 +28,12 @@ func Example() {
 		return
 	}
 	defer func() { _ = kept.Close() }()
-	folders, errTree := treestore.New(ctx, kept.DB(), treestore.Options{})
+	folders, errTree := kept.Tree(ctx)
 	g, errGateway := gateway.New(gateway.Options{Tree: folders})
 	if err := errors.Join(errTree, errGateway); err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = folders.Close() }()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Println(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // watchedLog is a log whose long reads tell when they begin and how they end.
@@ -80,13 +80,13 @@ func wait(t *testing.T, c <-chan error) error {
 }
 
 // openLog opens a log and a tree in a database.
-func openLog(t *testing.T, dsn string) (*watchedLog, *treestore.Store) {
+func openLog(t *testing.T, dsn string) (*watchedLog, tree.Store) {
 	t.Helper()
 	// The machine may be busy: what is tested is that reads do not take the turns' connections.
 	s := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{LockTimeout: time.Minute}))
-	trees := must[*treestore.Store](t)(treestore.New(t.Context(), s.DB(), treestore.Options{}))
+	trees := must[tree.Store](t)(s.Tree(t.Context()))
 	t.Cleanup(func() {
-		if err := errors.Join(trees.Close(), s.Close()); err != nil {
+		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})

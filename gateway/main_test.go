@@ -21,7 +21,6 @@ import (
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -244,7 +243,7 @@ func workspace(tb testing.TB, t tree.Store, id string) {
 }
 
 // treeOf is a tree with workspaces.
-func treeOf(tb testing.TB, ids ...string) *treestore.Store {
+func treeOf(tb testing.TB, ids ...string) tree.Store {
 	tb.Helper()
 	model := storetest.Tree(tb, nil)
 	for _, id := range ids {

@@ -16,7 +16,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -157,14 +156,7 @@ func TestManyWatchers(t *testing.T) {
 // treeStore opens a tree in a database.
 func treeStore(t *testing.T, dsn string) tree.Store {
 	t.Helper()
-	s := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{}))
-	trees := must[*treestore.Store](t)(treestore.New(t.Context(), s.DB(), treestore.Options{}))
-	t.Cleanup(func() {
-		if err := errors.Join(trees.Close(), s.Close()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return trees
+	return storetest.TreeOf(t, dsn, store.Options{})
 }
 
 // manyWatchers runs them over two stores of one database.

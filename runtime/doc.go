@@ -50,10 +50,10 @@
 // share it:
 //
 //	st, err := store.Open(ctx, dsn, store.Options{})
-//	q, err := jobqueue.Open(ctx, st.DB(), jobqueue.Options{})
+//	q, err := st.Queue(jobs.QueueOptions{})
 //	eng, err := runtime.Load(ctx, "grapnel.yaml", runtime.Options{Sink: st, State: st, Queue: q, …})
 //	…
-//	eng.Close(ctx); q.Close(); st.Close()
+//	eng.Close(ctx); st.Close()
 //
 // Interrupted work is done again only if that is declared harmless: a hook by Idempotent, a job of a tool by its
 // idempotency key, a handler of the host's ([Options].Jobs) always. The start of all other work is recorded in the

@@ -6,6 +6,7 @@
 //     [Store.Export] stream.
 //   - [Store.Verify] checks the whole log; [Store.Prune] removes old manifests so that
 //     the rest can still be checked.
+//   - [Store.Tree] and [Store.Queue] are the thread tree and the queue of background work in the same database.
 //   - [Store.Usage] and [Store.Text] read providers' reports and texts of prompts.
 //
 // # What is kept
@@ -38,7 +39,11 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/treestore"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // Synchronous says what a power cut may take from SQLite. A crash of the program takes nothing.
@@ -134,6 +139,19 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 
 // DB returns the database, for what is kept beside the manifests. It is closed with the store.
 func (s *Store) DB() *sqldb.DB { return s.db }
+
+// Tree returns the thread tree that the store keeps. It is closed with the store; the context bounds opening only.
+func (s *Store) Tree(ctx context.Context) (tree.Store, error) {
+	return treestore.New(ctx, s.db, s.opts.Now)
+}
+
+// Queue returns the queue of background work that the store keeps, for runtime.Options.Queue. It can also be listed
+// and counted ([Store.Jobs]). The engine that uses it must be closed before the store.
+func (s *Store) Queue(o jobs.QueueOptions) (jobs.Queue, error) { return jobqueue.Open(s.db, o) }
+
+// Jobs returns the background work that the store keeps, to look at it and to retry or remove what failed. It needs no
+// queue, and of a store that is open for reading only it can be read.
+func (s *Store) Jobs() jobs.Records { return jobqueue.Look(s.db) }
 
 // Close closes the store after running calls have ended; later ones fail. It is safe to call twice.
 func (s *Store) Close() error {

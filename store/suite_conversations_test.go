@@ -13,7 +13,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -282,11 +281,10 @@ func (x suite) testConversationPruned(t *testing.T) {
 func (x suite) testConversationGone(t *testing.T) {
 	dsn := x.newDSN(t)
 	s := open(t, dsn, store.Options{})
-	tr, err := treestore.New(t.Context(), s.DB(), treestore.Options{})
+	tr, err := s.Tree(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tr.Close() }()
 	if _, err := tr.CreateWorkspace(t.Context(), tree.CreateWorkspace{ID: "w", Name: "W", Actor: "a"}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 // Package tree is the vocabulary of the thread tree: workspaces, the folders and threads in them, and the AGENTS.md
 // documents of a workspace's root and its folders. The nearest document above a thread is in effect for it.
 //
-// It has types and rules. [Store] keeps a tree: package store/treestore in SQL databases,
-// package internal/tests/treetest in memory. The JSON of the types is the gateway's.
+// It has types and rules. [Store] keeps a tree; package store has one in SQL databases. The JSON of the types is the
+// gateway's.
 //
 // # Rules
 //

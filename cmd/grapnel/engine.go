@@ -30,7 +30,7 @@ import (
 	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // defaults is the configuration in force without a file.
@@ -370,8 +370,8 @@ func (a *app) recordExchanges(o *runtime.Options) (done func(), err error) {
 type recorder struct {
 	ref       storeRef
 	sink      runtime.Sink
-	documents *treestore.Store // the thread tree's in the same store; nil likewise
-	store     *store.Store     // what was opened; nil where it could not be
+	documents tree.Store   // the thread tree's in the same store; nil likewise
+	store     *store.Store // what was opened; nil where it could not be
 	must      bool
 
 	mu   sync.Mutex
@@ -390,7 +390,7 @@ func (a *app) openRecorder(ctx context.Context, cfg *config.Config, from origin)
 	switch {
 	case err == nil:
 		r.sink, r.store = s, s
-		if r.documents, err = treestore.New(ctx, s.DB(), treestore.Options{}); err != nil {
+		if r.documents, err = s.Tree(ctx); err != nil {
 			return nil, errors.Join(storeError(err), s.Close())
 		}
 	case r.must || codeOf(storeError(err)) == exitUsage:
@@ -423,7 +423,7 @@ func (r *recorder) close() error {
 	if r == nil || r.store == nil {
 		return nil
 	}
-	return errors.Join(r.documents.Close(), r.store.Close())
+	return r.store.Close()
 }
 
 func (r *recorder) whyLost() string {

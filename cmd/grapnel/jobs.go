@@ -19,19 +19,18 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
-func (a *app) withJobs(ctx context.Context, o store.Options, work func(r *jobqueue.Records, name string) error) error {
+func (a *app) withJobs(ctx context.Context, o store.Options, work func(r jobs.Records, name string) error) error {
 	return a.withStore(ctx, o, func(s *openedStore) error {
-		return work(jobqueue.Look(s.DB()), s.ref.name)
+		return work(s.Jobs(), s.ref.name)
 	})
 }
 
 // jobRow is what the gateway's methods show, too.
 type jobRow = gateway.Job
 
-func rowOfJob(r *jobqueue.Row) jobRow {
+func rowOfJob(r *jobs.Row) jobRow {
 	j := &r.Job
 	return jobRow{
 		ID: r.ID, State: string(r.State), Kind: j.Kind, Phase: j.Phase, Plugin: j.Plugin, Subscription: j.Subscription,
@@ -59,9 +58,9 @@ func jobWhen(r *jobRow, now time.Time) string {
 	switch {
 	case r.EndedAt != nil:
 		return "discarded " + ago(*r.EndedAt, now)
-	case r.State == string(jobqueue.StateScheduled):
+	case r.State == string(jobs.StateScheduled):
 		return "in " + ageText(r.DueAt.Sub(now))
-	case r.State == string(jobqueue.StateWaiting):
+	case r.State == string(jobs.StateWaiting):
 		return "due for " + ageText(now.Sub(r.DueAt))
 	}
 	return "now"
@@ -150,11 +149,11 @@ func (a *app) jobsCommands() *cobra.Command {
 			exactlyOne("show needs one ID; see: grapnel jobs list, grapnel jobs dead"), a.jobsShow),
 		command[jobsChanged](a, "retry ID... | retry --plugin NAME | retry --all", "Offer dead jobs again, at once and with all their attempts", nil,
 			func(ctx context.Context, f *deadFlags, args []string) error {
-				return a.changeJobs(ctx, &jobsChange{deadFlags: *f, verb: "retry", past: "put back into the queue", do: (*jobqueue.Records).Retry, yes: true}, args)
+				return a.changeJobs(ctx, &jobsChange{deadFlags: *f, verb: "retry", past: "put back into the queue", do: jobs.Records.Retry, yes: true}, args)
 			}),
 		command[jobsChanged](a, "remove ID... | remove --plugin NAME | remove --all", "Remove dead jobs for good", nil,
 			func(ctx context.Context, f *removeFlags, args []string) error {
-				return a.changeJobs(ctx, &jobsChange{deadFlags: f.deadFlags, verb: "remove", past: "removed", do: (*jobqueue.Records).Remove, yes: f.Yes}, args)
+				return a.changeJobs(ctx, &jobsChange{deadFlags: f.deadFlags, verb: "remove", past: "removed", do: jobs.Records.Remove, yes: f.Yes}, args)
 			}))
 }
 
@@ -175,12 +174,12 @@ type jobsFlags struct {
 
 func (a *app) jobsList(ctx context.Context, f *jobsFlags, dead bool) error {
 	result := jobsList{Jobs: []jobRow{}}
-	err := a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) (err error) {
+	err := a.withJobs(ctx, store.Options{ReadOnly: true}, func(r jobs.Records, name string) (err error) {
 		result.Store = name
 		if result.Counts, err = r.Counts(ctx); err != nil {
 			return err
 		}
-		result.Jobs, result.Next, err = jobRows(ctx, r, jobqueue.Filter{Dead: dead, Plugin: f.Plugin, After: f.After}, "", f.Limit)
+		result.Jobs, result.Next, err = jobRows(ctx, r, jobs.Filter{Dead: dead, Plugin: f.Plugin, After: f.After}, "", f.Limit)
 		return err
 	})
 	if err != nil {
@@ -200,7 +199,7 @@ func (a *app) jobsList(ctx context.Context, f *jobsFlags, dead bool) error {
 }
 
 // jobRows returns the first jobs, of one state if it is not empty, and the id after which there are more; 0 at the end.
-func jobRows(ctx context.Context, r *jobqueue.Records, f jobqueue.Filter, state string, limit int) (rows []jobRow, next int64, err error) {
+func jobRows(ctx context.Context, r jobs.Records, f jobs.Filter, state string, limit int) (rows []jobRow, next int64, err error) {
 	rows = []jobRow{}
 	for {
 		f.Limit = 500
@@ -248,7 +247,7 @@ func (a *app) jobsShow(ctx context.Context, f *jobFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) error {
+	return a.withJobs(ctx, store.Options{ReadOnly: true}, func(r jobs.Records, name string) error {
 		row, err := r.Job(ctx, ids[0])
 		if err != nil {
 			return notThere(err)
@@ -310,7 +309,7 @@ type jobsChange struct {
 	deadFlags
 
 	verb, past string
-	do         func(r *jobqueue.Records, ctx context.Context, ids ...int64) ([]int64, error)
+	do         func(r jobs.Records, ctx context.Context, ids ...int64) ([]int64, error)
 	yes        bool
 	ids        []int64 // without any the jobs are those of the plugin, or all
 }
@@ -324,21 +323,21 @@ func (a *app) changeJobs(ctx context.Context, f *jobsChange, args []string) (err
 		return err
 	}
 	result := jobsChanged{DryRun: f.Dry, Jobs: []jobRow{}, IDs: []int64{}}
-	err = a.withJobs(ctx, store.Options{ReadOnly: true}, func(r *jobqueue.Records, name string) (err error) {
+	err = a.withJobs(ctx, store.Options{ReadOnly: true}, func(r jobs.Records, name string) (err error) {
 		result.Store = name
 		result.Jobs, err = f.find(ctx, r)
 		return err
 	})
-	jobs := result.Jobs
-	if err == nil && len(jobs) > 0 && !f.Dry && !f.yes {
-		err = a.confirm("remove", "removed", len(jobs), words.Count(len(jobs), "job", "jobs"), func() {
-			a.printJobs("to be removed", jobs[:min(len(jobs), jobsPage)], time.Now())
-			a.printMore(len(jobs) - jobsPage)
+	dead := result.Jobs
+	if err == nil && len(dead) > 0 && !f.Dry && !f.yes {
+		err = a.confirm("remove", "removed", len(dead), words.Count(len(dead), "job", "jobs"), func() {
+			a.printJobs("to be removed", dead[:min(len(dead), jobsPage)], time.Now())
+			a.printMore(len(dead) - jobsPage)
 		})
 	}
-	if err == nil && len(jobs) > 0 && !f.Dry {
-		err = a.withJobs(ctx, store.Options{}, func(r *jobqueue.Records, _ string) error {
-			for part := range slices.Chunk(jobs, jobsPage) {
+	if err == nil && len(dead) > 0 && !f.Dry {
+		err = a.withJobs(ctx, store.Options{}, func(r jobs.Records, _ string) error {
+			for part := range slices.Chunk(dead, jobsPage) {
 				ids := make([]int64, len(part))
 				for i := range part {
 					ids[i] = part[i].ID
@@ -357,20 +356,20 @@ func (a *app) changeJobs(ctx context.Context, f *jobsChange, args []string) (err
 	}
 	return a.print(result, func() {
 		switch {
-		case len(jobs) == 0:
+		case len(dead) == 0:
 			a.println("no job is dead that was meant, in " + clean(result.Store))
 		case f.Dry:
-			a.printf("would be %s: %s\n", f.past, words.Count(len(jobs), "job", "jobs"))
+			a.printf("would be %s: %s\n", f.past, words.Count(len(dead), "job", "jobs"))
 		default:
 			a.printf("%s %s\n", f.past, words.Count(len(result.IDs), "job", "jobs"))
 		}
-		a.printJobs("", jobs[:min(len(jobs), jobsPage)], time.Now())
+		a.printJobs("", dead[:min(len(dead), jobsPage)], time.Now())
 	})
 }
 
-func (f *jobsChange) find(ctx context.Context, r *jobqueue.Records) ([]jobRow, error) {
+func (f *jobsChange) find(ctx context.Context, r jobs.Records) ([]jobRow, error) {
 	if len(f.ids) == 0 {
-		rows, _, err := jobRows(ctx, r, jobqueue.Filter{Dead: true, Plugin: f.Plugin}, "", 0)
+		rows, _, err := jobRows(ctx, r, jobs.Filter{Dead: true, Plugin: f.Plugin}, "", 0)
 		return rows, err
 	}
 	var rows []jobRow
@@ -379,7 +378,7 @@ func (f *jobsChange) find(ctx context.Context, r *jobqueue.Records) ([]jobRow, e
 		if err != nil {
 			return nil, notThere(err)
 		}
-		if row.State != jobqueue.StateDead {
+		if row.State != jobs.StateDead {
 			return nil, refused(fmt.Errorf("the job %d is not dead but %s", id, row.State))
 		}
 		rows = append(rows, rowOfJob(&row))

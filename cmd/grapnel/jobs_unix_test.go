@@ -14,7 +14,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
 // observing is a plugin that looks at the end of each turn for a while.
@@ -100,7 +99,7 @@ func (w *worked) await(t *testing.T, want jobs.Counts) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // only read
-	records := jobqueue.Look(s.DB())
+	records := s.Jobs()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(longest); ; <-tick.C {

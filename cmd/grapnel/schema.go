@@ -24,10 +24,10 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	recording "github.com/grapnelhq/grapnel/record"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -146,7 +146,7 @@ func specialSchemas() (api.Schemas, error) {
 	api.AddWords(own, recording.Kinds()...)
 	api.AddWords(own, conformance.Severities()...)
 	api.AddWords(own, conformance.Outcomes()...)
-	api.AddWords(own, jobqueue.States()...)
+	api.AddWords(own, jobs.States()...)
 	api.AddWords(own, gateway.ReloadSignal, gateway.ReloadWatch, gateway.ReloadCall)
 	api.AddWords(own, itemstore.Scopes()...)
 	api.AddWords(own, agent.User, agent.Project, agent.Local)

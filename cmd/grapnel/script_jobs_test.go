@@ -10,7 +10,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
 // jobCommands are the commands of scripts about background work.
@@ -26,7 +25,7 @@ var errJobsQueued = errors.New("all jobs are where they are to be")
 // phase of a hook. The first job has the id 1.
 func cmdQueue(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, s := context.Background(), openLog(ts, args[0])
-	q, err := jobqueue.Open(s.DB(), jobqueue.Options{})
+	q, err := s.Queue(jobs.QueueOptions{})
 	ts.Check(err)
 	causes := map[string]phases.Cause{}
 	var waiting []jobs.Job
@@ -59,7 +58,6 @@ func cmdQueue(ts *testscript.TestScript, _ bool, args []string) {
 	for _, j := range waiting {
 		ts.Check(q.Add(ctx, j))
 	}
-	ts.Check(q.Close())
 	ts.Check(s.Close())
 }
 

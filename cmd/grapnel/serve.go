@@ -27,10 +27,10 @@ import (
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/owned"
 	"github.com/grapnelhq/grapnel/internal/proc/peer"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // serveDefaults is the configuration of serve that is in force without a file.
@@ -75,8 +75,8 @@ type serving struct {
 	secret []byte // proves the gateway to those who may read its note
 	doors  *doors
 	store  *store.Store
-	queue  *jobqueue.Queue
-	tree   *treestore.Store
+	queue  jobs.Queue
+	tree   tree.Store
 	events gateway.Events
 }
 
@@ -111,14 +111,12 @@ func (a *app) serve(ctx context.Context, f *serveFlags, _ []string) (err error) 
 	if err := checkStore(s.ref); err != nil { // somebody may have been quicker
 		return err
 	}
-	if s.queue, err = jobqueue.Open(s.store.DB(), jobqueue.Options{Logger: s.logger}); err != nil {
+	if s.queue, err = s.store.Queue(jobs.QueueOptions{Logger: s.logger}); err != nil {
 		return storeError(err)
 	}
-	defer func() { err = firstOf(err, s.queue.Close()) }()
-	if s.tree, err = treestore.New(ctx, s.store.DB(), treestore.Options{}); err != nil {
+	if s.tree, err = s.store.Tree(ctx); err != nil {
 		return unable(oneLine{err})
 	}
-	defer func() { err = firstOf(err, s.tree.Close()) }()
 	return a.serveOpened(ctx, s)
 }
 
@@ -226,7 +224,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine, countTokens func(strin
 			Workspaces: kept.Workspaces, Log: s.store, CountTokens: countTokens,
 			ContextTokens: kept.ContextTokens, ReserveTokens: kept.ReserveTokens, MaxEntries: kept.MaxEntries,
 		},
-		Jobs: servedJobs{jobqueue.Look(s.store.DB())}, Memories: servedMemories{a}, Events: &s.events,
+		Jobs: servedJobs{s.store.Jobs()}, Memories: servedMemories{a}, Events: &s.events,
 		Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 		Limits: gateway.Limits{Drain: drainTime},
 		Probe:  s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: s.logger,

@@ -13,16 +13,16 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/jobs"
 )
 
 // servedJobs is the queue of a store for the gateway's methods.
-type servedJobs struct{ *jobqueue.Records }
+type servedJobs struct{ jobs.Records }
 
 var _ gateway.Jobs = servedJobs{}
 
 func (s servedJobs) List(ctx context.Context, state string, after int64, limit int) ([]gateway.Job, error) {
-	rows, _, err := jobRows(ctx, s.Records, jobqueue.Filter{Dead: state == string(jobqueue.StateDead), After: after}, state, limit)
+	rows, _, err := jobRows(ctx, s.Records, jobs.Filter{Dead: state == string(jobs.StateDead), After: after}, state, limit)
 	return rows, err
 }
 

@@ -10,13 +10,12 @@ import (
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
 // treeServed is a gateway over a model.
 type treeServed struct {
-	model          *treestore.Store
+	model          tree.Store
 	http, ws, unix string
 	stop           context.CancelFunc
 }

@@ -29,7 +29,7 @@ const layers = `
 	runtime, sdk, sdk/plugintest, store;
 	std < internal/text/lazyregexp, tools/count;
 	internal/text/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, plugins/mcp/internal/mcpclient, internal/skillset, internal/toolschema,
-	plugins/fileguard/internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text, store/jobqueue;
+	plugins/fileguard/internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text;
 	std < tree;
 	std < internal/archtest;
 	std < internal/recent;
@@ -100,10 +100,11 @@ const layers = `
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
 	internal/sqldb < internal/sqldb/schema;
 	github.com/transparency-dev/formats, golang.org/x/mod < internal/translog;
-	phases, manifest, internal/digest, internal/translog, internal/sqldb/schema, internal/sqldb, golang.org/x/mod, github.com/oklog/ulid/v2 < store;
-	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/treestore;
-	internal/sqldb/schema, internal/sqldb, store/treestore, go.uber.org/goleak < internal/tests/storetest;
-	phases, jobs, internal/sqldb < store/jobqueue;
+	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/internal/treestore;
+	phases, jobs, internal/sqldb < store/internal/jobqueue;
+	phases, jobs, tree, manifest, internal/digest, internal/translog, internal/sqldb/schema, internal/sqldb, store/internal/treestore, store/internal/jobqueue,
+	golang.org/x/mod, github.com/oklog/ulid/v2 < store;
+	internal/sqldb/schema, internal/sqldb, store, tree, go.uber.org/goleak < internal/tests/storetest;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
 	phases, jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,

@@ -155,7 +155,7 @@ var goroutineOwners = []string{
 	// The system tells of changed files when it likes, and somebody has to listen.
 	"plugins/agentsdoc/internal/watch",
 	// Each job runs in one.
-	"store/jobqueue",
+	"store/internal/jobqueue",
 	// Each server is kept connected by one; one waits for its program, one for its session.
 	"plugins/mcp/internal/mcpclient",
 	// One listens to the database, one reads what changed, one thins, while it serves.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // Clock is a clock that stands still until it is moved. It is safe for concurrent use.
@@ -33,12 +33,26 @@ func (c *Clock) Add(d time.Duration) {
 }
 
 // Tree returns an empty tree in an embedded database, which is closed with the test. A nil clock is time.Now.
-func Tree(tb testing.TB, now func() time.Time) *treestore.Store {
+func Tree(tb testing.TB, now func() time.Time) tree.Store {
 	tb.Helper()
-	s, err := treestore.New(tb.Context(), Open(tb, SQLite(tb), sqldb.Options{Synchronous: sqldb.SynchronousNormal}), treestore.Options{Now: now})
+	return TreeOf(tb, SQLite(tb), store.Options{Synchronous: store.SynchronousNormal, Now: now})
+}
+
+// TreeOf opens the tree of a database, which is closed with the test.
+func TreeOf(tb testing.TB, dsn string, o store.Options) tree.Store {
+	tb.Helper()
+	s, err := store.Open(tb.Context(), dsn, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = s.Close() })
-	return s
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	t, err := s.Tree(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
 }

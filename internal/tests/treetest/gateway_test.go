@@ -20,7 +20,7 @@ import (
 	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -90,11 +90,15 @@ func TestKilledGateway(t *testing.T) {
 // serveTree is the gateway that is killed: it prints where it listens and serves the tree of a
 // database. Its argument is the directory of its socket.
 func serveTree(ctx context.Context, dsn, dir string) error {
-	s, end, err := openTree(ctx, dsn, treestore.Options{})
+	s, err := store.Open(ctx, dsn, store.Options{LockTimeout: time.Minute})
 	if err != nil {
 		return err
 	}
-	o := gateway.Options{Tree: s}
+	trees, err := s.Tree(ctx)
+	if err != nil {
+		return err
+	}
+	o := gateway.Options{Tree: trees}
 	for n := range killClients { // a token's name is who acts
 		name := fmt.Sprintf("client-%d", n)
 		o.Tokens = append(o.Tokens, rpc.Token{Name: name, SHA256: tree.Sum(name), Rights: rpc.Rights(), Workspaces: []string{rpc.EveryWorkspace}})
@@ -108,7 +112,7 @@ func serveTree(ctx context.Context, dsn, dir string) error {
 		return err
 	}
 	fmt.Println(strings.Join(targets, " "))
-	return errors.Join(g.Serve(ctx, listeners...), end())
+	return errors.Join(g.Serve(ctx, listeners...), s.Close())
 }
 
 // killed is a gateway that is killed and started anew on the same store, and its clients, which

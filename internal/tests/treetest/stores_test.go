@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store"
 )
 
 // twoStores returns n clients of each of two stores on one database, as two programs have them.
@@ -15,15 +15,7 @@ func twoStores(t *testing.T, dsn string, n int, now func() time.Time) []Client {
 	t.Helper()
 	var list []Client
 	for i := range 2 {
-		s, end, err := openTree(t.Context(), dsn, treestore.Options{Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := end(); err != nil {
-				t.Error(err)
-			}
-		})
+		s := storetest.TreeOf(t, dsn, store.Options{Now: now, LockTimeout: time.Minute})
 		for _, c := range Clients(s, n) {
 			c.Actor = fmt.Sprintf("%s-of-%d", c.Actor, i)
 			list = append(list, c)

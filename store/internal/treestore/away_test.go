@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store/internal/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -193,7 +192,7 @@ func TestRestoredLog(t *testing.T) {
 	// Who opens it finds that too.
 	before := mustNext(t, s)
 	storetest.Exec(t, dsn, "UPDATE tree_log SET origin = 'elsewhere again'")
-	again := on(t, storetest.Open(t, dsn, sqldb.Options{}), treestore.Options{})
+	again := on(t, storetest.Open(t, dsn, sqldb.Options{}), time.Now)
 	if got, err := again.Changes(t.Context(), before, 0); err != nil || !got.Gap {
 		t.Errorf("%+v, %v, want a gap", got, err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 // shortLease is as short as it may be.
@@ -31,7 +31,7 @@ func TestShared(t *testing.T) {
 		begun := []chan struct{}{make(chan struct{}), make(chan struct{})}
 		var queues []*jobqueue.Queue
 		for n := range begun {
-			q := open(t, dsn, jobqueue.Options{Workers: 2})
+			q := open(t, dsn, jobs.QueueOptions{Workers: 2})
 			queues = append(queues, q)
 			var once sync.Once
 			serve(t, q, func(ctx context.Context, j jobs.Job, _ int) jobs.Result {
@@ -69,7 +69,7 @@ func TestOneTakesOver(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		first, second := open(t, dsn, jobqueue.Options{}), open(t, dsn, jobqueue.Options{})
+		first, second := open(t, dsn, jobs.QueueOptions{}), open(t, dsn, jobs.QueueOptions{})
 		begun := make(chan struct{})
 		end := serve(t, first, func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
 			close(begun)
@@ -112,7 +112,7 @@ func TestLongWork(t *testing.T) {
 		var q *jobqueue.Queue
 		for range 2 {
 			// A machine that is very busy may miss the shortest.
-			q = open(t, dsn, jobqueue.Options{Lease: 5 * shortLease})
+			q = open(t, dsn, jobs.QueueOptions{Lease: 5 * shortLease})
 			serve(t, q, work)
 		}
 		add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
@@ -155,7 +155,7 @@ func either(t *testing.T, c <-chan struct{}) {
 func loseLease(t *testing.T, dsn string, late jobs.Action) {
 	t.Helper()
 	// The slow one works on one job, so that it does not take the job again.
-	slow, other := open(t, dsn, jobqueue.Options{Lease: 4 * time.Second, Workers: 1}), open(t, dsn, jobqueue.Options{Lease: 4 * time.Second})
+	slow, other := open(t, dsn, jobs.QueueOptions{Lease: 4 * time.Second, Workers: 1}), open(t, dsn, jobs.QueueOptions{Lease: 4 * time.Second})
 	causes, stored := make(chan error, 1), make(chan struct{})
 	begun, taken, finish := make(chan struct{}), make(chan int, 8), make(chan struct{})
 	endSlow := serve(t, slow, func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
@@ -201,7 +201,7 @@ func TestJobThatKillsItsHost(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
+		q := open(t, dsn, jobs.QueueOptions{Lease: shortLease})
 		var mu sync.Mutex
 		var attempts []int
 		serve(t, q, func(_ context.Context, _ jobs.Job, attempt int) jobs.Result {
@@ -218,7 +218,7 @@ func TestJobThatKillsItsHost(t *testing.T) {
 		if n := len(attempts); n > 7 || len(slices.Compact(attempts)) != n { // a busy machine may not get as far as beginning each
 			t.Errorf("attempts %v", attempts)
 		}
-		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
+		list, err := q.List(t.Context(), jobs.Filter{Dead: true})
 		if err != nil || len(list) != 1 || list[0].Attempts != 7 || !strings.Contains(list[0].Error, "without a result") {
 			t.Errorf("dead: %+v, %v", list, err)
 		}
@@ -230,12 +230,12 @@ func TestUnreadable(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{Lease: shortLease})
+		q := open(t, dsn, jobs.QueueOptions{Lease: shortLease})
 		add(t, q, jobs.Job{Kind: "k", Plugin: "p"})
 		execute(t, dsn, "UPDATE jobs SET job = 'nothing'")
 		serve(t, q, done)
 		await(t, "a dead job", func() bool { return counts(t, q).Dead == 1 })
-		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
+		list, err := q.List(t.Context(), jobs.Filter{Dead: true})
 		if err != nil || len(list) != 1 || !strings.Contains(list[0].Error, "cannot be read") {
 			t.Errorf("dead: %+v, %v", list, err)
 		}
@@ -247,7 +247,7 @@ func TestLaterJobs(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{})
+		q := open(t, dsn, jobs.QueueOptions{})
 		ran := make(chan string, 3)
 		serve(t, q, func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
 			if attempt == 1 && j.Kind == "fails" {

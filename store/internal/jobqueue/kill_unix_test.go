@@ -17,7 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 // killRuns is how often a working program is killed.
@@ -131,7 +131,7 @@ func (l *ledger) dead(t *testing.T, q *jobqueue.Queue) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	for after := int64(0); ; {
-		list, err := q.List(t.Context(), jobqueue.Filter{Dead: true, After: after})
+		list, err := q.List(t.Context(), jobs.Filter{Dead: true, After: after})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,11 @@ package treestore_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store/internal/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -16,24 +17,19 @@ var shared storetest.Shared
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 // on opens the tree of a database; it is closed with the test.
-func on(tb testing.TB, db *sqldb.DB, o treestore.Options) *treestore.Store {
+func on(tb testing.TB, db *sqldb.DB, now func() time.Time) *treestore.Store {
 	tb.Helper()
-	s, err := treestore.New(tb.Context(), db, o)
+	s, err := treestore.New(tb.Context(), db, now)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
 	return s
 }
 
 // open opens a tree with a workspace "w", unless it is there.
 func open(tb testing.TB, dsn string) *treestore.Store {
 	tb.Helper()
-	s := on(tb, storetest.Open(tb, dsn, sqldb.Options{}), treestore.Options{})
+	s := on(tb, storetest.Open(tb, dsn, sqldb.Options{}), time.Now)
 	if _, err := s.CreateWorkspace(tb.Context(), tree.CreateWorkspace{ID: "w", Name: "W"}); err != nil {
 		tb.Fatal(err)
 	}

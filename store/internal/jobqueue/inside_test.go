@@ -39,7 +39,7 @@ func inside(t *testing.T) (*sqldb.DB, *Queue) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	q, err := Open(db, Options{})
+	q, err := Open(db, jobs.QueueOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

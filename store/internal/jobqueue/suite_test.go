@@ -18,7 +18,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
 // TestQueues has the queue of an engine without a store, too.
@@ -39,7 +38,7 @@ func TestQueues(t *testing.T) {
 			}
 			testQueue(t, func(t *testing.T) jobs.Queue {
 				t.Helper()
-				return open(t, newDSN(t), jobqueue.Options{})
+				return open(t, newDSN(t), jobs.QueueOptions{})
 			})
 		})
 	}

@@ -2,7 +2,7 @@
 // manifests of package store.
 //
 //	st, err := store.Open(ctx, "sqlite:grapnel.db", store.Options{})
-//	tr, err := treestore.New(ctx, st.DB(), treestore.Options{})
+//	tr, err := st.Tree(ctx)
 //
 // [Store] implements [tree.Store]. Several programs may use one database at once.
 //
@@ -26,7 +26,7 @@
 // A restored database may have a log whose numbers mean nothing on its new server. The log then begins again with new
 // numbers, and readers see a gap.
 //
-// Stability: experimental until 1.0.
+// Stability: internal.
 package treestore
 
 import (
@@ -35,7 +35,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -46,20 +45,10 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// Options configure a tree store. The zero value is fine.
-type Options struct {
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
-	// Random makes the ids that callers omit; nil is crypto/rand.Reader. It must be safe for concurrent use.
-	Random io.Reader
-
-	_ struct{}
-}
-
 // Store is a [tree.Store] in a database, made by [New].
 type Store struct {
 	db     *sqldb.DB
-	opts   Options
+	clock  func() time.Time
 	phrase phrases
 	// saving and reading are prepared statements of frequent calls, by their texts.
 	saving, reading map[string]*sql.Stmt
@@ -70,19 +59,13 @@ type Store struct {
 
 var _ tree.Store = (*Store)(nil)
 
-// New returns the tree in a database. The context bounds New only. The store must be closed before the database.
-func New(ctx context.Context, db *sqldb.DB, o Options) (*Store, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Random == nil {
-		o.Random = rand.Reader
-	}
-	s := &Store{db: db, opts: o, phrase: phrasesOf(db.Kind()), listeners: map[chan struct{}]struct{}{}}
+// New returns the tree in a database, with which its statements are closed. The context bounds New only.
+func New(ctx context.Context, db *sqldb.DB, now func() time.Time) (*Store, error) {
+	s := &Store{db: db, clock: now, phrase: phrasesOf(db.Kind()), listeners: map[chan struct{}]struct{}{}}
 	preparing, cancel := context.WithTimeout(ctx, db.LockTimeout())
 	defer cancel()
 	if err := s.prepare(preparing); err != nil {
-		return nil, errors.Join(outcome(db.Fail(ctx, "opening the tree", err)), s.Close())
+		return nil, outcome(db.Fail(ctx, "opening the tree", err))
 	}
 	return s, nil
 }
@@ -99,19 +82,8 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Close releases the store's statements; the database stays open. Calls must have ended. It is safe to call twice.
-func (s *Store) Close() error {
-	var errs []error
-	for _, all := range []map[string]*sql.Stmt{s.saving, s.reading} {
-		for _, stmt := range all {
-			errs = append(errs, stmt.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // now has the precision of stored times.
-func (s *Store) now() time.Time { return fromNanos(s.opts.Now().UnixNano()) }
+func (s *Store) now() time.Time { return fromNanos(s.clock().UnixNano()) }
 
 func fromNanos(n int64) time.Time { return time.Unix(0, n).UTC() }
 
@@ -119,7 +91,7 @@ func (s *Store) newID(chosen string) (string, error) {
 	if chosen != "" {
 		return chosen, nil
 	}
-	id, err := ulid.New(ulid.Timestamp(s.opts.Now()), s.opts.Random)
+	id, err := ulid.New(ulid.Timestamp(s.clock()), rand.Reader)
 	if err != nil {
 		return "", fmt.Errorf("making an id: %w", err)
 	}

@@ -3,13 +3,14 @@ package jobqueue
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -34,14 +35,12 @@ const (
 //  1. [Open] makes it from an open database.
 //  2. [Queue.Serve], once, works on jobs until its context ends. Jobs can be added and
 //     listed without it.
-//  3. [Queue.Close], after Serve has returned and before the database is closed. It is
-//     safe to call twice.
 //
 // Its [Records] list what it holds.
 type Queue struct {
 	*Records
 
-	opts Options
+	opts options
 	// id is this process's name in leases.
 	id     string
 	leases leases
@@ -55,16 +54,16 @@ type Queue struct {
 
 var (
 	_ jobs.Queue   = (*Queue)(nil)
-	_ jobs.Counter = (*Queue)(nil)
+	_ jobs.Records = (*Queue)(nil)
 )
 
 // Open opens the queue of a database with the store's schema, which must be writable and outlive the queue.
-func Open(db *sqldb.DB, o Options) (*Queue, error) {
+func Open(db *sqldb.DB, o jobs.QueueOptions) (*Queue, error) {
 	if db.ReadOnly() {
 		return nil, sqldb.Failf(sqldb.CodePermission, "open the store without ReadOnly", "opening the queue: the store was opened for reading")
 	}
-	o = o.withDefaults()
-	if err := o.check(); err != nil {
+	opts := options(o).withDefaults()
+	if err := opts.check(); err != nil {
 		return nil, err
 	}
 	host, err := os.Hostname()
@@ -72,23 +71,8 @@ func Open(db *sqldb.DB, o Options) (*Queue, error) {
 		host = "unknown"
 	}
 	// Unique among processes and queues, and readable for operators.
-	id := fmt.Sprintf("%.60s/%d/%s", host, os.Getpid(), rand.Text()[:12])
-	return &Queue{Records: Look(db), opts: o, id: id, leases: leases{held: map[attempt]*lease{}}, woken: make(chan struct{}, 1)}, nil
-}
-
-// Retry is [Records.Retry], after which this process takes the jobs at once.
-func (q *Queue) Retry(ctx context.Context, ids ...int64) ([]int64, error) {
-	retried, err := q.Records.Retry(ctx, ids...)
-	if len(retried) > 0 {
-		q.wake()
-	}
-	return retried, err
-}
-
-// Close ends the use of the queue.
-func (q *Queue) Close() error {
-	q.closed.Store(true)
-	return nil
+	id := fmt.Sprintf("%.60s/%d/%s", host, os.Getpid(), crand.Text()[:12])
+	return &Queue{Records: Look(db), opts: opts, id: id, leases: leases{held: map[attempt]*lease{}}, woken: make(chan struct{}, 1)}, nil
 }
 
 func (q *Queue) wake() {
@@ -100,9 +84,6 @@ func (q *Queue) wake() {
 
 // Add implements [jobs.Queue], served or not.
 func (q *Queue) Add(ctx context.Context, j jobs.Job) error {
-	if err := q.checkOpen(); err != nil {
-		return err
-	}
 	body, err := json.Marshal(j)
 	if err != nil {
 		return fmt.Errorf("a background job: %w", err)
@@ -218,9 +199,9 @@ func (q *Queue) storing(e *ending) (statement string, args []any) {
 	case jobs.Discard:
 		return q.statements.discard, failed
 	case jobs.Requeue:
-		return q.statements.requeue, append(failed, jobs.RequeueWait(e.requeued+1, q.opts.Random).Seconds())
+		return q.statements.requeue, append(failed, jobs.RequeueWait(e.requeued+1, rand.Float64).Seconds())
 	default:
-		return q.statements.retry, append(failed, e.job.RetryWait(e.number, q.opts.Random).Seconds())
+		return q.statements.retry, append(failed, e.job.RetryWait(e.number, rand.Float64).Seconds())
 	}
 }
 

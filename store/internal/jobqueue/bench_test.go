@@ -12,7 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 func benchBoth(b *testing.B, bench func(b *testing.B, dsn string)) {
@@ -22,7 +22,7 @@ func benchBoth(b *testing.B, bench func(b *testing.B, dsn string)) {
 }
 
 // roomy is a queue that benchmarks do not fill.
-func roomy() jobqueue.Options { return jobqueue.Options{PerPlugin: 1024} }
+func roomy() jobs.QueueOptions { return jobs.QueueOptions{PerPlugin: 1024} }
 
 // ordinary is a job of ordinary size.
 func ordinary() jobs.Job {

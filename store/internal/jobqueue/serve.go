@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	warnAfter  = 10 * time.Second // until a failure to take jobs is logged again
-	cleanBatch = 250              // how many old jobs are removed in one transaction
+	warnAfter  = 10 * time.Second       // until a failure to take jobs is logged again
+	pollEvery  = 100 * time.Millisecond // until this process looks for jobs that another one has added
+	cleanBatch = 250                    // how many old jobs are removed in one transaction
 )
 
 var errServed = errors.New("the queue is being served already, or was")
@@ -41,9 +42,6 @@ type taken struct {
 
 // Serve implements [jobs.Queue]. It waits for a database that is down. It returns the cause of ctx's end.
 func (q *Queue) Serve(ctx context.Context, work func(context.Context, jobs.Attempt) jobs.Result) error {
-	if err := q.checkOpen(); err != nil {
-		return err
-	}
 	if q.served.Swap(true) {
 		return errServed
 	}
@@ -51,7 +49,7 @@ func (q *Queue) Serve(ctx context.Context, work func(context.Context, jobs.Attem
 	for range q.opts.Workers {
 		s.free <- struct{}{}
 	}
-	renew, poll := time.NewTicker(q.opts.Lease/renewals), time.NewTicker(q.opts.Poll)
+	renew, poll := time.NewTicker(q.opts.Lease/renewals), time.NewTicker(pollEvery)
 	defer renew.Stop()
 	defer poll.Stop()
 	for q.maintain(ctx); ; {

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 // server is one PostgreSQL for all tests.
@@ -33,23 +33,18 @@ func TestMain(m *testing.M) {
 	os.Exit(server.Main(m))
 }
 
-// on opens the queue of a database; it is closed with the test.
-func on(tb testing.TB, db *sqldb.DB, o jobqueue.Options) *jobqueue.Queue {
+// on opens the queue of a database.
+func on(tb testing.TB, db *sqldb.DB, o jobs.QueueOptions) *jobqueue.Queue {
 	tb.Helper()
 	q, err := jobqueue.Open(db, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		if err := q.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
 	return q
 }
 
 // open opens a queue with a connection of its own, as another process would.
-func open(tb testing.TB, dsn string, o jobqueue.Options) *jobqueue.Queue {
+func open(tb testing.TB, dsn string, o jobs.QueueOptions) *jobqueue.Queue {
 	tb.Helper()
 	return on(tb, storetest.Open(tb, dsn, sqldb.Options{}), o)
 }

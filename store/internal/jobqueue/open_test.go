@@ -9,7 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 // TestOptions: what makes no sense is refused.
@@ -17,7 +17,7 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 
 	db := storetest.Open(t, storetest.SQLite(t), sqldb.Options{})
-	for name, o := range map[string]jobqueue.Options{
+	for name, o := range map[string]jobs.QueueOptions{
 		"workers":    {Workers: -1},
 		"many":       {Workers: 5000},
 		"waiting":    {Waiting: -1},
@@ -25,7 +25,6 @@ func TestOptions(t *testing.T) {
 		"lease":      {Lease: time.Millisecond},
 		"keep done":  {KeepDone: -time.Second},
 		"keep dead":  {KeepDead: -time.Second},
-		"poll":       {Poll: time.Microsecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +41,7 @@ func TestKeptForAWhile(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{})
+		q := open(t, dsn, jobs.QueueOptions{})
 		job := jobs.Job{Kind: "k", Plugin: "p", IdempotencyKey: "once"}
 		add(t, q, job)
 		end := serve(t, q, done)
@@ -54,7 +53,7 @@ func TestKeptForAWhile(t *testing.T) {
 		}
 		end()
 		execute(t, dsn, "UPDATE jobs SET ended = 1")
-		serve(t, open(t, dsn, jobqueue.Options{}), done)
+		serve(t, open(t, dsn, jobs.QueueOptions{}), done)
 		await(t, "a key that is free again", func() bool { return q.Add(t.Context(), job) == nil })
 	})
 }
@@ -64,7 +63,7 @@ func TestDoneIsForgotten(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{})
+		q := open(t, dsn, jobs.QueueOptions{})
 		add(t, q, jobs.Job{Kind: "k", Plugin: "p", IdempotencyKey: "s3cret", Payload: []byte(`"s3cret"`)})
 		add(t, q, jobs.Job{Kind: "without a key", Plugin: "p", Payload: []byte(`"s3cret"`)})
 		serve(t, q, done)

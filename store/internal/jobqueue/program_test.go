@@ -14,7 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 // programs are what the test binary is for other tests.
@@ -23,8 +23,8 @@ func programs() storetest.Programs {
 }
 
 // toughOptions are those of a queue whose processes are killed.
-func toughOptions() jobqueue.Options {
-	return jobqueue.Options{Workers: 8, PerPlugin: 1024, Lease: 2 * time.Second}
+func toughOptions() jobs.QueueOptions {
+	return jobs.QueueOptions{Workers: 8, PerPlugin: 1024, Lease: 2 * time.Second}
 }
 
 // workOn adds jobs and works on them until it is killed. It prints the name of each

@@ -10,7 +10,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store/internal/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -24,14 +24,14 @@ func TestLargeDeletesComeInPieces(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		broken := errors.New("broken off")
 		deleting, pieces := false, 0
-		s := on(t, storetest.Open(t, dsn, sqldb.Options{}), treestore.Options{Now: func() time.Time {
+		s := on(t, storetest.Open(t, dsn, sqldb.Options{}), func() time.Time {
 			if deleting {
 				if pieces++; pieces == 2 {
 					cancel(broken)
 				}
 			}
 			return time.Now()
-		}})
+		})
 		before := largeTree(t, s)
 		remove := tree.DeleteFolder{WorkspaceID: "w", FolderID: "top", Recursive: true}
 

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 // TestDead: dead jobs are listed whole, page by page; a retried one starts again, and a
@@ -24,7 +24,7 @@ func TestDead(t *testing.T) {
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		const total = 5
-		q := open(t, dsn, jobqueue.Options{})
+		q := open(t, dsn, jobs.QueueOptions{})
 		end := serve(t, q, func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
 			if attempt == 1 {
 				return jobs.Result{Action: jobs.Retry, Err: errors.New("for now")}
@@ -63,7 +63,7 @@ func TestDead(t *testing.T) {
 			t.Errorf("counts (-got +want):\n%s", diff)
 		}
 		again := make(chan string, 2)
-		serve(t, open(t, dsn, jobqueue.Options{}), func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
+		serve(t, open(t, dsn, jobs.QueueOptions{}), func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
 			again <- fmt.Sprint(j.Kind, " ", attempt)
 			return jobs.Result{Action: jobs.Done}
 		})
@@ -92,11 +92,11 @@ func deadOne(n int) jobs.Job {
 }
 
 // pages lists dead jobs in pages, whose form it checks.
-func pages(t *testing.T, q *jobqueue.Queue, size int) []jobqueue.Row {
+func pages(t *testing.T, q *jobqueue.Queue, size int) []jobs.Row {
 	t.Helper()
-	var all []jobqueue.Row
+	var all []jobs.Row
 	for after := int64(0); ; after = all[len(all)-1].ID {
-		page, err := q.List(t.Context(), jobqueue.Filter{Dead: true, After: after, Limit: size})
+		page, err := q.List(t.Context(), jobs.Filter{Dead: true, After: after, Limit: size})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
+	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
 // TestBegunIsNotRepeated: an attempt that has begun work which must not be repeated, and
@@ -23,7 +23,7 @@ func TestBegunIsNotRepeated(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
+		q := open(t, dsn, jobs.QueueOptions{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
 		attempts := make(chan int, 9)
 		serveAttempts(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 			if err := a.Begin(ctx); err != nil {
@@ -37,7 +37,7 @@ func TestBegunIsNotRepeated(t *testing.T) {
 		add(t, q, jobs.Job{Kind: "k", Plugin: "p", Attempts: 9})
 		for n := range 2 {
 			await(t, "a dead job", func() bool { return counts(t, q) == jobs.Counts{Dead: 1} })
-			list, err := q.List(t.Context(), jobqueue.Filter{Dead: true})
+			list, err := q.List(t.Context(), jobs.Filter{Dead: true})
 			if err != nil || len(list) != 1 || list[0].Code != phases.CauseInterrupted || list[0].Attempts != 1 || !strings.Contains(list[0].Error, "may have been done") {
 				t.Fatalf("dead: %+v, %v", list, err)
 			}
@@ -63,7 +63,7 @@ func TestBegunWithResult(t *testing.T) {
 			t.Parallel()
 
 			storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-				q := open(t, dsn, jobqueue.Options{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
+				q := open(t, dsn, jobs.QueueOptions{Lease: 4 * shortLease}) // it is lost on a busy machine if shorter
 				calls := make(chan int, 9)
 				serveAttempts(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 					switch calls <- a.Requeued; len(calls) {
@@ -96,7 +96,7 @@ func TestBeginWithoutLease(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{})
+		q := open(t, dsn, jobs.QueueOptions{})
 		begun := make(chan error, 1)
 		serveAttempts(t, q, func(ctx context.Context, a jobs.Attempt) jobs.Result {
 			if a.Number == 1 {
@@ -121,7 +121,7 @@ func TestLook(t *testing.T) {
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
 		db := storetest.Open(t, dsn, sqldb.Options{})
 		r := jobqueue.Look(db)
-		list, err := r.List(t.Context(), jobqueue.Filter{})
+		list, err := r.List(t.Context(), jobs.Filter{})
 		c, countErr := r.Counts(t.Context())
 		if err := errors.Join(err, countErr); err != nil || len(list) != 0 || c != (jobs.Counts{}) {
 			t.Errorf("no queue: %+v, %+v, %v", list, c, err)
@@ -130,7 +130,7 @@ func TestLook(t *testing.T) {
 		wantCode(t, err, sqldb.CodeNotFound)
 		wantIDs(t, r.Retry, []int64{1})
 
-		q := on(t, db, jobqueue.Options{})
+		q := on(t, db, jobs.QueueOptions{})
 		running, end := make(chan struct{}), make(chan struct{})
 		serve(t, q, func(_ context.Context, j jobs.Job, _ int) jobs.Result {
 			if j.Kind == "dead" {
@@ -155,14 +155,14 @@ func seeAll(t *testing.T, r *jobqueue.Records) {
 	t.Helper()
 	ids := map[string]int64{}
 	for _, tt := range []struct {
-		filter jobqueue.Filter
+		filter jobs.Filter
 		want   string
 	}{
-		{jobqueue.Filter{}, "runs is running,later is scheduled"},
-		{jobqueue.Filter{Limit: 1}, "runs is running"},
-		{jobqueue.Filter{Plugin: "o"}, "later is scheduled"},
-		{jobqueue.Filter{Plugin: "o", Dead: true}, ""},
-		{jobqueue.Filter{Dead: true}, "dead is dead"},
+		{jobs.Filter{}, "runs is running,later is scheduled"},
+		{jobs.Filter{Limit: 1}, "runs is running"},
+		{jobs.Filter{Plugin: "o"}, "later is scheduled"},
+		{jobs.Filter{Plugin: "o", Dead: true}, ""},
+		{jobs.Filter{Dead: true}, "dead is dead"},
 	} {
 		list, err := r.List(t.Context(), tt.filter)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store/internal/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -81,7 +81,7 @@ func BenchmarkResolve(b *testing.B) {
 			dsn := kind.newDSN(b)
 			fill(b, dsn, benchFolders, benchThreads)
 			db := storetest.Open(b, dsn, sqldb.Options{MaxConns: 1})
-			s := on(b, db, treestore.Options{})
+			s := on(b, db, time.Now)
 			row, err := db.Reader().PrepareContext(b.Context(), "SELECT title FROM tree_threads WHERE workspace_id = $1 AND id = $2")
 			if err != nil {
 				b.Fatal(err)

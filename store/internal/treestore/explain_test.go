@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/store/treestore"
+	"github.com/grapnelhq/grapnel/store/internal/treestore"
 	"github.com/grapnelhq/grapnel/tree"
 )
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
-	"github.com/grapnelhq/grapnel/store/jobqueue"
 )
 
 // setClock makes a database look as it does when its clock has been set forward by so
@@ -29,7 +28,7 @@ func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobqueue.Options{Lease: 2 * time.Second})
+		q := open(t, dsn, jobs.QueueOptions{Lease: 2 * time.Second})
 		const total = 10
 		for n := range total {
 			add(t, q, named(fmt.Sprint("job-", n)))
