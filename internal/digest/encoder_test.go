@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,6 +116,9 @@ func TestAppendTypes(t *testing.T) {
 	check(t, map[string]pair{"p": {1, 2}}, "")
 	check(t, []ratio{{map[int]int{1: 1}}}, "[1]")
 	check(t, struct{}{}, "{}")
+	check(t, true, "true")
+	check(t, []uint64{7, 1 << 60}, "[7,1152921504606847000]")
+	check(t, int64(-1<<60), "-1152921504606847000")
 	check(t, map[string]string{"b": "1", "a": "2"}, `{"a":"2","b":"1"}`)
 	check(t, map[string]bool{"b": true, "a": false}, `{"a":false,"b":true}`)
 	check(t, map[string]json.RawMessage{"r": nil, "q": []byte("[1, 2]")}, `{"q":[1,2],"r":null}`)
@@ -122,11 +127,6 @@ func TestAppendTypes(t *testing.T) {
 	check(t, map[string]any(nil), "null")
 	check(t, map[string][]int(nil), "null")
 	check(t, map[string]int{"\uffff": 1, "😀": 2, "\ue000": 3, "é": 4, "": 5}, "")
-}
-
-func TestAppendInterfaces(t *testing.T) {
-	t.Parallel()
-	three := 3
 	check[any](t, nil, "null")
 	check[any](t, []any{
 		nil, "s", true, 1.5, 7, int64(8), int32(9), json.Number("1e1"), json.RawMessage("[ ]"),
@@ -162,12 +162,6 @@ type embedding struct {
 	Deep  string `json:"Deep,omitempty"`
 }
 
-func TestAppendEmbedded(t *testing.T) {
-	t.Parallel()
-	check(t, embedding{}, "")
-	check(t, embedding{Other: &Other{Only: 2}, Deep: "x", hidden: hidden{3}}, "")
-}
-
 type tags struct {
 	Dash     int `json:"-"`
 	RealDash int `json:"-,"`
@@ -188,8 +182,10 @@ type tags struct {
 	Z7       []int           `json:"z7,omitzero,omitempty"`
 }
 
-func TestAppendTags(t *testing.T) {
+func TestAppendStructs(t *testing.T) {
 	t.Parallel()
+	check(t, embedding{}, "")
+	check(t, embedding{Other: &Other{Only: 2}, Deep: "x", hidden: hidden{3}}, "")
 	check(t, tags{}, "")
 	check(t, tags{
 		Dash: 1, RealDash: 2, Accent: 4, private: 5, E1: "x", E2: []int{}, E3: map[string]int{"": 1}, E4: new(int),
@@ -197,4 +193,48 @@ func TestAppendTags(t *testing.T) {
 		Z7: []int{},
 	}, "")
 	check(t, tags{Z7: []int{1}}, "")
+}
+
+func FuzzAppendString(f *testing.F) {
+	for _, text := range []string{"words and more", "\"\\\n\x00\x1f\x7f", "<&é漢😀", "\u2028\ufffd\ue000\ufeff"} {
+		f.Add(text, 1.5, int64(3))
+	}
+	f.Add("\xff", 1e300, int64(math.MaxInt64))
+	f.Add("", math.NaN(), int64(math.MinInt64))
+	type value struct {
+		S string         `json:"s"`
+		M map[string]int `json:"m"`
+		F float64        `json:"f"`
+		I int64          `json:"i"`
+	}
+	enc := digest.EncoderOf[value]()
+	f.Fuzz(func(t *testing.T, s string, x float64, i int64) {
+		v := value{s, map[string]int{s: 1, "m": 2, s + "\uffff": 3, s + "😀": 4}, x, i}
+		got, err := enc.Append(nil, &v)
+		if !utf8.ValidString(s) || math.IsNaN(x) || math.IsInf(x, 0) {
+			if err == nil {
+				t.Fatalf("%q, %g accepted as %s", s, x, got)
+			}
+			return
+		}
+		want, refErr := reference(&v)
+		if err != nil || refErr != nil || string(got) != want {
+			t.Fatalf("got %s, %v; want %s, %v", got, err, want, refErr)
+		}
+	})
+}
+
+func ExampleEncoderOf() {
+	type section struct {
+		ID    string `json:"id"`
+		Chars int    `json:"chars"`
+		Owner string `json:"owner,omitempty"`
+	}
+	enc := digest.EncoderOf[section]() // once for each type, usually a package variable
+	out, err := enc.Append(nil, &section{ID: "agents_md", Chars: 15950})
+	fmt.Println(string(out), err)
+	fmt.Println(digest.XXH64(out))
+	// Output:
+	// {"chars":15950,"id":"agents_md"} <nil>
+	// xxh64:f07878241c81ae02
 }

@@ -67,17 +67,3 @@ func ExampleHasher() {
 	// Output:
 	// xxh64:eb76e2437ab1b463 sha256:9511917d77a1a9884f8650b7ee49db4f0e120cbd85db6e07e48ffd70b779da97
 }
-
-func BenchmarkHasher(b *testing.B) {
-	text := strings.Repeat("stable section text ", 50)
-	b.SetBytes(int64(4 * len(text)))
-	b.ReportAllocs()
-	h := digest.NewHasher(nil)
-	for b.Loop() {
-		h.Reset()
-		for range 4 {
-			h.WriteString(text)
-		}
-		_, _ = h.Sums()
-	}
-}

@@ -116,22 +116,3 @@ func ExampleJSON() {
 	// {"$id":"a","maxLength":100,"type":"object"} <nil>
 	// canonical JSON: jsontext: duplicate object member name "a"
 }
-
-func BenchmarkJSON(b *testing.B) {
-	canonical := []byte(`{"description":"Reads one file.\nPaths are relative.","properties":{"path":{"type":"string"}},"type":"object"}`)
-	for name, raw := range map[string][]byte{
-		"scalar": []byte("true"), "canonical": canonical, "blanks": append([]byte(" "), canonical...),
-	} {
-		b.Run(name, func(b *testing.B) {
-			var buf []byte
-			b.SetBytes(int64(len(raw)))
-			b.ReportAllocs()
-			for b.Loop() {
-				var err error
-				if buf, err = digest.JSON(buf[:0], raw); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -77,7 +77,7 @@ func TestEncoderOfPanics(t *testing.T) {
 		}, "field Base of"},
 		"one name": {func() {
 			digest.EncoderOf[struct {
-				ref
+				twice
 				Other string `json:"label"`
 			}]()
 		}, `has two fields "label"`},
@@ -98,6 +98,10 @@ func TestEncoderOfPanics(t *testing.T) {
 			tt.build()
 		})
 	}
+}
+
+type twice struct {
+	Label string `json:"label"`
 }
 
 type zeroer struct{}

@@ -1,6 +1,0 @@
-//go:build race
-
-package digest_test
-
-// raceDetector is true under go test -race.
-const raceDetector = true
