@@ -11,26 +11,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// TestSent: a prompt was sent unless the turn was blocked.
-func TestSent(t *testing.T) {
-	t.Parallel()
-
-	for _, tt := range []struct {
-		name string
-		m    Manifest
-		want bool
-	}{
-		{"a prompt", Manifest{Head: Head{Kind: KindPrompt}, Sections: sectionsOf("a1x")}, true},
-		{"blocked with a prompt", Manifest{Head: Head{Kind: KindPrompt, Blocked: true}, Sections: sectionsOf("a1x")}, false},
-		{"blocked before there was one", Manifest{Head: Head{Kind: KindPrompt}}, false},
-		{"events", Manifest{Head: Head{Kind: KindEvents}, Sections: sectionsOf("a1x")}, false},
-	} {
-		if got := tt.m.Sent(); got != tt.want {
-			t.Errorf("%s: %t", tt.name, got)
-		}
-	}
-}
-
 func TestCompareSections(t *testing.T) {
 	t.Parallel()
 

@@ -2,8 +2,6 @@ package manifest
 
 import (
 	"encoding/json"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -175,56 +173,4 @@ func compact(t *testing.T, d Difference) string {
 		s = strings.ReplaceAll(s, empty, "")
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(s, `"sections":{},`, ""), `"sections":{}`, "")
-}
-
-// TestDiffMovesAreFewest: the sections that stay are in order, and putting back
-// any that moved would break it.
-func TestDiffMovesAreFewest(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(1, 9))
-	for range 500 {
-		list := random.Perm(1 + random.IntN(9))
-		stays := longestAscending(list)
-		var kept []int
-		for i, n := range list {
-			if stays[i] {
-				kept = append(kept, n)
-			}
-		}
-		if !slices.IsSorted(kept) || len(kept) != longestBruteForce(list) {
-			t.Fatalf("of %v stay %v", list, kept)
-		}
-	}
-}
-
-// longestBruteForce tries all subsequences.
-func longestBruteForce(list []int) int {
-	best := 0
-	for mask := range 1 << len(list) {
-		var kept []int
-		for i, n := range list {
-			if mask>>i&1 == 1 {
-				kept = append(kept, n)
-			}
-		}
-		if slices.IsSorted(kept) {
-			best = max(best, len(kept))
-		}
-	}
-	return best
-}
-
-// TestDiffOfHiddenTool: a tool that is offered now and had to be asked for before
-// has changed, though its definition is the same.
-func TestDiffOfHiddenTool(t *testing.T) {
-	t.Parallel()
-
-	hidden, open := sampleManifest(1, 0, 0), sampleManifest(1, 0, 0)
-	hidden.Tools = []Tool{{Name: "t", Owner: "p", Hash: "h", HiddenDomain: "mail"}}
-	open.Tools = []Tool{{Name: "t", Owner: "p", Hash: "h"}}
-	d := Diff(&hidden, &open, nil, nil)
-	if len(d.Tools) != 1 || d.Tools[0].What != ChangeChanged || d.Same {
-		t.Errorf("difference of tools: %+v", d.Tools)
-	}
 }

@@ -15,28 +15,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-func TestFingerprint(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name, text, key, want string
-	}{
-		{"empty", "", "", "xxh64:ef46db3751d8e999"},
-		{"text", "a", "", "xxh64:d24ec4f1a98c6e5b"},
-		{"with a key", "a", "k", digest.HMACSHA256([]byte("k"), []byte("a"))},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got := Fingerprint(tt.text, []byte(tt.key))
-			if got != tt.want || !isFingerprint(got) {
-				t.Errorf("Fingerprint = %s, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
 func TestSealChains(t *testing.T) {
 	t.Parallel()
 

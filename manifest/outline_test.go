@@ -82,30 +82,3 @@ func FuzzParseOutline(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkOutline(b *testing.B) {
-	m := sampleManifest(14, 20, 6)
-	o := busyOutline()
-	data := o.Append(nil)
-	b.Run("of", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_ = m.Outline()
-		}
-	})
-	b.Run("append", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			_ = o.Append(nil)
-		}
-	})
-	b.Run("parse", func(b *testing.B) {
-		b.ReportAllocs()
-		b.ReportMetric(float64(len(data)), "bytes")
-		for b.Loop() {
-			if _, err := ParseOutline(data); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}

@@ -1,8 +1,6 @@
 package manifest
 
 import (
-	"encoding/json"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -41,17 +39,6 @@ func TestUsageCheck(t *testing.T) {
 				t.Errorf("Check = %v, want %q in it", err, tt.want)
 			}
 		})
-	}
-}
-
-// TestUsageJSON: the counts are members of the row itself.
-func TestUsageJSON(t *testing.T) {
-	t.Parallel()
-
-	b, err := json.Marshal(Usage{ManifestID: "M", Rounds: 2, ReportedAt: time.Unix(0, 0).UTC(), Usage: phases.Usage{InputTokens: 7, CacheReadTokens: 5}})
-	want := `{"manifest_id":"M","rounds":2,"reported_at":"1970-01-01T00:00:00Z","input_tokens":7,"cache_read_tokens":5}`
-	if err != nil || string(b) != want {
-		t.Errorf("%s, %v, want %s", b, err, want)
 	}
 }
 
@@ -152,33 +139,5 @@ func TestClone(t *testing.T) {
 	empty := Manifest{}
 	if diff := cmp.Diff(empty.Clone(), empty); diff != "" {
 		t.Errorf("clone of nothing (-got +want):\n%s", diff)
-	}
-}
-
-// TestTimesMayGoBack: a clock that jumps gives odd times and no broken chain.
-func TestTimesMayGoBack(t *testing.T) {
-	t.Parallel()
-
-	r := rand.New(rand.NewPCG(7, 7))
-	log := stored{chain: &Chain{WorkspaceID: "w", ThreadID: "t"}}
-	for i := range 20 {
-		m := sampleManifest(1, 1, 1)
-		m.ManifestID = badID(i)
-		m.CreatedAt = time.Unix(r.Int64N(4e9)-1e9, r.Int64N(1e9))
-		log.add(t, &m, nil)
-	}
-	verdict, err := log.verify(VerifyOptions{})
-	if err != nil || !verdict.OK || verdict.Checked != 20 {
-		t.Errorf("verdict %+v, %v", verdict, err)
-	}
-}
-
-func BenchmarkClone(b *testing.B) {
-	m := sampleManifest(17, 20, 10)
-	b.ReportAllocs()
-	for b.Loop() {
-		if c := m.Clone(); len(c.Sections) != 17 {
-			b.Fatal("sections are missing")
-		}
 	}
 }

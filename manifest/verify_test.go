@@ -509,36 +509,3 @@ func FuzzVerifier(f *testing.F) {
 		}
 	})
 }
-
-// BenchmarkVerify is per record of a busy turn; MB/s is of canonical bytes.
-func BenchmarkVerify(b *testing.B) {
-	for _, size := range []struct {
-		name                    string
-		sections, runs, plugins int
-	}{{"ordinary", 10, 8, 3}, {"busy", 17, 20, 10}} {
-		s := stored{chain: &Chain{WorkspaceID: "w", ThreadID: "t"}}
-		for range 64 {
-			m := sampleManifest(size.sections, size.runs, size.plugins)
-			s.add(b, &m, nil)
-		}
-		for _, mode := range []struct {
-			name string
-			opts VerifyOptions
-		}{{"chain", VerifyOptions{ChainOnly: true}}, {"full", VerifyOptions{}}} {
-			b.Run(size.name+"/"+mode.name, func(b *testing.B) {
-				b.ReportAllocs()
-				b.SetBytes(int64(len(s.records[0].Data)))
-				n := 0
-				for b.Loop() {
-					if n%len(s.records) == 0 { // an iteration is a record, on average
-						if got, err := s.verify(mode.opts); err != nil || !got.OK {
-							b.Fatalf("%+v, %v", got, err)
-						}
-					}
-					n++
-				}
-				b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "records/s")
-			})
-		}
-	}
-}

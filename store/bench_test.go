@@ -133,19 +133,6 @@ func newBenchFile(b *testing.B) string {
 	return "sqlite:" + filepath.Join(b.TempDir(), "grapnel.db")
 }
 
-// BenchmarkCreate is opening a database that is not there yet.
-func BenchmarkCreate(b *testing.B) {
-	for b.Loop() {
-		s, err := store.Open(b.Context(), newBenchFile(b), store.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // benchVerify reports records and bytes a second.
 func benchVerify(b *testing.B, s *store.Store, o manifest.VerifyOptions, size int) {
 	b.Helper()

@@ -81,30 +81,6 @@ func FuzzNormalize(f *testing.F) {
 	})
 }
 
-func TestStatusOf(t *testing.T) {
-	t.Parallel()
-
-	for content, want := range map[string]tree.Status{
-		"": tree.Draft, " \n\t": tree.Draft, "\u00a0\u3000": tree.Draft, ".": tree.Active, " x ": tree.Active, "\u200b": tree.Active,
-	} {
-		if got := tree.StatusOf(content); got != want {
-			t.Errorf("%q is %s, want %s", content, got, want)
-		}
-	}
-}
-
-func TestSum(t *testing.T) {
-	t.Parallel()
-
-	const want = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	if got := tree.Sum(""); got != want {
-		t.Errorf("the hash of nothing is %s, want %s", got, want)
-	}
-	if tree.Sum("a") == tree.Sum("b") || len(tree.Sum("a")) != 64 {
-		t.Errorf("hashes %s and %s", tree.Sum("a"), tree.Sum("b"))
-	}
-}
-
 func TestCheckID(t *testing.T) {
 	t.Parallel()
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -185,29 +183,6 @@ func waitUntil(ctx context.Context, at time.Time) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-}
-
-// BenchmarkSync is what waiting for the disk costs here: 32 KiB each.
-func BenchmarkSync(b *testing.B) {
-	file, err := os.Create(filepath.Join(b.TempDir(), "bare"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	data := make([]byte, 32<<10)
-	var took []time.Duration
-	for n := 0; b.Loop(); n++ {
-		if _, err := file.WriteAt(data, int64(n%256*len(data))); err != nil {
-			b.Fatal(err)
-		}
-		at := time.Now()
-		if err := dataSync(file); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(at))
-	}
-	b.ReportMetric(float64(percentile(took, 50).Microseconds())/1000, "ms-p50")
-	b.ReportMetric(float64(percentile(took, 99).Microseconds())/1000, "ms-p99")
 }
 
 // BenchmarkPage reads and encodes the whole tree of folders, with the summaries of
