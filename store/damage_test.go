@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +13,8 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// pageSize is that of SQLite's files here, walHeader and walFrame those of its
-// write-ahead log.
-const (
-	pageSize  = 4096
-	walHeader = 32
-	walFrame  = pageSize + 24
-)
+// pageSize is that of SQLite's files here.
+const pageSize = 4096
 
 // TestSQLiteDamagedPage damages each page of a log in turn. Nobody is ever told
 // something wrong: reading fails with a code, or the verifier finds it, or it is
@@ -121,69 +115,6 @@ func everything(t *testing.T, s *store.Store) reading {
 		r.usage = append(r.usage, usage...)
 	}
 	return r
-}
-
-// TestSQLiteDamagedWAL cuts the write-ahead log off at many places, and alters it
-// there, as a crash of the machine may. What was written before that place is
-// there, whole.
-func TestSQLiteDamagedWAL(t *testing.T) {
-	storetest.SkipShort(t)
-	t.Parallel()
-
-	dsn := storetest.SQLite(t)
-	s := open(t, dsn, store.Options{})
-	fill(t, s, 0, 6)
-	database, errDB := os.ReadFile(pathOf(dsn))
-	wal, errWAL := os.ReadFile(pathOf(dsn) + "-wal")
-	if err := errors.Join(errDB, errWAL); err != nil || len(wal) < 6*3*pageSize {
-		t.Fatalf("a log of %d bytes, %v", len(wal), err)
-	}
-	for _, damage := range []struct {
-		name string
-		do   func(wal []byte, at int) []byte
-	}{
-		{"cut off", func(wal []byte, at int) []byte { return wal[:at] }},
-		{"altered", func(wal []byte, at int) []byte { wal[at-1] ^= 0x55; return wal }},
-		{"zeroed", func(wal []byte, at int) []byte { clear(wal[at:]); return wal }},
-	} {
-		t.Run(damage.name, func(t *testing.T) {
-			t.Parallel()
-
-			last := -1
-			for at := walHeader + walFrame; at <= len(wal); at += 5*walFrame + 100 {
-				kept := keptOf(t, database, damage.do(append([]byte(nil), wal...), at))
-				if kept < last {
-					t.Errorf("behind %d bytes there are %d manifests, fewer than before", at, kept)
-				}
-				last = kept
-			}
-			if last < 4 {
-				t.Errorf("no more than %d manifests outlived damage at the end", last)
-			}
-		})
-	}
-}
-
-// keptOf opens a database with a write-ahead log and returns how many manifests
-// are kept. The log must be good, and must take further ones.
-func keptOf(t *testing.T, database, wal []byte) int {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "grapnel.db")
-	if err := errors.Join(os.WriteFile(path, database, 0o600), os.WriteFile(path+"-wal", wal, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(t.Context(), "sqlite:"+path, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	kept, err := s.Count(t.Context(), store.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fill(t, s, 100, 102)
-	wantGood(t, s, kept+2)
-	return kept
 }
 
 func TestSQLiteDamaged(t *testing.T) {

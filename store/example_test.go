@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
 	"github.com/grapnelhq/grapnel/tree"
 )
@@ -28,6 +30,59 @@ func withStore(do func(ctx context.Context, s *store.Store) error) {
 	if err != nil {
 		fmt.Println(err)
 	}
+}
+
+func Example() {
+	withStore(func(ctx context.Context, s *store.Store) error {
+		for n := range 3 {
+			if err := s.Append(ctx, sample("workspace", "thread", n), nil); err != nil {
+				return err
+			}
+		}
+		list, err := s.List(ctx, store.Filter{Thread: "thread", Limit: 2})
+		if err != nil {
+			return err
+		}
+		for _, x := range list {
+			fmt.Println(x.Seq, x.TurnID)
+		}
+		verdict, err := s.Verify(ctx, store.Filter{}, manifest.VerifyOptions{Head: list[1].Hash})
+		fmt.Println(verdict.OK, verdict.Anchored, verdict.Checked, err)
+		pruned, err := s.Prune(ctx, store.Retention{Count: 1}, epoch())
+		fmt.Println(pruned.Manifests, err)
+		_, err = s.Get(ctx, sampleID(0))
+		fmt.Println(store.HasCode(err, store.CodeNotFound))
+		return nil
+	})
+	// Output:
+	// 1 turn-1
+	// 2 turn-2
+	// true true 3 <nil>
+	// 2 <nil>
+	// true
+}
+
+// What a provider reports stands beside the manifest that it is about.
+func ExampleStore_Report() {
+	withStore(func(ctx context.Context, s *store.Store) error {
+		if err := s.Append(ctx, sample("workspace", "thread", 0), sampleTexts()); err != nil {
+			return err
+		}
+		last, err := s.Last(ctx, "workspace", "thread")
+		if err != nil {
+			return err
+		}
+		fmt.Println(s.Report(ctx, manifest.Usage{ManifestID: last.ManifestID, Rounds: 1, ReportedAt: epoch(), Usage: phases.Usage{CacheReadTokens: 900}}))
+		reports, err := s.Usage(ctx, last.ManifestID)
+		fmt.Println(reports[0].CacheReadTokens, err)
+		text, err := s.Text(ctx, last.Sections[3].Hash)
+		fmt.Println(text, err)
+		return nil
+	})
+	// Output:
+	// <nil>
+	// 900 <nil>
+	// text of section 3 <nil>
 }
 
 // A document is kept at a folder, and found for a thread below it.

@@ -92,10 +92,13 @@ func TestPowerCut(t *testing.T) {
 
 	for name, newest := range map[string]bool{"keep full": true, "keep normal": false} {
 		t.Run(name, func(t *testing.T) {
+			if !newest && !storetest.Long() {
+				t.Skip("GRAPNEL_LONG=1 runs it")
+			}
 			t.Parallel()
 
 			lost := 0
-			record(t, name, "20").cuts(t, func(t *testing.T, dsn string, printed []string) {
+			record(t, name, "16").cuts(t, func(t *testing.T, dsn string, printed []string) {
 				missing, err := checkDisk(t, dsn, printed)
 				if err != nil || newest && missing > 0 {
 					t.Errorf("%d of %d acknowledged things are missing, %v", missing, len(printed), err)
@@ -112,7 +115,9 @@ func TestPowerCut(t *testing.T) {
 // TestPowerCutOnDiskThatLies is the same with a disk that keeps nothing when it is
 // told to: if nothing were lost there, TestPowerCut would show nothing.
 func TestPowerCutOnDiskThatLies(t *testing.T) {
-	storetest.SkipShort(t)
+	if !storetest.Long() {
+		t.Skip("GRAPNEL_LONG=1 runs it")
+	}
 	t.Parallel()
 
 	bad := 0

@@ -243,7 +243,7 @@ func (l *randomLog) act() string {
 
 // testIndex: whatever is done to a log, a search finds what a look at each record finds.
 func (x suite) testIndex(t *testing.T) {
-	logs, acts := 1, 60
+	logs, acts := 1, 30
 	if storetest.Long() {
 		logs, acts = 10, 200
 	}

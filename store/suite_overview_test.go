@@ -92,13 +92,13 @@ func (x suite) testOverview(t *testing.T) {
 	}
 }
 
-// testOverviewOfMany: of 100,000 manifests a page is found by an index, whatever is selected.
+// testOverviewOfMany: of 20,000 manifests a page is found by an index, whatever is selected.
 func (x suite) testOverviewOfMany(t *testing.T) {
 	dsn := x.newDSN(t)
 	s := open(t, dsn, store.Options{})
 	s.StopSettling()
 	keep(t, s, sample("w", "t", 1))
-	storetest.Exec(t, dsn, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+	storetest.Exec(t, dsn, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
 		INSERT INTO manifests (manifest_id, workspace_id, thread_id, seq, turn_id, created_at, actor, profile, fingerprint_full, hash, bytes, outline, record)
 		SELECT manifest_id || i, 'w' || (i % 2), 't' || (i % 3), i, '', created_at, actor, profile, '', '', bytes, outline, '' FROM n, manifests`)
 	storetest.Exec(t, dsn, `INSERT INTO usages (manifest_id, reported_at, rounds, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
@@ -109,9 +109,9 @@ func (x suite) testOverviewOfMany(t *testing.T) {
 		explain = "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF) "
 	}
 	for _, f := range []store.Filter{{}, {Workspace: "w1"}, {Workspace: "w1", Thread: "t1"}} {
-		for _, before := range []string{"", sampleID(1) + "50005"} {
+		for _, before := range []string{"", sampleID(1) + "10005"} {
 			if before != "" && (f.Workspace != "" || f.Thread != "") {
-				before = fmt.Sprintf("%s%d", sampleID(1), 49999) // of w1, and of t1
+				before = fmt.Sprintf("%s%d", sampleID(1), 9997) // of w1, and of t1
 			}
 			f.Limit = 51
 			lines, err := s.ExplainPage(t.Context(), explain, f, before)

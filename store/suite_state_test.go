@@ -84,7 +84,7 @@ func (x suite) testStateEviction(t *testing.T) {
 	dsn := x.newDSN(t)
 	var clock atomic.Int64
 	s := open(t, dsn, store.Options{LockTimeout: time.Minute, Now: func() time.Time { return epoch().Add(time.Duration(clock.Add(1))) }})
-	value := json.RawMessage(`"` + strings.Repeat("x", 60_000) + `"`)
+	value := json.RawMessage(`"` + strings.Repeat("x", 600_000) + `"`)
 	put := func(workspace string, n int, v json.RawMessage) int {
 		t.Helper()
 		evicted, err := s.PutState(t.Context(), phases.StateKey{WorkspaceID: workspace, SessionID: fmt.Sprintf("%05d", n), Plugin: "p"}, v)

@@ -26,7 +26,7 @@ func (x suite) testSums(t *testing.T) {
 	s := open(t, dsn, store.Options{Now: func() time.Time { return now }})
 	s.StopSettling() // SettleOnly does it
 	ids, rounds := []string{}, map[string]int{}
-	for n := range 200 {
+	for n := range 100 {
 		now = now.Add(time.Duration(r.IntN(int(2 * time.Hour))))
 		switch op := r.IntN(20); {
 		case op < 12:
