@@ -49,13 +49,7 @@ func (g *generator) spoil(p any) {
 	v := reflect.ValueOf(p).Elem()
 	fields := reflect.VisibleFields(v.Type())
 	field := fields[g.rng.IntN(len(fields))]
-	if field.Name == "Actor" && g.Remote { // the wire knows the actor
-		return
-	}
-	texts := []string{" ", "a b", "a\nb", "\u2028", "ü", strings.Repeat("a", 65), strings.Repeat("ü", tree.MaxName+1)}
-	if !g.Remote { // not in JSON
-		texts = append(texts, "", "a\x00", "\xff", "\xed\xa0\x80")
-	}
+	texts := []string{" ", "a b", "a\nb", "\u2028", "ü", strings.Repeat("a", 65), strings.Repeat("ü", tree.MaxName+1), "", "a\x00", "\xff", "\xed\xa0\x80"}
 	switch f := v.FieldByIndex(field.Index); f.Kind() { //nolint:exhaustive // the kinds that parameters have
 	case reflect.String:
 		f.SetString(texts[g.rng.IntN(len(texts))])
@@ -362,19 +356,11 @@ func (g *generator) createWorkspace(sp *space) step {
 func (g *generator) doc(sp *space) step { return call(g, "doc", tree.Store.Doc, g.scope(sp)) }
 
 func (g *generator) affected(sp *space) step {
-	if g.Remote {
-		return g.doc(sp)
-	}
 	return call(g, "affected", tree.Store.Affected, g.scope(sp))
 }
 
-// resolve: for unknown threads the wire answers unlike stores.
 func (g *generator) resolve(sp *space) step {
-	ref := tree.ThreadRef{WorkspaceID: sp.ID, ThreadID: g.thread(sp)}
-	if t := sp.threads[ref.ThreadID]; g.Remote && (t == nil || t.deleted) {
-		return g.doc(sp)
-	}
-	return call(g, "resolve", tree.Store.Resolve, ref)
+	return call(g, "resolve", tree.Store.Resolve, tree.ThreadRef{WorkspaceID: sp.ID, ThreadID: g.thread(sp)})
 }
 
 // tree at times begins within the order of ids, as a second page.
@@ -395,10 +381,6 @@ func (g *generator) revisions(sp *space) step {
 	return call(g, "revisions", tree.Store.Revisions, q)
 }
 
-// thin needs the clock: otherwise the times of versions differ from the model's.
-func (g *generator) thin(sp *space) step {
-	if g.Clock == nil {
-		return g.doc(sp)
-	}
+func (g *generator) thin(*space) step {
 	return step{text: "thin", thins: true, do: func(ctx context.Context, s tree.Store) (any, error) { return s.Thin(ctx, g.Clock.Now()) }}
 }

@@ -3,30 +3,26 @@ package treetest
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// Model is a [tree.Store] in memory: maps under one mutex. It is safe for concurrent use. [NewModel] makes it.
+// Model is a [tree.Store] in memory, made of maps, for one caller. It has no Listen. [NewModel] makes it.
 type Model struct {
-	now   func() time.Time
-	newID func() string
+	tree.Store
 
-	mu      sync.Mutex
+	now   func() time.Time
+	newID func() string // set for each call
+
 	spaces  map[string]*space
 	log     []tree.Change
 	seq     tree.Seq // of the last change; 0 before the first
 	thinned tree.Seq // of the last change that Thin removed
-	// changed is closed, and replaced, by the next change.
-	changed chan struct{}
 }
 
 var _ tree.Store = (*Model)(nil)
@@ -69,29 +65,15 @@ type revision struct {
 	content string
 }
 
-// NewModel makes an empty model. A nil clock is time.Now. Ids are ULIDs of the clock's time and
-// a counter: with a still clock, the same calls give the same ids.
+// NewModel makes an empty model.
 func NewModel(now func() time.Time) *Model {
-	if now == nil {
-		now = time.Now
+	return &Model{
+		now:    func() time.Time { return now().UTC().Round(0) }, // without the monotonic part, which would not compare equal
+		spaces: map[string]*space{},
 	}
-	m := &Model{
-		now:     func() time.Time { return now().UTC().Round(0) }, // without the monotonic part, which would not compare equal
-		spaces:  map[string]*space{},
-		changed: make(chan struct{}),
-	}
-	var ids uint64
-	m.newID = func() string {
-		ids++
-		var id ulid.ULID
-		binary.BigEndian.PutUint64(id[:], uint64(max(0, m.now().UnixMilli()))<<16)
-		binary.BigEndian.PutUint64(id[8:], ids)
-		return id.String()
-	}
-	return m
 }
 
-func locked[R any](ctx context.Context, m *Model, invalid error, f func() (R, error)) (R, error) {
+func answer[R any](ctx context.Context, invalid error, f func() (R, error)) (R, error) {
 	var none R
 	if invalid != nil {
 		return none, invalid
@@ -99,8 +81,6 @@ func locked[R any](ctx context.Context, m *Model, invalid error, f func() (R, er
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("model: %w", err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	got, err := f()
 	if err != nil {
 		return none, err
@@ -109,7 +89,7 @@ func locked[R any](ctx context.Context, m *Model, invalid error, f func() (R, er
 }
 
 func in[R any](ctx context.Context, m *Model, workspace string, invalid error, f func(sp *space) (R, error)) (R, error) {
-	return locked(ctx, m, invalid, func() (got R, err error) {
+	return answer(ctx, invalid, func() (got R, err error) {
 		sp := m.spaces[workspace]
 		if sp == nil || sp.deleted {
 			return got, tree.Errorf(tree.CodeNotFound, "workspace %q: not there", workspace)
@@ -133,8 +113,6 @@ func (m *Model) commit(workspace, actor string, at time.Time, changes ...tree.Ch
 		c.Seq, c.WorkspaceID, c.Actor, c.At = m.seq, workspace, actor, at
 		m.log = append(m.log, c)
 	}
-	close(m.changed)
-	m.changed = make(chan struct{})
 }
 
 func notFound(what, id string) error {
@@ -150,7 +128,7 @@ func notEmpty(what, id string) error {
 
 // CreateWorkspace implements tree.Store.
 func (m *Model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
-	return locked(ctx, m, tree.Check(p), func() (tree.Workspace, error) {
+	return answer(ctx, tree.Check(p), func() (tree.Workspace, error) {
 		want := tree.Workspace{ID: p.ID, Name: p.Name}
 		if had := m.spaces[p.ID]; had != nil {
 			if had.deleted || had.Workspace != want {
@@ -169,7 +147,7 @@ func (m *Model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tr
 
 // Workspaces implements tree.Store.
 func (m *Model) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
-	return locked(ctx, m, nil, func() ([]tree.Workspace, error) {
+	return answer(ctx, nil, func() ([]tree.Workspace, error) {
 		list := []tree.Workspace{}
 		for _, id := range slices.Sorted(maps.Keys(m.spaces)) {
 			if sp := m.spaces[id]; !sp.deleted {
@@ -259,7 +237,7 @@ func (m *Model) changeThread(ctx context.Context, action tree.Action, s tree.Sco
 
 // Changes implements tree.Store.
 func (m *Model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Changes, error) {
-	return locked(ctx, m, nil, func() (tree.Changes, error) {
+	return answer(ctx, nil, func() (tree.Changes, error) {
 		if after < m.thinned || after > m.seq {
 			return tree.Changes{Gap: true, Next: m.seq}, nil
 		}
@@ -286,24 +264,9 @@ func (m *Model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Ch
 	})
 }
 
-// Listen implements tree.Store. It returns only when ctx ends.
-func (m *Model) Listen(ctx context.Context, wake func()) error {
-	for {
-		changed, err := locked(ctx, m, nil, func() (chan struct{}, error) { return m.changed, nil })
-		if err != nil {
-			return err
-		}
-		wake()
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		}
-	}
-}
-
 // Thin implements tree.Store.
 func (m *Model) Thin(ctx context.Context, now time.Time) (int, error) {
-	return locked(ctx, m, nil, func() (int, error) {
+	return answer(ctx, nil, func() (int, error) {
 		removed := 0
 		for _, sp := range m.spaces {
 			for _, d := range sp.docs {

@@ -70,19 +70,13 @@ func outcome(answer any, err error) string {
 	}
 }
 
-// diffAnswers compares values, or the codes and conflicts of errors. Without a common clock all
-// times count as equal.
-func diffAnswers(want any, wantErr error, got any, gotErr error, times bool) string {
-	opts := []gocmp.Option{}
-	if !times {
-		opts = append(opts, gocmp.Comparer(func(_, _ time.Time) bool { return true }))
-	} else {
-		opts = append(opts, gocmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) && a.Location() == b.Location() }))
-	}
+// diffAnswers compares values, or the codes and conflicts of errors.
+func diffAnswers(want any, wantErr error, got any, gotErr error) string {
+	times := gocmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) && a.Location() == b.Location() })
 	if wantErr != nil || gotErr != nil {
-		return gocmp.Diff(refusalOf(wantErr), refusalOf(gotErr), opts...)
+		return gocmp.Diff(refusalOf(wantErr), refusalOf(gotErr), times)
 	}
-	return gocmp.Diff(sortedDocs(want), sortedDocs(got), opts...)
+	return gocmp.Diff(sortedDocs(want), sortedDocs(got), times)
 }
 
 func sortedDocs(answer any) any {

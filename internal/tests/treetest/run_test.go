@@ -39,11 +39,9 @@ type RunOptions struct {
 	Steps int
 	// Clients take turns, or work at the same time. Several may share a store.
 	Clients []Client
-	// Remote says that the stores have only what the wire offers. Changes, Affected, Listen,
-	// Thin, and Resolve for unknown threads are not called then.
+	// Remote says that the stores have only what the wire offers: no Changes.
 	Remote bool
-	// Clock, if set, is the store's clock, used by nobody else. Run moves it, compares all
-	// times, and thins the store.
+	// Clock is the store's clock, used by nobody else: Run needs it, and moves it.
 	Clock *storetest.Clock
 	// Prefix begins the ids of the run's workspaces, so that runs can share a database. The
 	// default is made of the seed.
@@ -77,7 +75,7 @@ func (o RunOptions) withDefaults() RunOptions {
 // Run plays a random sequence of calls by all clients in turns and compares every answer with a
 // [Model]'s: valid and invalid calls of every method, saves on right, stale and absent
 // versions, calls with an ended context. At times and at the end it compares all that can be read,
-// and the log of changes. Times are compared if there is a Clock.
+// and the log of changes.
 //
 // A failure shows the seed and the last steps.
 func Run(t *testing.T, o RunOptions) {
@@ -102,23 +100,17 @@ type run struct {
 
 func newRun(o RunOptions) *run {
 	r := &run{RunOptions: o.withDefaults(), rng: rand.New(rand.NewPCG(o.Seed, 0))}
-	var now func() time.Time
-	if o.Clock != nil {
-		now = o.Clock.Now
-	}
-	r.model = NewModel(now)
+	r.model = NewModel(o.Clock.Now)
 	return r
 }
 
 func (r *run) play(ctx context.Context) (err error) {
-	if !r.Remote {
-		if r.log, err = newLogReader(ctx, r.Clients[0].Store(), r.Prefix); err != nil {
-			return err
-		}
+	if r.log, err = newLogReader(ctx, r.Clients[0].Store(), r.Prefix); err != nil {
+		return err
 	}
 	for n := range r.Steps {
 		g := generator{RunOptions: &r.RunOptions, rng: r.rng, model: r.model, number: n}
-		if r.Clock != nil && r.rng.IntN(3) == 0 {
+		if r.rng.IntN(3) == 0 {
 			r.Clock.Add(g.pause())
 		}
 		client := r.rng.IntN(len(r.Clients))
@@ -144,7 +136,7 @@ func (r *run) play(ctx context.Context) (err error) {
 func (r *run) take(ctx context.Context, client int, c step) error {
 	limited, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
-	if !r.Remote && r.rng.IntN(100) == 0 {
+	if r.rng.IntN(100) == 0 {
 		c.text += " (with a context that has ended)"
 		cancel()
 	}
@@ -181,7 +173,7 @@ func (r *run) compareWith(ctx context.Context, m *Model, c step, answer any, err
 		return id
 	}
 	want, wantErr := c.do(ctx, m)
-	return cmp.Or(wrong, diffAnswers(want, wantErr, answer, err, r.Clock != nil))
+	return cmp.Or(wrong, diffAnswers(want, wantErr, answer, err))
 }
 
 func (r *run) survey(ctx context.Context) error {
@@ -190,11 +182,8 @@ func (r *run) survey(ctx context.Context) error {
 		return fmt.Errorf("reading everything: %w", err)
 	}
 	want, err := readAll(ctx, r.model, r.Prefix)
-	if diff := diffAnswers(want, err, got, nil, r.Clock != nil); diff != "" {
+	if diff := diffAnswers(want, err, got, nil); diff != "" {
 		return fmt.Errorf("what the store holds is wrong (-want +got):\n%s", diff)
-	}
-	if r.Remote {
-		return nil
 	}
 	return r.compareLogs(ctx)
 }
@@ -213,7 +202,7 @@ func (r *run) compareLogs(ctx context.Context) error {
 		if err := r.log.read(ctx, s, 1+r.rng.IntN(8)); err != nil {
 			return err
 		}
-		diff := diffAnswers(want.transactions(), nil, r.log.transactions(), nil, r.Clock != nil)
+		diff := diffAnswers(want.transactions(), nil, r.log.transactions(), nil)
 		if diff != "" && (try == 5 || len(r.log.list) >= len(want.list)) {
 			return broken("the log of changes is wrong (-want +got):\n%s", diff)
 		}
