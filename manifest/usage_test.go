@@ -95,28 +95,6 @@ func TestSealRecordStoresNoActual(t *testing.T) {
 	}
 }
 
-// TestScanWithoutCache: the hash of bytes that are hardly a record is that of
-// all their bytes but the hash.
-func TestScanWithoutCache(t *testing.T) {
-	t.Parallel()
-
-	m := sampleManifest(1, 1, 1)
-	whole := mustCanonical(t, &m)
-	before, _, _ := strings.Cut(whole, `"cache":`)
-	to := strings.Index(whole, `"compiler_version"`)
-	seen := map[string]bool{}
-	for _, group := range []string{`"cache":{},`, `"cache":null,`, `"cache":{"actual":`, `"cache":{"zzz":1},`, ``, `"cache":{"actual":[1,{"actual":2}]},`} {
-		l, ok := scanLink([]byte(before+group+whole[to:]), nil)
-		if ok == (group == `"cache":{"actual":`) {
-			t.Errorf("%s: scanned: %v", group, ok)
-		}
-		if ok && seen[l.sum] {
-			t.Errorf("%s: has the hash of another one", group)
-		}
-		seen[l.sum] = true
-	}
-}
-
 // TestClone changes every leaf of a clone and wants the original unmoved, and
 // the other way round.
 func TestClone(t *testing.T) {

@@ -3,8 +3,6 @@ package record
 import (
 	"bytes"
 	"errors"
-	"io"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -85,26 +83,6 @@ func TestEveryBeginning(t *testing.T) {
 		if cut := data[n-1] != '\n' && (n == len(data) || data[n] != '\n'); cut != (r.Unfinished() == 1) {
 			t.Fatalf("%d unfinished lines in %d bytes", r.Unfinished(), n)
 		}
-	}
-}
-
-// failingReader fails after its text.
-type failingReader struct{ text io.Reader }
-
-func (f *failingReader) Read(p []byte) (int, error) {
-	n, err := f.text.Read(p)
-	if errors.Is(err, io.EOF) {
-		err = os.ErrDeadlineExceeded
-	}
-	return n, err
-}
-
-func TestReaderHandsErrorsOn(t *testing.T) {
-	t.Parallel()
-
-	r := NewReader(&failingReader{strings.NewReader(`{"grapnel_record":1,"kind":"header","session":"a"}` + "\n")})
-	if _, err := r.Next(); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("error %v", err)
 	}
 }
 

@@ -159,39 +159,6 @@ func TestJoinIsBounded(t *testing.T) {
 	}
 }
 
-// TestJoinIsShort: a batch that has run for long takes no further calls, so that what
-// waits for the writer waits for one call and not for all of them.
-func TestJoinIsShort(t *testing.T) {
-	t.Parallel()
-
-	d := openTest(t, Options{LockTimeout: time.Minute})
-	d.batchTime = 1
-	release := hold(t, d)
-	var group sync.WaitGroup
-	transactions := make(chan *sql.Tx, 5)
-	for range cap(transactions) {
-		group.Go(func() {
-			err := d.Join(t.Context(), "noting", func(_ context.Context, tx *sql.Tx) error {
-				transactions <- tx
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	awaitQueue(t, d, cap(transactions))
-	release()
-	group.Wait()
-	seen := map[*sql.Tx]bool{}
-	for range cap(transactions) {
-		seen[<-transactions] = true
-	}
-	if len(seen) != cap(transactions) {
-		t.Errorf("%d transactions, want %d", len(seen), cap(transactions))
-	}
-}
-
 // TestPiecesLetOthersIn: who waits for the writer gets it between two pieces.
 func TestPiecesLetOthersIn(t *testing.T) {
 	t.Parallel()

@@ -6,37 +6,9 @@ import (
 	"database/sql"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/fstest"
 )
-
-// TestSchemaIncomplete: who says only half of what is kept is told so, before any
-// file is made.
-func TestSchemaIncomplete(t *testing.T) {
-	t.Parallel()
-
-	for name, strip := range map[string]func(*Schema){
-		"no migrations": func(s *Schema) { s.Migrations = nil },
-		"no table":      func(s *Schema) { s.Table = "" },
-		"no word":       func(s *Schema) { s.Holds = "" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			o := Options{Schema: notesSchema()}
-			strip(&o.Schema)
-			path := filepath.Join(t.TempDir(), "test.db")
-			_, err := Open(t.Context(), "sqlite:"+path, o)
-			if err == nil || !strings.Contains(err.Error(), "the Schema is incomplete") {
-				t.Errorf("error %v", err)
-			}
-			if _, err := os.Stat(path); err == nil {
-				t.Error("a file was made")
-			}
-		})
-	}
-}
 
 // TestSchemaOfAnother: a file with another schema is refused, and left as it is.
 func TestSchemaOfAnother(t *testing.T) {

@@ -3,33 +3,15 @@ package jobqueue
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
 	"github.com/grapnelhq/grapnel/jobs"
 )
-
-// TestLeaseOfTheSameNumber: a job that was put off comes back under its number, and an
-// attempt that ends late does not release the lease of the next one.
-func TestLeaseOfTheSameNumber(t *testing.T) {
-	t.Parallel()
-
-	l := leases{held: map[attempt]*lease{}}
-	a := attempt{id: 1, number: 1}
-	before, after := l.hold(a, func(error) {}), l.hold(a, func(error) {})
-	if l.release(before); len(l.all()) != 1 {
-		t.Fatal("the lease of the next attempt was released")
-	}
-	if l.release(after); len(l.all()) != 0 {
-		t.Error("a lease was not released")
-	}
-}
 
 // inside opens a database and its queue.
 func inside(t *testing.T) (*sqldb.DB, *Queue) {
@@ -115,23 +97,6 @@ func TestSQLiteReadsNoJobs(t *testing.T) {
 			}
 		}
 	}
-}
-
-// FuzzReason: the text of any failure can be stored.
-func FuzzReason(f *testing.F) {
-	f.Add("")
-	f.Add("plain")
-	f.Add("nul \x00 and \xff\xfe")
-	f.Add(strings.Repeat("ä", maxReason))
-	f.Fuzz(func(t *testing.T, text string) {
-		got := reason(errors.New(text))
-		if len(got) > maxReason || !utf8.ValidString(got) || strings.ContainsRune(got, 0) {
-			t.Errorf("%q", got)
-		}
-		if len(text) <= maxReason && utf8.ValidString(text) && !strings.ContainsRune(text, 0) && got != text {
-			t.Errorf("%q of %q", got, text)
-		}
-	})
 }
 
 // TestStoreWithoutDatabase: a result that cannot be stored delays nobody whose time is
