@@ -127,5 +127,5 @@ func (c *compilation) fingerprintTools() {
 	offered := slices.DeleteFunc(slices.Clone(c.out.Tools), func(t manifest.Tool) bool { return t.HiddenDomain != "" })
 	b, _ := toolsEncoder().Append(nil, &offered) // strings that are valid UTF-8 always encode
 	f := &c.out.Fingerprints
-	f.FingerprintTools, f.HashTools = digest.Fingerprint(c.in.FingerprintKey, b), digest.Hash(c.in.FingerprintKey, b)
+	f.FingerprintTools, f.HashTools = digest.Fingerprint(c.in.FingerprintKey, string(b)), digest.Hash(c.in.FingerprintKey, b)
 }

@@ -1,8 +1,6 @@
 package history
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,51 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// randomThread makes threads with all that can be wrong with them.
-func randomThread(rng *rand.Rand) []Entry {
-	roles := []Role{RoleUser, RoleUser, RoleAssistant, RoleAssistant, RoleTool, RoleTool, RoleTool, "", "system"}
-	entries := make([]Entry, rng.IntN(40))
-	turn := 0
-	for i := range entries {
-		if rng.IntN(3) == 0 {
-			turn += rng.IntN(3) - rng.IntN(2)
-		}
-		e := Entry{ID: strconv.Itoa(i), Role: roles[rng.IntN(len(roles))], Text: strings.Repeat("w ", rng.IntN(6))}
-		if turn > 0 {
-			e.TurnID = fmt.Sprint("t", turn)
-		}
-		for range rng.IntN(3) {
-			e.Calls = append(e.Calls, Call{ID: strconv.Itoa(rng.IntN(6)), Tool: "t"})
-		}
-		for range rng.IntN(3) {
-			e.Results = append(e.Results, Result{CallID: strconv.Itoa(rng.IntN(6)), Text: "r"})
-		}
-		entries[i] = e
-	}
-	return entries
-}
-
-func randomSettings(rng *rand.Rand) Settings {
-	return Settings{ContextTokens: 1 + rng.IntN(150), ReserveTokens: rng.IntN(20), MaxEntries: rng.IntN(30), EntryOverhead: rng.IntN(4) - 1}
-}
-
-func TestSelectProperties(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(7, 11))
-	kept := 0
-	for range 3000 {
-		in := Input{Entries: randomThread(rng), Fixed: []string{strings.Repeat("f ", rng.IntN(20))}}
-		if rng.IntN(2) == 0 {
-			in.Summary = "what was before"
-		}
-		kept += checkWindow(t, in, randomSettings(rng))
-	}
-	if kept < 3000 {
-		t.Errorf("only %d entries were kept in all, which proves little", kept)
-	}
-}
 
 // checkWindow selects, checks all that is promised, and returns how many
 // entries were kept.

@@ -26,6 +26,15 @@ type Cache struct {
 	Break
 }
 
+// GenAIProvider is the provider as OpenTelemetry's conventions name it in gen_ai.provider.name: one of their words where
+// they have one.
+func (c *Cache) GenAIProvider() string {
+	if c.Provider == "gemini" {
+		return "gcp.gemini"
+	}
+	return c.Provider
+}
+
 // CacheRules are the rules of one model's cache that a prediction rests on.
 type CacheRules struct {
 	// MinimumTokens is the shortest prefix that is cached.

@@ -23,12 +23,7 @@ func (m *Manifest) sizeHint() int {
 
 // Fingerprint returns the fingerprint of a text: "xxh64:" and 16 hex digits, or with a key "hmac-sha256:" and 64. It is
 // for people and caches. Without a key another text with the same one is made in seconds: compare [Hash] instead.
-func Fingerprint(text string, key []byte) string {
-	if len(key) == 0 {
-		return digest.XXH64String(text)
-	}
-	return digest.HMACSHA256(key, []byte(text))
-}
+func Fingerprint(text string, key []byte) string { return digest.Fingerprint(key, text) }
 
 // Hash returns the hash of a text: "sha256:" and 64 hex digits, or with a key "hmac-sha256:" and 64. Equal hashes under
 // one key mean equal texts.

@@ -18,6 +18,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/reminder"
 	"github.com/grapnelhq/grapnel/internal/api"
+	recording "github.com/grapnelhq/grapnel/internal/cli/record"
 	"github.com/grapnelhq/grapnel/internal/cli/replay"
 	"github.com/grapnelhq/grapnel/internal/conformance"
 	"github.com/grapnelhq/grapnel/internal/explain"
@@ -27,7 +28,6 @@ import (
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
-	recording "github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/tree"
 )
 

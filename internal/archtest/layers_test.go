@@ -116,8 +116,8 @@ const layers = `
 	phases, config, manifest, runtime, sdk, loop < internal/tests/looptest;
 
 	# What plugins were sent, kept and sent again.
-	phases, runtime < record;
-	phases, record, runtime, internal/digest < internal/cli/replay;
+	phases, runtime < internal/cli/record;
+	phases, internal/cli/record, runtime, internal/digest < internal/cli/replay;
 
 	manifest < internal/cli/logexport;
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;

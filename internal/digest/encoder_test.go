@@ -233,7 +233,7 @@ func ExampleEncoderOf() {
 	enc := digest.EncoderOf[section]() // once for each type, usually a package variable
 	out, err := enc.Append(nil, &section{ID: "agents_md", Chars: 15950})
 	fmt.Println(string(out), err)
-	fmt.Println(digest.XXH64(out))
+	fmt.Println(digest.Fingerprint(nil, string(out)))
 	// Output:
 	// {"chars":15950,"id":"agents_md"} <nil>
 	// xxh64:f07878241c81ae02

@@ -17,12 +17,6 @@ const (
 	PrefixHMACSHA256 = "hmac-sha256:" // 64 hex digits follow
 )
 
-// XXH64 returns "xxh64:" and the 16 hex digits of XXH64 (seed 0) over b.
-func XXH64(b []byte) string { return formatXXH64(xxhash.Sum64(b)) }
-
-// XXH64String is [XXH64] over the bytes of s, without copying them.
-func XXH64String(s string) string { return formatXXH64(xxhash.Sum64String(s)) }
-
 // Sum64 returns XXH64 (seed 0) over the bytes of s as a number.
 func Sum64(s string) uint64 { return xxhash.Sum64String(s) }
 
@@ -39,13 +33,14 @@ func HMACSHA256(key, b []byte) string {
 	return PrefixHMACSHA256 + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Fingerprint is [XXH64] without a key and [HMACSHA256] with one: a short name of a text for people and caches.
-// Without a key anybody can make another text with the same fingerprint in seconds: compare [Hash] instead.
-func Fingerprint(key, b []byte) string {
+// Fingerprint is "xxh64:" and the 16 hex digits of XXH64 (seed 0) without a key, and [HMACSHA256] with one: a short name
+// of a text for people and caches. Without a key anybody can make another text with the same fingerprint in seconds:
+// compare [Hash] instead.
+func Fingerprint(key []byte, text string) string {
 	if len(key) == 0 {
-		return XXH64(b)
+		return formatXXH64(xxhash.Sum64String(text))
 	}
-	return HMACSHA256(key, b)
+	return HMACSHA256(key, []byte(text))
 }
 
 // Hash is [SHA256] without a key and [HMACSHA256] with one: equal hashes mean equal texts. A keyed one does not let

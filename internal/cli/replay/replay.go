@@ -30,10 +30,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/cli/record"
 	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 

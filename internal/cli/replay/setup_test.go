@@ -11,9 +11,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/cli/record"
 	"github.com/grapnelhq/grapnel/internal/cli/replay"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )

@@ -36,7 +36,7 @@ func Collide(text string, at int) string {
 		copy(out[at:], fmt.Appendf(nil, "%08d", n))
 		lead := round(lane, word(at)) - round(lane, binary.LittleEndian.Uint64(out[at:]))
 		binary.LittleEndian.PutUint64(out[at+32:], word(at+32)+lead*inverse(prime2))
-		if isPlain(out[at+32:at+40]) && string(out) != text && digest.XXH64(out) == digest.XXH64String(text) {
+		if isPlain(out[at+32:at+40]) && string(out) != text && digest.Fingerprint(nil, string(out)) == digest.Fingerprint(nil, text) {
 			return string(out)
 		}
 	}

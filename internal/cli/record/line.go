@@ -20,7 +20,7 @@
 // alone (mode 0600). Configuration values from the environment are replaced by "***", with the variable's name beside
 // them, but not in a plugin's answers. A plugin's environment is not recorded.
 //
-// Stability: experimental; the format is versioned and only grows.
+// Stability: internal; the format is versioned and only grows.
 package record
 
 import (

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/grapnelhq/grapnel/internal/cli/record"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/record"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
