@@ -50,7 +50,7 @@ func TestCompareSections(t *testing.T) {
 }
 
 // joined is a section that p and q wrote, q with a priority.
-func joined(priority int, list ...OutlineSpan) *Outline {
+func joined(priority int, list ...outlineSpan) *Outline {
 	for i := range list {
 		list[i].ContributionID, list[i].Chars = "c", 10+int(list[i].Hash%10)
 		if list[i].Owner == "q" {
@@ -68,8 +68,8 @@ func joined(priority int, list ...OutlineSpan) *Outline {
 func TestCompareJoined(t *testing.T) {
 	t.Parallel()
 
-	p, q, host := OutlineSpan{Owner: "p", Hash: 1}, OutlineSpan{Owner: "q", Hash: 2}, OutlineSpan{Owner: phases.OwnerHost}
-	other := func(s OutlineSpan) OutlineSpan { s.Hash = 7; return s }
+	p, q, host := outlineSpan{Owner: "p", Hash: 1}, outlineSpan{Owner: "q", Hash: 2}, outlineSpan{Owner: phases.OwnerHost}
+	other := func(s outlineSpan) outlineSpan { s.Hash = 7; return s }
 	before := joined(5, p, q, host)
 	for _, tt := range []struct {
 		name         string
@@ -79,7 +79,7 @@ func TestCompareJoined(t *testing.T) {
 		{"the first", joined(5, other(p), q, host), "p", "text"},
 		{"the second", joined(5, p, other(q), host), "q", "text"},
 		{"gone", joined(5, q, host), "p", "removed"},
-		{"come", joined(5, p, OutlineSpan{Owner: "r", Hash: 3}, q, host), "r", "added"},
+		{"come", joined(5, p, outlineSpan{Owner: "r", Hash: 3}, q, host), "r", "added"},
 		{"put in front by its priority", joined(9, q, p, host), "q", "order"},
 	} {
 		want := Break{Cause: CauseText, BrokeAt: "notes", Owner: tt.owner, Field: tt.field}
@@ -99,7 +99,7 @@ func TestComparePriority(t *testing.T) {
 	t.Parallel()
 
 	section := func(id string, priority int) OutlineSection {
-		return OutlineSection{SectionID: id, Owner: "p-" + id, Tokens: -1, Hash: MarkOf(id), Spans: []OutlineSpan{{Owner: "p-" + id, ContributionID: "c", Priority: priority}}}
+		return OutlineSection{SectionID: id, Owner: "p-" + id, Tokens: -1, Hash: MarkOf(id), Spans: []outlineSpan{{Owner: "p-" + id, ContributionID: "c", Priority: priority}}}
 	}
 	before := &Outline{Sections: []OutlineSection{section("a", 9), section("b", 5)}}
 	for _, tt := range []struct {
@@ -224,9 +224,9 @@ func TestCompareUsage(t *testing.T) {
 		}
 	}
 	short := func(o *Outline) { o.Sections[0].Tokens, o.Sections[1].Tokens = 100, 100 }
-	history := func(h OutlineHistory) *Outline { return prompt(func(o *Outline) { o.History = &h }) }
+	history := func(h outlineHistory) *Outline { return prompt(func(o *Outline) { o.History = &h }) }
 	plugin := func(version string, program Mark) *Outline {
-		return prompt(func(o *Outline) { o.Plugins = []OutlinePlugin{{Name: "bob", Version: version, Program: program}} })
+		return prompt(func(o *Outline) { o.Plugins = []outlinePlugin{{Name: "bob", Version: version, Program: program}} })
 	}
 	reportedAt := func(at int64) *Usage {
 		u := usage(1300, 0, 800)
@@ -272,14 +272,14 @@ func TestCompareUsage(t *testing.T) {
 		{"reported late, and so not expired", same, prompt(func(o *Outline) { o.CreatedAt = time.Unix(390, 0) }), reportedAt(90), nil, Break{}},
 		{"expired since it was reported", same, prompt(func(o *Outline) { o.CreatedAt = time.Unix(391, 0) }), reportedAt(90), nil, Break{Cause: CauseExpired, TokensLost: 800}},
 		{"reported after the next prompt", same, later, reportedAt(302), nil, Break{Cause: CauseExpired, TokensLost: 800}},
-		{"a part was served", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 800, 900), host(CauseEdited, 900)},
+		{"a part was served", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 800, 900), host(CauseEdited, 900)},
 		{
-			"nothing was served", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 0, 1700),
+			"nothing was served", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 0, 1700),
 			Break{Cause: CauseUnknown, TokensLost: 1700},
 		},
-		{"cut", history(OutlineHistory{Entries: 4, Cut: 1}), history(OutlineHistory{Entries: 5, Cut: 2}), nil, nil, host(CauseCut, 0)},
-		{"summarized", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 5, Summarized: 3}), nil, nil, host(CauseCut, 0)},
-		{"fewer", history(OutlineHistory{Entries: 4}), history(OutlineHistory{Entries: 3}), nil, nil, host(CauseCut, 0)},
+		{"cut", history(outlineHistory{Entries: 4, Cut: 1}), history(outlineHistory{Entries: 5, Cut: 2}), nil, nil, host(CauseCut, 0)},
+		{"summarized", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 5, Summarized: 3}), nil, nil, host(CauseCut, 0)},
+		{"fewer", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 3}), nil, nil, host(CauseCut, 0)},
 		{
 			"another model, which caches from more on", same, prompt(func(o *Outline) { o.Model, o.Rules = "n", &CacheRules{MinimumTokens: 1024, Explicit: true} }),
 			nil, nil, host(CauseModel, 800),

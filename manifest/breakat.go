@@ -148,19 +148,19 @@ func (c *comparison) ranked(b, a *OutlineSection) bool {
 	return false
 }
 
-func (c *comparison) reranked(b, a *OutlineSpan) bool {
+func (c *comparison) reranked(b, a *outlineSpan) bool {
 	return b.Priority != a.Priority || c.rewritten(b, a)
 }
 
 // rewritten reports whether a contribution is another one. A text without a contribution has no hash.
-func (c *comparison) rewritten(b, a *OutlineSpan) bool {
+func (c *comparison) rewritten(b, a *outlineSpan) bool {
 	return c.sameKey && b.Hash != a.Hash && b.Hash != 0 && a.Hash != 0
 }
 
 // writer says who changed a text, and how. What changed only in length was cut because of something else.
 func (c *comparison) writer(b, a *OutlineSection) (owner, field string) {
 	was, is := spansByID(b.Spans), spansByID(a.Spans)
-	kept := func(list []OutlineSpan, other map[spanID]*OutlineSpan) (out []string) {
+	kept := func(list []outlineSpan, other map[spanID]*outlineSpan) (out []string) {
 		for i := range list {
 			if other[idOf(&list[i])] != nil {
 				out = append(out, list[i].Owner+"\x00"+list[i].ContributionID)
@@ -199,7 +199,7 @@ func (c *comparison) writer(b, a *OutlineSection) (owner, field string) {
 }
 
 // reordered is who changed the order of the contributions x into y.
-func (c *comparison) reordered(a []OutlineSpan, was map[spanID]*OutlineSpan, x, y []string) string {
+func (c *comparison) reordered(a []outlineSpan, was map[spanID]*outlineSpan, x, y []string) string {
 	at := 0
 	for x[at] == y[at] {
 		at++
@@ -219,10 +219,10 @@ func (c *comparison) reordered(a []OutlineSpan, was map[spanID]*OutlineSpan, x, 
 
 type spanID struct{ owner, id string }
 
-func idOf(s *OutlineSpan) spanID { return spanID{s.Owner, s.ContributionID} }
+func idOf(s *outlineSpan) spanID { return spanID{s.Owner, s.ContributionID} }
 
-func spansByID(list []OutlineSpan) map[spanID]*OutlineSpan {
-	out := make(map[spanID]*OutlineSpan, len(list))
+func spansByID(list []outlineSpan) map[spanID]*outlineSpan {
+	out := make(map[spanID]*outlineSpan, len(list))
 	for i := range slices.Backward(list) { // the first of an id counts
 		out[idOf(&list[i])] = &list[i]
 	}
@@ -230,7 +230,7 @@ func spansByID(list []OutlineSpan) map[spanID]*OutlineSpan {
 }
 
 // tools names the first tool, by name, that differs in the request.
-func (c *comparison) tools(cause Cause, before, after []OutlineTool) Break {
+func (c *comparison) tools(cause Cause, before, after []outlineTool) Break {
 	was, is := toolsByName(before), toolsByName(after)
 	var found Break
 	for _, name := range toolNames(before, after) {
@@ -253,15 +253,15 @@ func (c *comparison) tools(cause Cause, before, after []OutlineTool) Break {
 	return found
 }
 
-func toolsByName(list []OutlineTool) map[string]*OutlineTool {
-	out := make(map[string]*OutlineTool, len(list))
+func toolsByName(list []outlineTool) map[string]*outlineTool {
+	out := make(map[string]*outlineTool, len(list))
 	for i := range list {
 		out[list[i].Name] = &list[i]
 	}
 	return out
 }
 
-func toolNames(lists ...[]OutlineTool) []string {
+func toolNames(lists ...[]outlineTool) []string {
 	var names []string
 	for _, list := range lists {
 		for i := range list {
@@ -273,8 +273,8 @@ func toolNames(lists ...[]OutlineTool) []string {
 }
 
 // toolField says what became of a tool; empty if nothing that the model sees, or who answers it, changed.
-func (c *comparison) toolField(b, a *OutlineTool) string {
-	offered := func(t *OutlineTool) bool { return t != nil && t.HiddenDomain == "" }
+func (c *comparison) toolField(b, a *outlineTool) string {
+	offered := func(t *outlineTool) bool { return t != nil && t.HiddenDomain == "" }
 	switch {
 	case !offered(b) && !offered(a):
 		return ""
@@ -311,8 +311,8 @@ func (c *comparison) because(x *Break) Cause {
 
 // updated reports whether a plugin is another version or program than before.
 func (c *comparison) updated(name string) bool {
-	find := func(list []OutlinePlugin) int {
-		return slices.IndexFunc(list, func(p OutlinePlugin) bool { return p.Name == name })
+	find := func(list []outlinePlugin) int {
+		return slices.IndexFunc(list, func(p outlinePlugin) bool { return p.Name == name })
 	}
 	i, k := find(c.before.Plugins), find(c.after.Plugins)
 	return i >= 0 && k >= 0 && (c.before.Plugins[i].Version != c.after.Plugins[k].Version || c.before.Plugins[i].Program != c.after.Plugins[k].Program)

@@ -37,10 +37,10 @@ type Outline struct {
 	PlanKey     Mark
 	Breakpoints []Breakpoint
 	Sections    []OutlineSection
-	Tools       []OutlineTool
-	HostTools   []OutlineTool
-	History     *OutlineHistory
-	Plugins     []OutlinePlugin
+	Tools       []outlineTool
+	HostTools   []outlineTool
+	History     *outlineHistory
+	Plugins     []outlinePlugin
 }
 
 // Mark stands for a hash: equal ones have equal marks. The empty one is 0. It has 64 bits, which is enough to say what
@@ -65,11 +65,11 @@ type OutlineSection struct {
 	Tokens int
 	Hash   Mark
 	// Spans say who wrote the text, in order, without separators; empty where nobody but the owner did.
-	Spans []OutlineSpan
+	Spans []outlineSpan
 }
 
-// OutlineSpan is a piece of a text that one owner wrote.
-type OutlineSpan struct {
+// outlineSpan is a piece of a text that one owner wrote.
+type outlineSpan struct {
 	Owner, ContributionID string
 	Chars                 int
 	// Hash is the contribution's, which covers the text before any cut and the contribution's own priority.
@@ -78,20 +78,20 @@ type OutlineSpan struct {
 	Priority int
 }
 
-// OutlineTool is a tool of a plugin or the host.
-type OutlineTool struct {
+// outlineTool is a tool of a plugin or the host.
+type outlineTool struct {
 	Name, Owner, Bundle, HiddenDomain string
 	Hash                              Mark
 }
 
-// OutlineHistory is the conversation behind the prompt.
-type OutlineHistory struct {
+// outlineHistory is the conversation behind the prompt.
+type outlineHistory struct {
 	Entries, Cut, Summarized, Repaired int
 	Hash                               Mark
 }
 
-// OutlinePlugin is a declared plugin.
-type OutlinePlugin struct {
+// outlinePlugin is a declared plugin.
+type outlinePlugin struct {
 	Name, Version  string
 	Program, Grant Mark
 }
@@ -109,17 +109,17 @@ func (m *Manifest) Outline() Outline {
 		PlanKey: MarkOf(c.Plan.Key), Breakpoints: slices.Clone(c.Plan.Breakpoints), Sections: m.outlineSections(),
 	}
 	for _, t := range m.Tools {
-		o.Tools = append(o.Tools, OutlineTool{t.Name, t.Owner, t.BundleID, t.HiddenDomain, MarkOf(t.Hash)})
+		o.Tools = append(o.Tools, outlineTool{t.Name, t.Owner, t.BundleID, t.HiddenDomain, MarkOf(t.Hash)})
 	}
 	for _, t := range m.HostTools {
-		o.HostTools = append(o.HostTools, OutlineTool{Name: t.Name, Owner: phases.OwnerHost, Hash: MarkOf(t.Hash)})
+		o.HostTools = append(o.HostTools, outlineTool{Name: t.Name, Owner: phases.OwnerHost, Hash: MarkOf(t.Hash)})
 	}
 	if h := m.History; h != nil {
-		o.History = &OutlineHistory{h.Entries, h.Cut, h.Summarized, h.Repaired, MarkOf(h.Hash)}
+		o.History = &outlineHistory{h.Entries, h.Cut, h.Summarized, h.Repaired, MarkOf(h.Hash)}
 	}
 	for i := range m.Plugins {
 		p := &m.Plugins[i]
-		o.Plugins = append(o.Plugins, OutlinePlugin{p.Plugin, p.Version, MarkOf(p.SHA256), MarkOf(p.GrantHash)})
+		o.Plugins = append(o.Plugins, outlinePlugin{p.Plugin, p.Version, MarkOf(p.SHA256), MarkOf(p.GrantHash)})
 	}
 	return o
 }
@@ -145,7 +145,7 @@ func (m *Manifest) outlineSections() []OutlineSection {
 			if span.ContributionID == "" && (span.Owner == phases.OwnerBuiltin || span.Owner == s.Owner) {
 				continue
 			}
-			piece := OutlineSpan{Owner: span.Owner, ContributionID: span.ContributionID, Chars: span.Length}
+			piece := outlineSpan{Owner: span.Owner, ContributionID: span.ContributionID, Chars: span.Length}
 			if h := sources[place{span.Owner, span.ContributionID}]; h != nil {
 				piece.Hash, piece.Priority = MarkOf(h.ContributionHash), h.Priority
 			}

@@ -72,7 +72,7 @@ func (c *outlineCoder) outline(o *Outline) {
 		c.ints(&(*h).Entries, &(*h).Cut, &(*h).Summarized, &(*h).Repaired)
 		c.marks(&(*h).Hash)
 	}
-	each(c, &o.Plugins, func(p *OutlinePlugin) {
+	each(c, &o.Plugins, func(p *outlinePlugin) {
 		c.texts(&p.Name, &p.Version)
 		c.marks(&p.Program, &p.Grant)
 	})
@@ -82,14 +82,14 @@ func (c *outlineCoder) section(s *OutlineSection) {
 	c.texts(&s.SectionID, &s.Owner, (*string)(&s.Stability), (*string)(&s.Placement))
 	c.ints(&s.Chars, &s.Tokens)
 	c.marks(&s.Hash)
-	each(c, &s.Spans, func(p *OutlineSpan) {
+	each(c, &s.Spans, func(p *outlineSpan) {
 		c.texts(&p.Owner, &p.ContributionID)
 		c.ints(&p.Chars, &p.Priority)
 		c.marks(&p.Hash)
 	})
 }
 
-func (c *outlineCoder) tool(t *OutlineTool) {
+func (c *outlineCoder) tool(t *outlineTool) {
 	c.texts(&t.Name, &t.Owner, &t.Bundle, &t.HiddenDomain)
 	c.marks(&t.Hash)
 }

@@ -22,13 +22,6 @@ type Schema struct {
 	Holds string
 }
 
-func (s *Schema) check() error {
-	if s.Migrations == nil || s.Table == "" || s.Holds == "" {
-		return Failf(CodeInternal, "", "options: the Schema is incomplete")
-	}
-	return nil
-}
-
 // layered merges file systems that have no name in common.
 type layered []fs.FS
 

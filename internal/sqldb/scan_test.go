@@ -13,7 +13,7 @@ import (
 // The bound of tests, which must be longer than what SQLite copies by itself, and
 // how long a log may be: the bound, and what is written while one read runs.
 const (
-	testLog    = 12 << 20
+	testLog    = 6 << 20
 	longestLog = testLog + testLog/2
 )
 
@@ -44,7 +44,7 @@ func TestOverlappingScansDoNotGrowTheLog(t *testing.T) {
 	writeMegabytes(t, d, 1)
 	end, ended := func() {}, make(chan struct{})
 	close(ended)
-	for range 20 {
+	for range 10 {
 		began, release, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(over)
@@ -102,7 +102,7 @@ func TestManyShortReadsDoNotGrowTheLog(t *testing.T) {
 			}
 		})
 	}
-	for range 56 {
+	for range 28 {
 		writeMegabytes(t, d, 1)
 		<-ended
 	}
@@ -123,7 +123,7 @@ func TestScanWaitsNoLongerThanItsContext(t *testing.T) {
 		if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM notes").Scan(&n); err != nil {
 			return err
 		}
-		writeMegabytes(t, d, 14)
+		writeMegabytes(t, d, 8)
 		cause := errors.New("no more time")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)

@@ -77,7 +77,7 @@ func (o Options) check() error {
 	case o.Synchronous != SynchronousFull && o.Synchronous != SynchronousNormal:
 		return Failf(CodeInternal, "", "options: unknown Synchronous %d", o.Synchronous)
 	}
-	return o.Schema.check()
+	return nil
 }
 
 // DB is an open database, made by [Open]. It is safe for concurrent use.

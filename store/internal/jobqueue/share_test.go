@@ -64,32 +64,6 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestOneTakesOver: an engine does what another one has not done at its end.
-func TestOneTakesOver(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		first, second := open(t, dsn, jobs.QueueOptions{}), open(t, dsn, jobs.QueueOptions{})
-		begun := make(chan struct{})
-		end := serve(t, first, func(ctx context.Context, _ jobs.Job, _ int) jobs.Result {
-			close(begun)
-			<-ctx.Done()
-			return jobs.Result{Action: jobs.Requeue, Err: context.Cause(ctx)}
-		})
-		add(t, first, jobs.Job{Kind: "k", Plugin: "p"})
-		<-begun
-		end()
-		attempts := make(chan int, 1)
-		serve(t, second, func(_ context.Context, _ jobs.Job, attempt int) jobs.Result {
-			attempts <- attempt
-			return jobs.Result{Action: jobs.Done}
-		})
-		if n := <-attempts; n != 1 {
-			t.Errorf("attempt %d, want the first once more", n)
-		}
-	})
-}
-
 // TestLongWork: work that takes longer than a lease is not offered to others.
 func TestLongWork(t *testing.T) {
 	t.Parallel()
