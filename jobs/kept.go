@@ -40,9 +40,6 @@ const (
 	StateDead      State = "dead" // discarded, and waits for an operator
 )
 
-// States lists all states.
-func States() []State { return []State{StateWaiting, StateScheduled, StateRunning, StateDead} }
-
 // Filter selects a page of a list.
 type Filter struct {
 	// Dead lists dead jobs instead of unfinished ones.

@@ -146,7 +146,7 @@ func specialSchemas() (api.Schemas, error) {
 	api.AddWords(own, recording.Kinds()...)
 	api.AddWords(own, conformance.Severities()...)
 	api.AddWords(own, conformance.Outcomes()...)
-	api.AddWords(own, jobs.States()...)
+	api.AddWords(own, jobs.StateWaiting, jobs.StateScheduled, jobs.StateRunning, jobs.StateDead)
 	api.AddWords(own, gateway.ReloadSignal, gateway.ReloadWatch, gateway.ReloadCall)
 	api.AddWords(own, itemstore.Scopes()...)
 	api.AddWords(own, agent.User, agent.Project, agent.Local)

@@ -110,7 +110,7 @@ func (d *DB) checkSchema(ctx context.Context) (fs.FS, error) {
 
 // upgrade runs the missing migrations. If two programs do so at once, one fails and finds the work done.
 func (d *DB) upgrade(ctx context.Context, files fs.FS) error {
-	const attempts = 8
+	const attempts = 20 // in some 4 s
 	for n := 1; ; n++ {
 		// A provider tries to make its table of versions once only.
 		p, err := goose.NewProvider(d.dialect.goose, d.write, files, goose.WithTableName(d.opts.Schema.Table),
