@@ -142,12 +142,22 @@ func (s *Store) DB() *sqldb.DB { return s.db }
 
 // Tree returns the thread tree that the store keeps. It is closed with the store; the context bounds opening only.
 func (s *Store) Tree(ctx context.Context) (tree.Store, error) {
-	return treestore.New(ctx, s.db, s.opts.Now)
+	t, err := treestore.New(ctx, s.db, s.opts.Now)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // Queue returns the queue of background work that the store keeps, for runtime.Options.Queue. It can also be listed
 // and counted ([Store.Jobs]). The engine that uses it must be closed before the store.
-func (s *Store) Queue(o jobs.QueueOptions) (jobs.Queue, error) { return jobqueue.Open(s.db, o) }
+func (s *Store) Queue(o jobs.QueueOptions) (jobs.Queue, error) {
+	q, err := jobqueue.Open(s.db, o)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
 
 // Jobs returns the background work that the store keeps, to look at it and to retry or remove what failed. It needs no
 // queue, and of a store that is open for reading only it can be read.
