@@ -95,36 +95,3 @@ func TestLookup(t *testing.T) {
 		t.Error("found a provider that is not there")
 	}
 }
-
-// TestModelLifetimes: a model's own numbers go before the provider's.
-func TestModelLifetimes(t *testing.T) {
-	t.Parallel()
-
-	table, err := parseCacheFacts([]byte(`{"date":"2026-01-01","providers":[{"name":"p","source":"s","minimum_tokens":9,"lookback_blocks":1,"lifetimes":["1h"],"step_tokens":8,
-		"models":[{"match":"a*","minimum_tokens":1,"lookback_blocks":7,"lifetimes":["2h"],"kept_for":"1m","explicit":true,"step_tokens":16}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, _ := table.Lookup("p", "ab")
-	b, _ := table.Lookup("p", "b")
-	want := []CacheFact{
-		{MinimumTokens: 1, LookbackBlocks: 7, Lifetimes: []string{"2h"}, KeptFor: "1m", Explicit: true, StepTokens: 16},
-		{MinimumTokens: 9, LookbackBlocks: 1, Lifetimes: []string{"1h"}, StepTokens: 8},
-	}
-	if diff := gocmp.Diff([]CacheFact{a.CacheFact, b.CacheFact}, want); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-}
-
-func TestParseErrors(t *testing.T) {
-	t.Parallel()
-
-	for name, text := range map[string]string{
-		"no JSON":       `{`,
-		"unknown field": `{"date":"2026-01-01","price":1}`,
-	} {
-		if _, err := parseCacheFacts([]byte(text)); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}

@@ -3,7 +3,6 @@ package compiler
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,24 +55,6 @@ func checkRebuilt(t *testing.T, out *Output, key []byte) {
 	}
 }
 
-func TestRebuildRandomInputs(t *testing.T) {
-	t.Parallel()
-
-	for seed := range uint64(1000) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		in := randomInput(r)
-		in.KeepTexts = true
-		if seed%3 == 0 {
-			in.FingerprintKey = []byte("key")
-		}
-		out := mustCompile(t, in)
-		checkRebuilt(t, &out, in.FingerprintKey)
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-}
-
 func TestRebuildMistakes(t *testing.T) {
 	t.Parallel()
 
@@ -99,15 +80,6 @@ func TestRebuildMistakes(t *testing.T) {
 				t.Errorf("Rebuild = %q, %v, want %v", p.FullText, err, tt.want)
 			}
 		})
-	}
-}
-
-// TestTextsOnlyOnDemand: whoever does not ask pays nothing.
-func TestTextsOnlyOnDemand(t *testing.T) {
-	t.Parallel()
-
-	if out := mustCompile(t, Input{}); out.Texts != nil {
-		t.Errorf("texts nobody asked for: %d", len(out.Texts))
 	}
 }
 

@@ -2,8 +2,6 @@ package compiler
 
 import (
 	"encoding/json"
-	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +10,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/grapnelhq/grapnel/internal/digest"
-	"github.com/grapnelhq/grapnel/internal/engine/sections"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -23,115 +20,6 @@ func office() []phases.MergedTool {
 		return phases.MergedTool{Name: name, BundleID: "b", Owner: "p", Hash: "h-" + name, Definition: phases.Tool{Name: name, HiddenDomain: domain}}
 	}
 	return []phases.MergedTool{tool("send_mail", "mail"), tool("read_file", ""), tool("list_mail", "mail"), tool("add_event", "calendar")}
-}
-
-// TestHiddenTools: what is hidden is listed and not offered, and request_tools is
-// offered where a model can read what to ask for.
-func TestHiddenTools(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name string
-		in   Input
-		// offered are the tools of the request, hidden the rows that are not in it.
-		offered, hidden string
-		// section is the list in the prompt.
-		section string
-		left    []string
-	}{
-		{"no tools", Input{ToolCalling: true}, "", "", "", nil},
-		{
-			"nothing asked for",
-			Input{ToolCalling: true},
-			"read_file request_tools", "add_event/calendar list_mail/mail send_mail/mail",
-			"- calendar: add_event\n- mail: list_mail, send_mail", nil,
-		},
-		{
-			"one asked for",
-			Input{ToolCalling: true, RequestedDomains: []string{"mail"}},
-			"list_mail read_file request_tools send_mail",
-			"add_event/calendar", "- calendar: add_event", nil,
-		},
-		{
-			"all asked for",
-			Input{ToolCalling: true, RequestedDomains: []string{"calendar", "mail", "none"}},
-			"add_event list_mail read_file send_mail",
-			"", "", nil,
-		},
-		{
-			"no tool calling",
-			Input{},
-			"read_file", "add_event/calendar list_mail/mail send_mail/mail", "",
-			[]string{"hidden_tool_domains filtered", "request_tools filtered"},
-		},
-		{
-			"a small profile",
-			Input{ToolCalling: true, Profile: phases.ProfileMinimal},
-			"read_file", "add_event/calendar list_mail/mail send_mail/mail", "",
-			[]string{"hidden_tool_domains profile", "request_tools profile"},
-		},
-		{
-			"a small profile that was asked",
-			Input{ToolCalling: true, Profile: phases.ProfileMinimal, RequestedDomains: []string{"mail"}},
-			"list_mail read_file send_mail", "add_event/calendar", "",
-			[]string{"hidden_tool_domains profile", "request_tools profile"},
-		},
-		{
-			"no room for the list",
-			Input{ToolCalling: true, Limits: Limits{SectionChars: 1}},
-			"read_file", "add_event/calendar list_mail/mail send_mail/mail", "",
-			[]string{"hidden_tool_domains budget", "request_tools budget"},
-		},
-		{
-			"the host has the name",
-			Input{ToolCalling: true, ExistingTools: []string{"shell", "request_tools"}},
-			"read_file",
-			"add_event/calendar list_mail/mail send_mail/mail", "- calendar: add_event\n- mail: list_mail, send_mail",
-			[]string{"request_tools conflict"},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if tt.offered != "" {
-				tt.in.Tools = office()
-			}
-			out := mustCompile(t, tt.in)
-			var offered, hidden, left []string
-			for _, o := range out.Offered {
-				offered = append(offered, o.Name)
-			}
-			for _, row := range out.Tools {
-				if row.HiddenDomain != "" {
-					hidden = append(hidden, row.Name+"/"+row.HiddenDomain)
-				} else if !slices.Contains(offered, row.Name) {
-					t.Errorf("%s is neither offered nor hidden", row.Name)
-				}
-			}
-			for _, l := range out.Omitted {
-				if l.ID == sections.HiddenToolDomains || l.ID == phases.RequestTools {
-					left = append(left, l.ID+" "+l.Reason)
-				}
-			}
-			got := []string{strings.Join(offered, " "), strings.Join(hidden, " "), strings.TrimPrefix(sectionText(&out, sections.HiddenToolDomains), hiddenIntro+"\n\n")}
-			if diff := cmp.Diff(append(got, left...), append([]string{tt.offered, tt.hidden, tt.section}, tt.left...)); diff != "" {
-				t.Errorf("offered, hidden, section, omitted (-got +want):\n%s", diff)
-			}
-		})
-	}
-}
-
-// sectionText is the text of a section of the dynamic part; "" without it.
-func sectionText(out *Output, id string) string {
-	for _, s := range out.Sections {
-		if s.SectionID == id {
-			_, text, _ := strings.Cut(out.Prompt.DynamicText, "## "+s.Title+join)
-			text, _, _ = strings.Cut(text, join+"## ")
-			return text
-		}
-	}
-	return ""
 }
 
 // TestRequestTools: the definition is what its schema and the manifest say of it.
@@ -198,42 +86,6 @@ func TestToolFingerprint(t *testing.T) {
 	} {
 		if got := fingerprint(tt.change); (got == before) != tt.same {
 			t.Errorf("%s: %s, before it %s", name, got, before)
-		}
-	}
-}
-
-// TestToolsInAnyOrder: shuffled tools give the same bytes.
-func TestToolsInAnyOrder(t *testing.T) {
-	t.Parallel()
-
-	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		in := Input{ToolCalling: rng.IntN(4) > 0, Profile: pick(rng, phases.ProfileFull, phases.ProfileFull, phases.ProfileMinimal)}
-		for range rng.IntN(12) {
-			in.Tools = append(in.Tools, phases.MergedTool{
-				Name: pick(rng, "a", "b", "c", "d", "e"), Owner: pick(rng, "p", "q"), BundleID: pick(rng, "x", "y"), Hash: pick(rng, "", "h1", "h2"),
-				Definition: phases.Tool{HiddenDomain: pick(rng, "", "", "mail", "files", nasty(rng)), Description: pick(rng, "", "d"), InputSchema: json.RawMessage(pick(rng, "", "{}"))},
-			})
-		}
-		in.RequestedDomains = []string{pick(rng, "mail", "files", "other")}
-		want := mustCompile(t, in)
-		checkOutput(t, &want)
-		in.Tools = slices.Clone(in.Tools)
-		rng.Shuffle(len(in.Tools), reflect.Swapper(in.Tools))
-		got := mustCompile(t, in)
-		// Equal rows of hidden tools differ in what no prompt shows.
-		if diff := cmp.Diff(asJSON(t, got), asJSON(t, want)); diff != "" {
-			t.Fatalf("seed %d (-shuffled +before):\n%s", seed, diff)
-		}
-		definitions := func(o *Output) (list []phases.Tool) {
-			for _, tool := range o.Offered {
-				tool.Definition.HiddenDomain = "" // of tools that are alike in all else
-				list = append(list, tool.Definition)
-			}
-			return list
-		}
-		if diff := cmp.Diff(definitions(&got), definitions(&want)); diff != "" {
-			t.Fatalf("seed %d: definitions (-shuffled +before):\n%s", seed, diff)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -68,28 +67,6 @@ func TestResolve(t *testing.T) {
 			t.Errorf("resolve(%.20q) has no problem", text)
 		}
 	}
-}
-
-// FuzzResolve: what comes out as a number is a number of JSON, with the digits
-// that went in.
-func FuzzResolve(f *testing.F) {
-	for _, text := range []string{"1", "-.5e3", "0x1F", "1.", "0o7", "007", "1e999", "+1.e+1", "12:30"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		kind, value, problem := resolve(text)
-		switch {
-		case kind == numberNode && !json.Valid([]byte(value)):
-			t.Errorf("%q became %q", text, value)
-		case kind == textNode && (value != text || problem != ""):
-			t.Errorf("the text %q became %q (%s)", text, value, problem)
-		}
-		if json.Valid([]byte(text)) && json.Unmarshal([]byte(text), new(float64)) == nil && problem == "" && len(text) < 20 {
-			if text = strings.TrimSpace(text); text != "null" && value != text && kind == numberNode {
-				t.Errorf("the JSON number %q became %q", text, value)
-			}
-		}
-	})
 }
 
 func TestSizeText(t *testing.T) {

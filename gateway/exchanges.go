@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"sync"
-	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -33,7 +32,7 @@ type exchanges struct {
 }
 
 func (e *exchanges) add(x *runtime.Exchange) {
-	row := exchanged{Kind: x.Kind, Plugin: x.Plugin, Version: x.Version, Subscription: x.Subscription, TookMS: float64(x.Took) / float64(time.Millisecond), Error: x.Err}
+	row := exchanged{Kind: x.Kind, Plugin: x.Plugin, Version: x.Version, Subscription: x.Subscription, TookMS: x.TookMS, Error: x.Err}
 	var sent, answer error
 	row.Sent, sent = json.Marshal(x.Dispatch)
 	row.Answer, answer = json.Marshal(x.Result)

@@ -72,21 +72,3 @@ func TestDuration(t *testing.T) {
 		}
 	}
 }
-
-func FuzzDuration(f *testing.F) {
-	for _, s := range []string{"250ms", "1h", "9", "", "-1.5s", "1e3s", "µs", "0"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var d, again phases.Duration
-		if d.UnmarshalText([]byte(text)) != nil {
-			return
-		}
-		if last := text[len(text)-1]; last >= '0' && last <= '9' && d != 0 {
-			t.Fatalf("the bare number %q is %v", text, d)
-		}
-		if err := again.UnmarshalText([]byte(d.String())); err != nil || again != d {
-			t.Fatalf("%q is %v, and read back %v (%v)", text, d, again, err)
-		}
-	})
-}

@@ -18,14 +18,6 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// fillInChild lets a child in a session of its own do so.
-func fillInChild(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
-	if err := p.startChild(p.Apart("filler")); err != nil {
-		return nil, err
-	}
-	select {}
-}
-
 // fillUp fills memory until the process holds as many MiB as "until=" says, and
 // then says so; it returns what it holds. Without it 1 GiB is the end: a machine must survive its tests.
 func (p *badProgram) fillUp() [][]byte {

@@ -52,9 +52,7 @@ func badHandlers() map[string]badHandler {
 		"memory": func(ctx context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 			return nil, keepMemory(ctx, p.fillUp())
 		},
-		"memory-child": fillInChild,
-		"reach":        reach,
-		"nested":       nested,
+		"reach": reach,
 	}
 }
 

@@ -3,41 +3,11 @@
 package runtime_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"time"
-
-	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk"
 )
-
-// herd is one of many. It writes its name ("name=") and number into the file "log"
-// of a directory ("dir=") as it begins, and goes on once the file "go-NAME" is there.
-func (p *badProgram) herd() error {
-	dir, name := p.Arg("dir"), p.Arg("name")
-	if err := appendTo(filepath.Join(dir, "log"), fmt.Sprintf("%s %d\n", name, os.Getpid())); err != nil {
-		return err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go-"+name)); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(err, p.serve(good))
-		}
-		pause(context.Background(), 5*time.Millisecond)
-	}
-}
-
-// nested asks the host for what leads to a dispatch of itself, and answers with the time that was left to it.
-func nested(ctx context.Context, _ *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
-	deadline, _ := ctx.Deadline()
-	left := time.Until(deadline)
-	pause(ctx, 20*time.Millisecond)
-	_, err := c.Host.Call(ctx, "again", "now", nil)
-	return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: fmt.Sprintf("%d %s", left.Microseconds(), phases.CodeOf(err))})
-}
 
 // ghost dies of its first call. Started again, it answers the call of its earlier
 // life before the one that it was asked.

@@ -71,10 +71,7 @@ func badModes() map[string]func(*badProgram) error {
 		"feature": func(*badProgram) error {
 			return sdkserve.Serve(&sdk.Plugin{Name: "bad", Version: "1.0.0", Requires: []string{"time_travel"}})
 		},
-		"herd":         (*badProgram).herd,
-		"ghost":        (*badProgram).ghost,
-		"memory-start": func(p *badProgram) error { return keepMemory(context.Background(), p.fillUp()) },
-		"filler":       func(p *badProgram) error { return keepMemory(context.Background(), p.fillUp()) },
+		"ghost": (*badProgram).ghost,
 	}
 	for name, h := range badHandlers() {
 		all[name] = func(p *badProgram) error { return p.serve(h) }

@@ -22,7 +22,6 @@ import (
 // ownModes are modes beside badplugin's, which only these tests need.
 func ownModes() map[string]func(*badProgram) error {
 	return map[string]func(*badProgram) error{
-		"moods":   func(*badProgram) error { return sdkserve.Serve(moods()) },
 		"claims":  func(*badProgram) error { return sdkserve.Serve(claims()) },
 		"vandal":  func(*badProgram) error { return sdkserve.Serve(vandal()) },
 		"witness": func(*badProgram) error { return sdkserve.Serve(witness()) },
@@ -31,22 +30,6 @@ func ownModes() map[string]func(*badProgram) error {
 		"tools":   toolsPlugin,
 		"stuck":   stuck,
 	}
-}
-
-// moods has a hook that denies everything, one that takes its whole time, and "h", which is good.
-func moods() *sdk.Plugin {
-	return &sdk.Plugin{Name: "bad", Version: "1.0.0", Hooks: []sdk.Hook{
-		{Name: "deny", Kinds: []phases.Kind{phases.KindDecision}, PrePolicy: func(context.Context, *sdk.Call, *phases.PrePolicyInput) ([]phases.Contribution, error) {
-			return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "no", ReasonCode: "mood"})
-		}},
-		{Name: "slow", Timeout: 50 * time.Millisecond, PrePromptCompile: func(ctx context.Context, _ *sdk.Call, _ *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}},
-		{Name: "h", Kinds: []phases.Kind{phases.KindPromptSection}, PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-			return sdk.Reply(&phases.PromptSection{SectionID: badSection, Title: badSection, Content: "xxxxxxxxxx"})
-		}},
-	}}
 }
 
 // claims says of itself what only the operator can say, and tries to do it.

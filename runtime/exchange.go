@@ -27,54 +27,58 @@ const (
 )
 
 // Exchange is one message to a plugin and its answer, before anything of it is checked, merged or cut. Each attempt
-// is one; cached answers and refused calls are not.
+// is one; cached answers and refused calls are not. Its JSON is part of a record's line.
 type Exchange struct {
-	Kind ExchangeKind
-	// Plugin is the operator's name; Version and SHA256 are as in the ledger.
-	Plugin, Version, SHA256 string
+	Kind ExchangeKind `json:"kind"`
+	// Begin is by the engine's clock, TookMS by the monotonic one.
+	Begin time.Time `json:"begin" jsonschema:"when the exchange began, or the line was written"`
+
+	Plugin  string `json:"plugin,omitempty"  jsonschema:"the operator's name"`
+	Version string `json:"version,omitempty" jsonschema:"the plugin's version"`
+	SHA256  string `json:"sha256,omitempty"  jsonschema:"checksum of its program, or builtin, in_process, unpinned"`
+	// Subscription is the hook's full id, or PLUGIN.TOOL.
+	Subscription string `json:"subscription,omitempty" jsonschema:"the hook's full id, or PLUGIN.TOOL"`
 	// Start numbers the starts of all plugins of one engine: exchanges of one start went to one process. It is 0 for
 	// an ExchangeHost of a replaced process.
-	Start                   uint64
-	Generation, Incarnation uint64
-	// Subscription is the hook's full id, or PLUGIN.TOOL.
-	Subscription string
-	// Begin is by the engine's clock, Took by the monotonic one.
-	Begin time.Time
-	Took  time.Duration
+	Start       uint64  `json:"start,omitempty"       jsonschema:"which start of a plugin answered; its configure line has the same"`
+	Generation  uint64  `json:"generation,omitempty"`
+	Incarnation uint64  `json:"incarnation,omitempty"`
+	TookMS      float64 `json:"took_ms,omitempty"`
 
 	// Configuration and Description belong to ExchangeConfigure.
-	Configuration *ExchangeConfiguration
-	Description   *phases.Description
+	Configuration *ExchangeConfiguration `json:"configuration,omitempty"`
+	Description   *phases.Description    `json:"description,omitempty"`
 	// Dispatch and Result belong to ExchangeDispatch, without what was withheld.
-	Dispatch *phases.Dispatch
-	Result   *phases.Result
+	Dispatch *phases.Dispatch `json:"-"`
+	Result   *phases.Result   `json:"result,omitempty"`
 	// ToolCall and ToolResult belong to ExchangeTool.
-	ToolCall   *phases.ToolCall
-	ToolResult *phases.ToolResult
+	ToolCall   *phases.ToolCall   `json:"tool_call,omitempty"`
+	ToolResult *phases.ToolResult `json:"tool_result,omitempty"`
 	// Err is why there is no answer.
-	Err *phases.Error
+	Err *phases.Error `json:"-"`
 	// HostCalls are the host calls made meanwhile, in the order of the answers.
-	HostCalls []HostCall
+	HostCalls []HostCall `json:"-"`
 
 	_ struct{}
 }
 
 // ExchangeConfiguration is what a plugin was configured with, without its secrets.
 type ExchangeConfiguration struct {
-	Instance string
+	Instance string `json:"instance"`
 	// Config has "***" for each of Secrets: JSON pointers with the names of the environment variables of the values.
-	Config   json.RawMessage
-	Secrets  map[string]string
-	Services []string
+	Config   json.RawMessage   `json:"config,omitempty"`
+	Secrets  map[string]string `json:"secrets,omitempty" jsonschema:"variables of the environment by JSON pointers into config, where the values are ***"`
+	Services []string          `json:"services"`
 }
 
 // HostCall is one call of a host service, and its answer as the plugin got it.
 type HostCall struct {
-	Service, Method string
-	Params          json.RawMessage
-	Result          json.RawMessage
-	Err             *phases.Error
-	Took            time.Duration
+	Service string          `json:"service"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Err     *phases.Error   `json:"-"`
+	TookMS  float64         `json:"took_ms"`
 }
 
 // CodeNotRecorded means: an exchange could not be recorded; reported once.
@@ -142,7 +146,7 @@ func (x *exchange) ended(f frame, failure *phases.Error, at time.Time) {
 }
 
 func (x *exchange) end(at time.Time) {
-	x.out.Took = at.Sub(x.began)
+	x.out.TookMS = milliseconds(at.Sub(x.began))
 	x.mu.Lock()
 	x.over = true
 	x.mu.Unlock()

@@ -84,7 +84,7 @@ func TestExchangeOfHook(t *testing.T) {
 		t.Errorf("what was withheld is in the record: %+v, %v", in, x.Dispatch.Withheld)
 	}
 	if x.Subscription != "house.ask" || x.Plugin != "house" || x.Version == "" || x.SHA256 != "in_process" || x.Start != 1 || x.Generation != 1 ||
-		x.Dispatch.Context.TurnID != "1" || x.Dispatch.Remaining <= 0 || x.Took <= 0 || x.Begin.IsZero() || x.Err != nil {
+		x.Dispatch.Context.TurnID != "1" || x.Dispatch.Remaining <= 0 || x.TookMS <= 0 || x.Begin.IsZero() || x.Err != nil {
 		t.Errorf("exchange %+v", x)
 	}
 	// The answer is the plugin's, though all of it was refused: the kind is not declared.

@@ -353,3 +353,13 @@ func closeEngine(t testing.TB, eng *runtime.Engine) {
 		t.Errorf("Close: %v", err)
 	}
 }
+
+// contentOf is the text of a merged section, "" if there is none.
+func contentOf(out *phases.Outcome, id string) string {
+	for _, s := range out.Merged.Sections {
+		if s.SectionID == id {
+			return s.Content
+		}
+	}
+	return ""
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -229,6 +230,7 @@ func TestRequestToolsIsNotOffered(t *testing.T) {
 		{"no tool calling", runtime.CompileInput{}, "filtered"},
 		{"a small profile", small(phases.ProfileMinimal), "profile"},
 		{"no profile", small(phases.ProfileNone), "profile"},
+		{"no room for the list", runtime.CompileInput{ToolCalling: true, Limits: compiler.Limits{SectionChars: 1}}, "budget"},
 		{"the host's", runtime.CompileInput{ToolCalling: true, ExistingTools: []string{phases.RequestTools}}, "conflict"},
 	}
 	for _, tt := range tests {

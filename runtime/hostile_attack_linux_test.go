@@ -2,21 +2,15 @@ package runtime_test
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -24,8 +18,7 @@ import (
 )
 
 // hostile is the test binary as a plugin that means harm, where the modes of badplugin
-// are mistakes. Its first argument is the behaviour, the others say what there is to
-// attack: "canary=" a directory, "host=" a process, and so on.
+// are mistakes. Its argument is the behaviour.
 type hostile struct{ *badProgram }
 
 // hostileModes is the mode "hostile" for badplugin.
@@ -44,7 +37,7 @@ func hostileBehaviours() []string { return slices.Sorted(maps.Keys(behaviours())
 func behaviours() map[string]func(*hostile) error {
 	all := map[string]func(*hostile) error{}
 	for _, part := range []map[string]func(*hostile) error{
-		handshakes(), http2Attacks(), frameAttacks(), describeAttacks(), answerAttacks(), hostCallAttacks(), processAttacks(), directoryAttacks(), reachAttacks(),
+		handshakes(), http2Attacks(), frameAttacks(), describeAttacks(), answerAttacks(), hostCallAttacks(),
 	} {
 		for name, run := range part {
 			if all[name] != nil {
@@ -56,31 +49,8 @@ func behaviours() map[string]func(*hostile) error {
 	return all
 }
 
-// did reports what came of an attack: "done", "ok", "denied". A test waits for it.
+// did reports what came of an attack, most often "done". A test waits for it.
 func (p *hostile) did(what string) { _, _ = fmt.Fprintln(p.Stderr, "did "+what) }
-
-// attack serves a plugin that attacks when it is called first, and reports whether the
-// attack could be made.
-func attack(do func(*hostile) error) func(*hostile) error {
-	return func(p *hostile) error {
-		return p.serveAttack(func(context.Context, *sdk.Call) {
-			if err := do(p); err != nil {
-				p.did("failed " + err.Error())
-				return
-			}
-			p.did("done")
-		})
-	}
-}
-
-// attempt reports whether an attack was possible.
-func (p *hostile) attempt(err error) {
-	if err != nil {
-		p.did("denied " + err.Error())
-		return
-	}
-	p.did("ok")
-}
 
 // serveAttack serves one hook, "h", that attacks when it is called first, reports
 // that, and answers.
@@ -105,18 +75,9 @@ func (p *hostile) serveAttack(attack func(ctx context.Context, c *sdk.Call)) err
 // kinds of contributions.
 const hostilePhase = "x.hostile.all"
 
-// environWithout is the environment but for some variables.
-func environWithout(names ...string) []string {
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains(names, name)
-	})
-}
-
-// handshakes are attacks on the start: lines that are not a handshake, or nearly one,
-// and what comes around it.
+// handshakes are attacks on the start: what comes around a good line.
 func handshakes() map[string]func(*hostile) error {
-	all := map[string]func(*hostile) error{
+	return map[string]func(*hostile) error{
 		"shake-twice":        (*hostile).shakeTwice,
 		"shake-by-child":     (*hostile).shakeByChild,
 		"shake-then-exec":    (*hostile).shakeThenExec,
@@ -126,17 +87,6 @@ func handshakes() map[string]func(*hostile) error {
 		"shake-no-newline":   func(p *hostile) error { return errors.Join(p.shake(strings.Repeat("1|", 1<<20)), p.Block()) },
 		"shake-and-flood":    (*hostile).shakeAndFlood,
 	}
-	for name, line := range lines() {
-		all["line-"+name] = func(p *hostile) error {
-			l, err := listenAt("unix", socketPath())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = l.Close() }()
-			return errors.Join(p.shake(line()+"\n"), p.Block())
-		}
-	}
-	return all
 }
 
 // shaken is the handshake of a socket that nobody listens on.
@@ -147,63 +97,6 @@ func (p *hostile) shake(text string) error {
 	p.did("done")
 	_, err := p.Stdout.WriteString(text)
 	return err
-}
-
-// lines are handshakes that are wrong in one place.
-func lines() map[string]func() string {
-	good := func(format string) func() string {
-		return func() string { return fmt.Sprintf(format, socketPath()) }
-	}
-	plain := func(line string) func() string { return func() string { return line } }
-	certified := func(format string) func() string {
-		return func() string { return fmt.Sprintf(format, socketPath(), certificate()) }
-	}
-	return map[string]func() string{
-		// A certificate where the host asked for none.
-		"certificate":         certified("1|1|unix|%s|grpc|%s"),
-		"certificate-text":    good("1|1|unix|%s|grpc|!!!!"),
-		"certificate-mux":     certified("1|1|unix|%s|grpc|%s|true"),
-		"certificate-garbage": good("1|1|unix|%s|grpc|" + base64.RawStdEncoding.EncodeToString([]byte("0\x82garbage"))),
-		"multiplex":           good("1|1|unix|%s|grpc||true"),
-		"many-fields":         good("1|1|unix|%s|grpc" + strings.Repeat("|x", 1000)),
-		"empty":               plain(""),
-		"bars":                plain("|||||||"),
-		"short":               plain("1|1"),
-		"huge-version":        good("1|99999999999999999999|unix|%s|grpc"),
-		"negative":            good("-1|-1|unix|%s|grpc"),
-		"crlf":                good("1|1|unix|%s|grpc\r"),
-		"nul":                 good("1|1|unix|%s\x00/x|grpc"),
-		"not-utf8":            good("1|1|unix|%s\xff|grpc"),
-		"file":                plain("1|1|unix|/etc/passwd|grpc"),
-		"directory":           plain("1|1|unix|/|grpc"),
-		"relative":            plain("1|1|unix|../../s|grpc"),
-		"abstract":            plain("1|1|unix|@grapnel-hostile|grpc"),
-		"no-address":          plain("1|1|unix||grpc"),
-		"long-path":           plain("1|1|unix|/" + strings.Repeat("a", 3000) + "|grpc"),
-		"long-line":           plain("1|1|unix|/" + strings.Repeat("a", 1<<20) + "|grpc"),
-		"tcp-of-others":       plain("1|1|tcp|127.0.0.1:1|grpc"),
-		"tcp-elsewhere":       plain("1|1|tcp|192.0.2.1:80|grpc"),
-		"tcp-name":            plain("1|1|tcp|localhost:80|grpc"),
-		"tcp-zone":            plain("1|1|tcp|[::1%eth0]:80|grpc"),
-		"tcp-mapped":          plain("1|1|tcp|[::ffff:127.0.0.1]:1|grpc"),
-		"udp":                 plain("1|1|udp|127.0.0.1:80|grpc"),
-		"other-transport":     good("1|1|unix|%s|netrpc"),
-		"transport-by-spaces": good("1|1|unix|%s| grpc "),
-	}
-}
-
-// certificate is a real one, as go-plugin writes it.
-func certificate() string {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return err.Error()
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	if err != nil {
-		return err.Error()
-	}
-	return base64.RawStdEncoding.EncodeToString(der)
 }
 
 // shakeTwice writes its handshake and another one, of another socket.

@@ -14,7 +14,10 @@ func wireDescriptions() map[string]func(*pluginpb.Description) {
 	all := map[string]func(*pluginpb.Description){
 		"many-hooks":      func(d *pluginpb.Description) { d.Hooks = slices.Repeat(d.GetHooks(), 60_000) },
 		"duplicate-hooks": func(d *pluginpb.Description) { d.Hooks = slices.Repeat(d.GetHooks(), 256) },
-		"long-name":       func(d *pluginpb.Description) { d.Name, d.Hooks[0].Name = millionLetters, millionLetters },
+		"long-name": func(d *pluginpb.Description) {
+			d.Name = strings.Repeat("n", 1_000_000)
+			d.Hooks[0].Name = d.GetName()
+		},
 		// For attacks with the tags later.
 		"some-tags": func(d *pluginpb.Description) {
 			cache := &pluginpb.Cache{}
@@ -59,9 +62,6 @@ func wireDescriptions() map[string]func(*pluginpb.Description) {
 	}
 	return all
 }
-
-// millionLetters is a name of a million letters.
-var millionLetters = strings.Repeat("n", 1_000_000)
 
 func nestJSON(open string, depth int) string {
 	return strings.Repeat(open, depth) + "{}" + strings.Repeat("}", depth)

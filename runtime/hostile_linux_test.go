@@ -4,318 +4,193 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// Environment variables of the hostile-plugin suite.
-const (
-	// hostileTier makes TestHostile a host of hostile plugins in that tier.
-	hostileTier = "GRAPNEL_HOSTILE"
-	// hostileOnly names the rows that it runs, separated by commas; empty is all.
-	hostileOnly = "GRAPNEL_HOSTILE_ROWS"
-	// hostileAlone runs each row alone, and asserts the p99 of its neighbour.
-	hostileAlone = "GRAPNEL_HOSTILE_ALONE"
-)
+// hostileOnly is the variable of the environment that names the behaviours to run, separated by commas; empty is all.
+const hostileOnly = "GRAPNEL_HOSTILE_ROWS"
 
-const nobody = 65534
+// maxHostMemory is more than a host of a batch has a use for: each plugin may make it hold some frames.
+const maxHostMemory = 1 << 30
 
-// TestHostile runs every behaviour of badplugin.Hostile in each tier, as the user of
-// the test and as another one. Each tier and user has a host in a process of its
-// own, this test again: a host that dies is a row that failed.
-func TestHostile(t *testing.T) {
-	if tier := os.Getenv(hostileTier); tier != "" {
-		hostOfHostile(t, tier)
+// TestHostile runs hostile plugins in batches, beside a good one that is called meanwhile: whatever they say, the host
+// lives, holds less than a bound, and serves the good one. What processes do to a machine is a matter of internal/proc.
+func TestHostile(t *testing.T) { testHostile(t) }
+
+// TestHostileOverGRPC runs them with plugins that do not take the lane.
+func TestHostileOverGRPC(t *testing.T) {
+	if os.Getenv(longTests) == "" {
+		t.Skip("TestHostile runs the same over the lane: GRAPNEL_LONG=1 runs both")
+	}
+	testHostile(t)
+}
+
+func testHostile(t *testing.T) {
+	t.Helper()
+	if info, ok := debug.ReadBuildInfo(); testing.Short() || ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" }) {
+		t.Skip("the hostile suite runs without -short and -race")
+	}
+	if alone(t) {
 		return
 	}
-	if testing.Short() || underRaceDetector() {
-		t.Skip("the hostile-plugin suite takes a minute, and ten under the race detector: it runs without -short and -race")
-	}
-	users := []uint32{uint32(os.Geteuid())}
-	switch {
-	case os.Getenv(longTests) == "":
-		t.Log("one row of each family, as one user: GRAPNEL_LONG=1 runs all")
-	case users[0] == 0:
-		users = append(users, nobody)
-	default:
-		t.Logf("as user %d only: another one takes root", users[0])
-	}
-	program := openProgram(t)
-	var hosts sync.WaitGroup
-	defer hosts.Wait()
-	// Hosts mostly wait. Yet with more of them at once, an engine's time for ending its plugins would be too short.
-	turns := make(chan struct{}, 3)
-	if os.Getenv(hostileAlone) != "" {
-		turns = make(chan struct{}, 1) // time is measured
-	}
-	for i, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1, sandbox.T2} {
-		for _, user := range users {
-			if user == nobody { // hosts of one user would share its limit of processes
-				user -= uint32(i)
-			}
-			hosts.Go(func() {
-				turns <- struct{}{}
-				defer func() { <-turns }()
-				t.Run(fmt.Sprintf("%s_user%d", tier, user), func(t *testing.T) { runHosts(t, program, tier, user) })
-			})
-		}
-	}
-}
-
-// underRaceDetector reports whether this is a binary of go test -race.
-func underRaceDetector() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
-}
-
-// hostileNamesFor are the rows to run as a user: without GRAPNEL_LONG=1 one of each
-// family; as another user than the test's only those in which the user matters.
-func hostileNamesFor(user uint32) []string {
-	family := ""
-	return slices.DeleteFunc(hostileNames(), func(name string) bool {
-		last := family
-		family, _, _ = strings.Cut(name, "-")
-		if os.Getenv(longTests) == "" {
+	names := hostileBehaviours()
+	switch only := os.Getenv(hostileOnly); {
+	case only != "":
+		names = strings.Split(only, ",")
+	case os.Getenv(longTests) == "": // one of each family
+		family := ""
+		names = slices.DeleteFunc(names, func(name string) bool {
+			last := family
+			family, _, _ = strings.Cut(name, "-")
 			return family == last
-		}
-		return int(user) != os.Geteuid() && hostileRowOf(name).says
-	})
-}
-
-// openProgram copies the test binary to where every user may execute it.
-func openProgram(t *testing.T) string {
-	t.Helper()
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := openDir(t, "grapnel-hostile")
-	path := filepath.Join(dir, "host")
-	copied, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err == nil {
-		_, err = io.Copy(copied, self)
-	}
-	if err := errors.Join(err, copied.Close(), self.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// openDir is a temporary directory that every user may read.
-func openDir(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", name) //nolint:usetesting // readable for others
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// runHosts runs hosts until each row has been run. When a host dies, the rows that it
-// was running are run again, each in a host of its own, which shows whose fault it
-// was.
-func runHosts(t *testing.T, program string, tier sandbox.Tier, user uint32) {
-	t.Helper()
-	queue := [][]string{hostileNamesFor(user)}
-	if only := os.Getenv(hostileOnly); only != "" {
-		queue = [][]string{strings.Split(only, ",")}
-	}
-	for len(queue) > 0 {
-		rows := queue[0]
-		queue = queue[1:]
-		output, failed := runHostileHost(t, program, tier, user, rows)
-		if reason, skipped := strings.CutPrefix(lineWith(output, "SKIPPED "), "SKIPPED "); skipped {
-			t.Skip(reason)
-		}
-		done, running := progress(output)
-		rest := slices.DeleteFunc(slices.Clone(rows), func(row string) bool {
-			return slices.Contains(done, row) || slices.Contains(running, row)
 		})
-		switch {
-		case len(done) == len(rows):
-			t.Log(summary(output))
-			if failed {
-				t.Errorf("failed:\n%s", output)
-			}
-			continue
-		case len(running) == 1:
-			t.Errorf("%s: the host died:\n%s", running[0], lastWords(output))
-		case len(running) == 0:
-			t.Fatalf("the host did not come to its rows:\n%s", lastWords(output))
-		default:
-			t.Logf("the host died of one of %q:\n%s", running, lastWords(output))
-			for _, row := range running {
-				queue = append(queue, []string{row})
-			}
+	}
+	apart := []string{"answer-extremes", "answer-jobs-never-done"}
+	for _, name := range apart {
+		if slices.Contains(names, name) {
+			t.Run(name, func(t *testing.T) { runHostile(t, []string{name}) })
 		}
-		if len(rest) > 0 {
-			queue = append(queue, rest)
-		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(apart, name) })
+	for batch := range slices.Chunk(names, 24) {
+		t.Run(batch[0], func(t *testing.T) { runHostile(t, batch) })
 	}
 }
 
-// runHostileHost runs one host to its end.
-func runHostileHost(t *testing.T, program string, tier sandbox.Tier, user uint32, rows []string) (output string, failed bool) {
+// runHostile runs one batch.
+func runHostile(t *testing.T, batch []string) {
 	t.Helper()
-	limit := 4 * time.Minute // below that of go test
-	if os.Getenv(hostileAlone) != "" {
-		limit = 20 * time.Minute
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit+time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "-test.run=^TestHostile$", "-test.v", "-test.timeout="+limit.String())
-	cmd.Dir = filepath.Dir(program)
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=/", hostileTier + "=" + tier.String(), hostileOnly + "=" + strings.Join(rows, ","),
-		hostileAlone + "=" + os.Getenv(hostileAlone), "GOTRACEBACK=single", "GORACE=atexit_sleep_ms=0",
-	}
-	if user != uint32(os.Geteuid()) { // the one over the lane, the other without
-		cmd.Env = append(cmd.Env, overGRPC+"=1")
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user, NoSetGroups: false}
-		if group := delegate(t, tier, user); group != nil {
-			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
-		}
-	}
-	data, err := cmd.CombinedOutput()
-	if err != nil {
-		data = fmt.Appendf(data, "\nthe host: %v\n", err)
-	}
-	return string(data), err != nil
-}
-
-// delegate makes a control group of the user's own, as systemd's Delegate=yes does,
-// with a leaf for the host, for T2; nil where there are none.
-func delegate(t *testing.T, tier sandbox.Tier, user uint32) *os.File {
-	t.Helper()
-	if tier < sandbox.T2 {
-		return nil
-	}
-	base, _, err := sandbox.FindGroupBase("", sandbox.Limits{})
-	if err != nil {
-		return nil // the host says why
-	}
-	group, err := os.MkdirTemp(base, "hostile-") //nolint:usetesting // a control group
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf := filepath.Join(group, "host")
-	if err := os.Mkdir(leaf, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range []string{group, leaf} {
-		for _, name := range []string{".", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
-			if err := os.Chown(filepath.Join(dir, name), int(user), int(user)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	dir, err := os.Open(leaf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { removeGroups(t, dir) })
-	return dir
-}
-
-// removeGroups removes what delegate made. A group of a plugin that a host has left is
-// an error.
-func removeGroups(t *testing.T, leaf *os.File) {
-	t.Helper()
-	defer func() { _ = leaf.Close() }()
-	group := filepath.Dir(leaf.Name())
-	var left []string
-	err := filepath.WalkDir(group, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			left = append(left, path)
-		}
-		return err
+	b := newBench(t)
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // forgets what the host held until now
+	eng := b.startWith(t, hostileConfiguration(t, batch), runtime.Options{
+		WaitFor: runtime.WaitRequired,
+		Phases:  []phases.Row{phases.Custom(hostilePhase, "hostile plugins are called", time.Minute, phases.Kinds()...)},
+		Complete: func(context.Context, phases.CompletionRequest) (phases.CompletionResponse, error) {
+			return phases.CompletionResponse{}, errors.New("no model")
+		},
 	})
-	if err != nil || len(left) != 2 {
-		t.Errorf("control groups left: %q, %v", left, err)
+	b.awaitState(t, "good", phases.PluginReady, 1)
+	for _, name := range batch {
+		b.await(t, name+" has started or failed", func(e runtime.Event) bool {
+			return e.Kind == runtime.EventPlugin && e.Plugin == name && e.State != "starting"
+		})
 	}
-	err = os.WriteFile(filepath.Join(group, "cgroup.kill"), []byte("1"), 0)
-	for _, path := range slices.Backward(left) {
-		err = errors.Join(err, retryBusy(func() error { return os.Remove(path) }))
+	for range 2 {
+		dispatchHostile(t, eng)
 	}
+	switch batch[0] {
+	case "answer-jobs-never-done":
+		closedInTime(t, b, eng)
+	case "answer-extremes":
+		extremesAnswered(t, b, eng)
+	default:
+		for _, name := range batch {
+			if outcome := b.awaitLine(t, name, "did "); outcome != "did done" {
+				t.Errorf("%s: %s", name, outcome)
+			}
+		}
+		dispatchHostile(t, eng)
+	}
+	if peak := peakMemory(t); peak > maxHostMemory {
+		t.Errorf("the host held %d MiB beside %s", peak>>20, batch)
+	}
+	if row := rowOf(t, eng, "good"); row.State != phases.PluginReady && batch[0] != "answer-jobs-never-done" || row.Restarts != 0 {
+		t.Errorf("the good plugin: %+v", row)
+	}
+	for _, row := range eng.Plugins() {
+		if len(row.Message)+len(row.Detail) > 64<<10 {
+			t.Errorf("%s: a message of %d bytes in its row", row.Plugin, len(row.Message)+len(row.Detail))
+		}
+	}
+}
+
+// hostileConfiguration has plugins under the names of their behaviours, and the good one.
+func hostileConfiguration(t *testing.T, batch []string) *config.Config {
+	t.Helper()
+	good := bad(t, "good", "good")
+	good.Subscriptions = map[string]phases.Override{"good.tool": {Timeout: new(phases.Duration(generous))}}
+	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{good}}
+	for _, name := range batch {
+		p := bad(t, name, "hostile", name)
+		p.OnFailure = config.FailOpen // the good plugin is to run, whatever this one is
+		p.Limits.Start = phases.Duration(20 * time.Second)
+		if strings.HasPrefix(name, "http2-") || strings.HasPrefix(name, "shake-") && name != "shake-and-flood" { // it does not come up
+			p.Limits.Start = phases.Duration(3 * time.Second)
+		}
+		p.Subscriptions = map[string]phases.Override{name + ".h": {Timeout: new(phases.Duration(500 * time.Millisecond))}}
+		cfg.Plugins = append(cfg.Plugins, p)
+	}
+	cfg.Budgets.Turn.Time = phases.Duration(4 * generous)
+	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{
+		hostilePhase: budget(generous), phases.PrePromptCompile: budget(generous), phases.ToolPreCall: budget(generous),
+	}
+	return cfg
+}
+
+// dispatchHostile calls the hostile hooks, which may do as they like, compiles a prompt with what they say, and calls
+// the good plugin.
+func dispatchHostile(t *testing.T, eng *runtime.Engine) {
+	t.Helper()
+	_, err := eng.Dispatch(t.Context(), host(), &phases.CustomInput{Name: hostilePhase, Fields: raw(`{"a":1}`)})
+	_, compileErr := eng.CompileTurn(t.Context(), phases.Context{ThreadID: "t", TurnID: "1", Mode: phases.ModeAgent}, runtime.CompileInput{UserText: "x"})
+	for _, err := range []error{err, compileErr} {
+		if _, failed := errors.AsType[*runtime.PhaseError](err); err != nil && !failed {
+			t.Errorf("the caller has %v", err)
+		}
+	}
+	if run := runOf(t, dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"}), "good.tool"); run.State != phases.StateSucceeded {
+		t.Errorf("the good plugin: %s %s", run.State, run.Code)
+	}
+}
+
+// peakMemory is the most that the host held since it forgot what it held before.
+func peakMemory(t *testing.T) (bytes uint64) {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(rest, &bytes); err != nil {
+		t.Fatal(err)
+	}
+	return bytes << 10
+}
+
+// closedInTime closes the engine while its plugin works on jobs that it never does.
+// The host says how long it waits for that.
+func closedInTime(t *testing.T, b *processBench, eng *runtime.Engine) {
+	t.Helper()
+	b.awaitLine(t, "answer-jobs-never-done", "did ")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := eng.Close(ctx); err == nil {
+		t.Error("Close says that background work was finished")
 	}
 }
 
-// retryBusy waits for processes that have been killed and are still there.
-func retryBusy(do func() error) (err error) {
-	for range 500 {
-		if err = do(); !errors.Is(err, syscall.EBUSY) {
-			return err
-		}
-		<-time.After(10 * time.Millisecond)
+// extremesAnswered calls the hook once for each extreme. Whatever it says, the process
+// stays.
+func extremesAnswered(t *testing.T, b *processBench, eng *runtime.Engine) {
+	t.Helper()
+	var n int
+	if _, err := fmt.Sscanf(b.awaitLine(t, "answer-extremes", "did "), "did %d", &n); err != nil || n < 300 {
+		t.Fatalf("%d extremes, %v", n, err)
 	}
-	return err
-}
-
-// progress reads which rows a host has done, and which it was at.
-func progress(output string) (done, running []string) {
-	for line := range strings.Lines(output) {
-		line = strings.TrimSpace(line)
-		if rows, ok := strings.CutPrefix(line, "RUNNING "); ok {
-			running = strings.Split(rows, ",")
-		}
-		if rows, ok := strings.CutPrefix(line, "DONE "); ok {
-			done, running = append(done, strings.Split(rows, ",")...), nil
-		}
+	for range n {
+		dispatchHostile(t, eng)
 	}
-	return done, running
-}
-
-// lineWith is the first line that begins with a word; "" if there is none.
-func lineWith(output, prefix string) string {
-	for line := range strings.Lines(output) {
-		if strings.HasPrefix(line, prefix) {
-			return strings.TrimSpace(line)
-		}
+	if row := rowOf(t, eng, "answer-extremes"); row.Restarts != 0 {
+		t.Errorf("after %d extremes: %+v", n, row)
 	}
-	return ""
-}
-
-// summary are the lines of a host that are worth reading if it is well.
-func summary(output string) string {
-	var lines []string
-	for line := range strings.Lines(output) {
-		if strings.Contains(line, "p99") || strings.Contains(line, "skipped") {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// lastWords are the end of an output, from where a process says why it died.
-func lastWords(output string) string {
-	for _, word := range []string{"\npanic: ", "\nfatal error: ", "\nruntime: "} {
-		if i := strings.Index(output, word); i >= 0 {
-			return output[i:min(len(output), i+4000)]
-		}
-	}
-	return output[max(0, len(output)-4000):]
 }

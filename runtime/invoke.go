@@ -271,11 +271,11 @@ func (i *invocation) inTime(arrived time.Time) bool {
 
 func (e *invoker) abandon(i *invocation) {
 	plugin := i.in.Declared.Name
-	counters := e.stats.Caller(plugin, i.subscription)
+	unanswered, answered := e.stats.Unanswered(plugin, i.subscription)
 	i.lease.Abandon(i.inc, func() {
-		counters.Unanswered(1)
+		unanswered()
 		e.emit(Event{Kind: EventAbandoned, Plugin: plugin, Subscription: i.subscription})
-	}, func() { counters.Unanswered(-1) })
+	}, answered)
 }
 
 func breakerOpen(subscription string) *phases.Error {

@@ -110,19 +110,19 @@ func TestTimesBesideASlowHook(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosted(plugin("p", on("slow", phases.PrePromptCompile, taking(100*ms)), on("swift", phases.PrePromptCompile, taking(ms))))
-		begin, ends, took := time.Now(), map[string]time.Duration{}, map[string]time.Duration{}
+		begin, ends, took := time.Now(), map[string]time.Duration{}, map[string]float64{}
 		h.opts.BeginRun = func(ctx context.Context, _ phases.Trace, _ *phases.Run) (context.Context, phases.Trace, func(*phases.Run, time.Time)) {
 			return ctx, phases.Trace{}, func(run *phases.Run, end time.Time) { ends[run.Subscription] = end.Sub(begin) }
 		}
 		h.opts.OnExchange = func(x *runtime.Exchange) error {
-			took[x.Subscription] = x.Took
+			took[x.Subscription] = x.TookMS
 			return nil
 		}
 		dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
 		want := map[string]time.Duration{"p.slow": 100 * ms, "p.swift": ms}
 		delete(took, "")
 		checkSame(t, "ends", ends, want)
-		checkSame(t, "times", took, want)
+		checkSame(t, "times", took, map[string]float64{"p.slow": 100, "p.swift": 1})
 	})
 }
 

@@ -283,37 +283,3 @@ func TestCloseDuringReload(t *testing.T) {
 		}
 	})
 }
-
-// TestEvents: a plugin's life and each run are told.
-func TestEvents(t *testing.T) {
-	t.Parallel()
-
-	var plugins, runs, open journal
-	h := newHosted(plugin("p", on("good", phases.PrePromptCompile, reply()), on("bad", phases.PrePromptCompile, failing(sdk.Fail("x", "x")))))
-	h.opts.OnEvent = func(e runtime.Event) {
-		plugins.events(runtime.EventPlugin)(e)
-		runs.events(runtime.EventRun)(e)
-		open.events(runtime.EventFailOpen)(e)
-		if e.Time.IsZero() || e.Kind == runtime.EventRun && e.Run == nil {
-			t.Errorf("event = %+v", e)
-		}
-	}
-	eng := h.start(t)
-	dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if err := eng.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name string
-		got  []string
-		want []string
-	}{
-		{"plugins", plugins.all(), []string{"p starting", "p ready", "p draining", "p stopped"}},
-		{"runs", runs.all(), []string{"p failed plugin_error", "p succeeded"}},
-		{"fail open", open.all(), []string{"p plugin_error"}},
-	} {
-		if diff := cmp.Diff(tt.got, tt.want); diff != "" {
-			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
-		}
-	}
-}

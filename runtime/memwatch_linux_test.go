@@ -63,36 +63,6 @@ func rowMemory(t *testing.T, b *processBench) {
 	checkEndedForMemory(t, b, eng)
 }
 
-// rowMemoryOfChild: what a plugin starts counts too, also in another session.
-func rowMemoryOfChild(t *testing.T, b *processBench) {
-	t.Helper()
-	eng := b.start(t, greedy(t, "memory-child"))
-	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if run := runOf(t, out, "bad.h"); run.State != phases.StateFailed || run.Code != string(phases.CauseOOM) {
-		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
-	}
-	checkGood(t, eng, out)
-	checkEndedForMemory(t, b, eng)
-	_, pid, _ := strings.Cut(b.awaitLine(t, "bad", "child "), " ")
-	child, err := strconv.Atoi(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the child lives", func() string {
-		if alive(child) {
-			return pid
-		}
-		return ""
-	})
-}
-
-// rowMemoryAtStart: a plugin is looked at before it has shaken hands.
-func rowMemoryAtStart(t *testing.T, b *processBench) {
-	t.Helper()
-	eng := b.start(t, greedy(t, "memory-start"))
-	checkEndedForMemory(t, b, eng)
-}
-
 // rowKilledNearLimit: who kills a plugin that is nearly at its limit is most
 // likely the system, for memory; who kills one that is not, is somebody else.
 func rowKilledNearLimit(t *testing.T, b *processBench) {
@@ -150,6 +120,9 @@ func TestMemoryIsTold(t *testing.T) {
 		}
 		return ""
 	})
+	if p := eng.Overview().Plugins[0]; p.MemoryBytes < 1<<20 {
+		t.Errorf("the overview has %d bytes", p.MemoryBytes)
+	}
 	closeEngine(t, eng)
 	if held := eng.Memory(); len(held) > 0 {
 		t.Errorf("after the end: %v", held)
@@ -173,21 +146,7 @@ func TestMemoryInsideHost(t *testing.T) {
 // memoryRows are plugins that hold more memory than they may.
 func memoryRows() []rowCase {
 	return []rowCase{
-		{row: 16, name: "memory-of-child", long: true, test: rowMemoryOfChild, modes: []string{"memory-child", "filler"}},
-		{row: 17, name: "memory", test: rowMemory, modes: []string{"memory"}},
-		{row: 17, name: "memory-at-start", long: true, test: rowMemoryAtStart, modes: []string{"memory-start"}},
+		{row: 17, name: "memory", test: rowMemory},
 		{row: 17, name: "killed-near-limit", test: rowKilledNearLimit},
 	}
-}
-
-// TestOverviewHasMemory: what the watch sees is in the plugin's row.
-func TestOverviewHasMemory(t *testing.T) {
-	b := newBench(t)
-	eng := b.start(t)
-	eventually(t, "no memory", func() string {
-		if p := eng.Overview().Plugins[0]; p.MemoryBytes < 1<<20 {
-			return p.Plugin
-		}
-		return ""
-	})
 }

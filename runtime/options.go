@@ -136,9 +136,6 @@ type Options struct {
 	// Random gives numbers in [0, 1) for jitter; nil uses math/rand/v2.
 	Random func() float64
 
-	// slotHold is supervise.Options.SlotHold; for tests.
-	slotHold time.Duration
-
 	_ struct{}
 }
 

@@ -114,7 +114,7 @@ func (e *Engine) newPool() *pool.Pool {
 		Services: e.services.Granted,
 		Host:     e.hostOf,
 		Health:   supervise.Health{Interval: h.Interval, Timeout: h.Timeout, Misses: h.Misses},
-		Random:   e.opts.Random, SlotHold: e.opts.slotHold,
+		Random:   e.opts.Random,
 	})
 }
 

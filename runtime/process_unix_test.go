@@ -3,12 +3,11 @@
 package runtime_test
 
 import (
-	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -84,44 +83,6 @@ func TestExchangeOfProcess(t *testing.T) {
 	}
 }
 
-// TestStoppedDelaysNobody: when a plugin is stopped with calls in all of its slots,
-// it is killed only after the whole of its grace. Those who wait for a slot are not
-// held for that long, but told that it is not there.
-func TestStoppedDelaysNobody(t *testing.T) {
-	if alone(t) {
-		return
-	}
-	b := newBench(t)
-	p := bad(t, "bad", "stop")
-	quick(&p)
-	p.Limits.Concurrency = 4
-	eng := b.start(t, p)
-	outs := make([]*phases.Outcome, 8)
-	var calls sync.WaitGroup
-	for i := range outs {
-		calls.Go(func() {
-			outs[i], _ = eng.Dispatch(context.WithoutCancel(t.Context()), host(), &phases.PrePromptCompileInput{})
-		})
-	}
-	calls.Wait()
-	unanswered, refused := 0, 0
-	for _, out := range outs {
-		checkGood(t, eng, out)
-		switch run := runOf(t, out, "bad.h"); {
-		case run.Code == string(phases.CauseTimeout) && run.Incarnation == 1:
-			unanswered++
-		case run.Code == string(phases.CauseUnavailable) && run.Incarnation == 0 && run.QueueMS >= 200:
-			refused++
-		default:
-			t.Errorf("run = %+v", run)
-		}
-	}
-	if unanswered != 4 || refused != 4 {
-		t.Errorf("%d calls were not answered, %d were not made", unanswered, refused)
-	}
-	b.awaitState(t, "bad", phases.PluginReady, 2)
-}
-
 // aloneVariable is set in a process that runs one test of this binary.
 const aloneVariable = "GRAPNEL_TEST_ALONE"
 
@@ -134,6 +95,9 @@ func alone(t *testing.T) bool {
 	}
 	t.Parallel()
 	pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$"
+	if only := strings.SplitN(flag.Lookup("test.run").Value.String(), "/", 3); len(only) == 3 {
+		pattern += "/" + only[2]
+	}
 	args := []string{"-test.run=" + pattern, "-test.v", "-test.timeout=5m"}
 	if testing.Short() {
 		args = append(args, "-test.short")

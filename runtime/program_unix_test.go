@@ -22,8 +22,6 @@ func program(mode string, args []string) int {
 		return hostProgram()
 	case "model":
 		return modelProgram()
-	case "asleep":
-		return asleepProgram()
 	case "judge":
 		return judgeProgram()
 	case "poor":

@@ -73,7 +73,7 @@ func (r *replayed) wait(ctx context.Context) (stats wire.Stats, err error) {
 	x := r.now
 	x.Start, x.Incarnation = r.inc.Start, r.inc.Number
 	begin := time.Now()
-	defer func() { x.Took = time.Since(begin) }()
+	defer func() { x.TookMS = milliseconds(time.Since(begin)) }()
 	if x.Dispatch != nil {
 		x.Dispatch.Incarnation = r.inc.Number
 		x.Result = &phases.Result{}

@@ -55,7 +55,7 @@ func TestReplay(t *testing.T) {
 	if !ok || text.Content != `1 12:30:00 {"value":"from the record"} hello` || len(got.Result.Contributions) != 2 {
 		t.Errorf("answer %+v", got.Result.Contributions)
 	}
-	if x.Dispatch.Incarnation != 9 || got.Dispatch.Incarnation != 1 || got.Took <= 0 || host.calls.Load() != 1 {
+	if x.Dispatch.Incarnation != 9 || got.Dispatch.Incarnation != 1 || got.TookMS <= 0 || host.calls.Load() != 1 {
 		t.Errorf("exchange %+v, %d host calls", got, host.calls.Load())
 	}
 	if told := log.of(runtime.ExchangeDispatch); len(told) != 0 {

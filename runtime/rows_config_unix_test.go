@@ -23,42 +23,8 @@ import (
 func configuringRows() []rowCase {
 	return []rowCase{
 		{row: 22, mode: "two-hooks", start: "quarantined invalid_reply", then: detail("hooks[0]", "hooks[1]", `"h"`)},
-		{row: 22, name: "configured-twice", test: rowConfiguredTwice},
-		{row: 25, name: "cycle", test: rowCycle},
-		{row: 43, name: "reloaded", test: rowReloaded, modes: []string{"told"}},
-		{row: 46, name: "claims", test: rowClaims, modes: []string{"claims"}},
-	}
-}
-
-// rowConfiguredTwice is row 22: what the operator wrote twice is an error that
-// names both places.
-func rowConfiguredTwice(t *testing.T, _ *processBench) {
-	t.Helper()
-	refusedAtLoad(t, []config.Plugin{bad(t, "a", "good"), bad(t, "a", "good")}, "plugins[0]", "plugins[1]")
-}
-
-// rowCycle is row 25: the error shows the cycle as a path.
-func rowCycle(t *testing.T, _ *processBench) {
-	t.Helper()
-	cycle := bad(t, "a", "good")
-	cycle.Subscriptions = map[string]phases.Override{"a.h": {After: &[]string{"b.h"}}}
-	back := bad(t, "b", "good")
-	back.Subscriptions = map[string]phases.Override{"b.h": {After: &[]string{"a.h"}}}
-	refusedAtLoad(t, []config.Plugin{cycle, back}, "a.h", "b.h", "cycle", "->")
-}
-
-// refusedAtLoad checks that New fails with an error that has some words, and the
-// bench that nothing is left running.
-func refusedAtLoad(t *testing.T, plugins []config.Plugin, words ...string) {
-	t.Helper()
-	_, err := runtime.New(t.Context(), &config.Config{Version: 1, Plugins: plugins}, runtime.Options{})
-	if err == nil {
-		t.Fatal("New accepts it")
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("%q is not in %q", word, err)
-		}
+		{row: 43, name: "reloaded", test: rowReloaded},
+		{row: 46, name: "claims", test: rowClaims},
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -24,14 +23,13 @@ import (
 func crashingRows() []rowCase {
 	alone := []string{"good"}
 	return []rowCase{
-		{row: 5, name: "stopped", long: true, test: rowNoSign("stop"), modes: []string{"stop"}},
-		{row: 5, name: "spins", test: rowNoSign("spin"), modes: []string{"spin"}},
+		{row: 5, name: "stopped", long: true, test: rowNoSign("stop")},
+		{row: 5, name: "spins", test: rowNoSign("spin")},
 		{row: 12, mode: "orphans", start: "ready", run: "failed crash", sections: alone},
-		{row: 12, name: "children", test: rowChildren("children"), modes: []string{"children"}},
+		{row: 12, name: "children", test: rowChildren("children")},
 		{row: 12, name: "orphans-are-swept", test: rowChildren("orphans")},
 		{row: 13, mode: "crash", start: "ready", run: "failed crash", sections: alone, then: crashIsTold},
 		{row: 13, name: "all-calls", test: rowCrashTakesAllCalls},
-		{row: 13, name: "retried", long: true, test: rowCrashAndRetry},
 		{row: 14, mode: "half", start: "ready", run: "failed crash", sections: alone, then: crashIsTold},
 		{row: 18, name: "killed-host", test: rowKilledHost},
 	}
@@ -117,25 +115,6 @@ func rowCrashTakesAllCalls(t *testing.T, b *processBench) {
 	crashIsTold(t, b, eng, outs[0])
 	if text := fmt.Sprint(outs[0].Diagnostics); !strings.Contains(text, "status 3") || !strings.Contains(text, "last words") {
 		t.Errorf("told: %s", text)
-	}
-}
-
-// rowCrashAndRetry is row 13: only a call that does no harm twice is made again.
-func rowCrashAndRetry(t *testing.T, b *processBench) {
-	t.Helper()
-	counter := filepath.Join(t.TempDir(), "calls")
-	p := bad(t, "bad", "crash", "idempotent", "count="+counter)
-	p.Subscriptions = map[string]phases.Override{"bad.h": {
-		Retry: &phases.Retry{Attempts: 4, Backoff: phases.Duration(500 * time.Millisecond)}, Timeout: new(phases.Duration(generous / 2)),
-	}}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{p}}
-	cfg.Budgets.Phases = map[phases.Phase]config.PhaseBudget{phases.PrePromptCompile: budget(generous)}
-	cfg.Budgets.Turn.Time = phases.Duration(2 * generous)
-	eng := b.startWith(t, cfg, runtime.Options{})
-	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	run := runOf(t, out, "bad.h")
-	if data, err := os.ReadFile(counter); err != nil || len(data) < 2 || run.Attempts < 2 {
-		t.Errorf("%d calls (%v), %d attempts", len(data), err, run.Attempts)
 	}
 }
 

@@ -12,10 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
@@ -125,72 +123,6 @@ func runHost(o runtime.Options, answer func(eng *runtime.Engine, line string) st
 		return 1
 	}
 	return 0
-}
-
-// asleepProgram is a host that asks its plugin all the time how it is. It answers
-// with what became of it.
-func asleepProgram() int {
-	var worse atomic.Int32
-	o := runtime.Options{
-		Health: runtime.Health{Interval: time.Millisecond, Timeout: time.Second, Misses: 1},
-		OnEvent: func(e runtime.Event) {
-			if e.Kind == runtime.EventPlugin && e.State != "ready" {
-				worse.Add(1)
-			}
-		},
-	}
-	begun := 0
-	return runHost(o, func(eng *runtime.Engine, _ string) string {
-		if begun == 0 {
-			begun = int(worse.Load()) // it started
-		}
-		out, err := eng.Dispatch(context.Background(), host(), &phases.PrePromptCompileInput{})
-		row := eng.Plugins()[0]
-		return fmt.Sprint(row.State, " ", row.Restarts, " ", int(worse.Load())-begun, " ", len(out.Merged.Sections), " ", err)
-	})
-}
-
-// rowHostStopped is row 29: a host that was stopped for longer than the health
-// deadline, and a thousand times the pause between two questions, with its plugin or without, finds the plugin well when it goes on. A
-// single miss would be the end of it.
-func rowHostStopped(t *testing.T, _ *processBench) {
-	t.Helper()
-	h := startHost(t, "asleep")
-	if line := h.says(t); line != "up ready" {
-		t.Fatalf("the host says %q", line)
-	}
-	const well = "ready 0 0 1 <nil>"
-	if got := h.ask(t, "how"); got != well {
-		t.Fatalf("before: %q", got)
-	}
-	plugins := childProcesses(t, h.cmd.Process.Pid)
-	if len(plugins) != 1 {
-		t.Fatalf("the host has the plugins %v", plugins)
-	}
-	signal := func(to []int, s syscall.Signal) {
-		t.Helper()
-		for _, pid := range to {
-			if err := syscall.Kill(pid, s); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for nap, machine := range []bool{true, false, true} {
-		if machine { // a question is on its way when the host falls asleep
-			signal(plugins, syscall.SIGSTOP)
-			<-time.After(20 * time.Millisecond)
-		}
-		signal([]int{h.cmd.Process.Pid}, syscall.SIGSTOP)
-		<-time.After(1200 * time.Millisecond) // that time goes by is what this is about
-		signal([]int{h.cmd.Process.Pid}, syscall.SIGCONT)
-		if machine {
-			signal(plugins, syscall.SIGCONT)
-		}
-		if got := h.ask(t, "how"); got != well {
-			t.Errorf("after nap %d: %q", nap, got)
-		}
-	}
-	h.end(t)
 }
 
 // childProcesses lists the processes that a process has started.

@@ -11,9 +11,7 @@ func memoryRows() []rowCase {
 		t.Skip("memory is measured on Linux only")
 	}
 	return []rowCase{
-		{row: 16, name: "memory-of-child", test: skip, modes: []string{"memory-child", "filler"}},
-		{row: 17, name: "memory", test: skip, modes: []string{"memory"}},
-		{row: 17, name: "memory-at-start", test: skip, modes: []string{"memory-start"}},
+		{row: 17, name: "memory", test: skip},
 		{row: 17, name: "killed-near-limit", test: skip},
 	}
 }

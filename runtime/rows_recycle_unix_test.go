@@ -20,21 +20,14 @@ import (
 // started and stopped again, and answer over all that.
 func supervisionRows() []rowCase {
 	return []rowCase{
-		{row: 16, name: "recycled-by-calls", test: rowRecycledByCalls, modes: []string{"good"}},
-		{row: 16, name: "recycled-by-age", test: rowRecycledByAge, modes: []string{"told"}},
-		{row: 16, name: "recycled-alone", test: rowRecycledAlone, modes: []string{"good"}},
-		{row: 16, name: "recycled-forgets", test: rowRecycledForgets, modes: []string{"good"}},
-		{row: 16, name: "recycled-then-reloaded", long: true, test: rowRecycledThenReloaded, modes: []string{"told"}},
-		{row: 19, name: "replaced-on-disk", test: rowReplacedOnDisk, modes: []string{"good"}},
-		{row: 19, name: "replaced-unpinned", test: rowReplacedUnpinned, modes: []string{"good", "tools"}},
-		{row: 27, name: "all-at-once", test: rowAllAtOnce, modes: []string{"herd"}},
-		{row: 28, name: "nested", test: rowNested, modes: []string{"nested"}},
-		{row: 29, name: "host-stopped", long: true, test: rowHostStopped, modes: []string{"good"}},
-		{row: 32, name: "overwhelmed", test: rowOverwhelmed, modes: []string{"told"}},
-		{row: 37, name: "ghost", test: rowGhost, modes: []string{"ghost"}},
-		{row: 42, name: "no-descriptors", long: true, test: rowNoDescriptors, modes: []string{"good"}},
-		{row: 48, name: "stopped-while-starting", long: true, test: rowStoppedWhileStarting, modes: []string{"hang", "mute", "silent", "stuck", "good"}},
-		{row: 48, name: "reloaded-while-starting", test: rowReloadedWhileStarting, modes: []string{"hang", "mute", "silent", "stuck", "good"}},
+		{row: 16, name: "recycled-by-calls", test: rowRecycledByCalls},
+		{row: 16, name: "recycled-by-age", test: rowRecycledByAge},
+		{row: 19, name: "replaced-on-disk", test: rowReplacedOnDisk},
+		{row: 19, name: "replaced-unpinned", test: rowReplacedUnpinned},
+		{row: 32, name: "overwhelmed", test: rowOverwhelmed},
+		{row: 37, name: "ghost", test: rowGhost},
+		{row: 42, name: "no-descriptors", long: true, test: rowNoDescriptors},
+		{row: 48, name: "reloaded-while-starting", test: rowReloadedWhileStarting},
 	}
 }
 
@@ -139,75 +132,5 @@ func rowRecycledByAge(t *testing.T, b *processBench) {
 	checkUnharmed(t, b, eng, "bad")
 	if n := len(processesOf(t, os.Getpid())); n > 4 {
 		t.Errorf("%d processes: those that were replaced stay", n)
-	}
-}
-
-// rowRecycledAlone is row 16 with a plugin of which no two processes may run: the
-// calls that come meanwhile wait.
-func rowRecycledAlone(t *testing.T, b *processBench) {
-	t.Helper()
-	p := bad(t, "bad", "good")
-	p.Limits.Recycle, p.Reload = config.Recycle{Calls: 1}, "exclusive"
-	eng := b.start(t, p)
-	for i := range 3 {
-		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-		if run := runOf(t, out, "bad.h"); run.State != phases.StateSucceeded || run.Attempts != 1 {
-			t.Errorf("run = %+v", run)
-		}
-		b.awaitState(t, "bad", phases.PluginDraining, i+1)
-		b.awaitState(t, "bad", phases.PluginReady, i+2)
-	}
-	if row := rowOf(t, eng, "bad"); row.Restarts != 3 || row.Recycled != 0 {
-		t.Errorf("plugin = %+v", row)
-	}
-}
-
-// rowRecycledForgets is row 16: what the old process said is not told on by the host
-// once another one is there, as after any start.
-func rowRecycledForgets(t *testing.T, b *processBench) {
-	t.Helper()
-	p := bad(t, "bad", "good")
-	p.Subscriptions = map[string]phases.Override{"bad.h": {Cache: &phases.Cache{}}}
-	p.Limits.Recycle = config.Recycle{Age: phases.Duration(time.Second)}
-	eng := b.start(t, p)
-	first := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "bad.h")
-	again := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "bad.h")
-	if first.State != phases.StateSucceeded || again.State != phases.StateCached && again.Incarnation == first.Incarnation {
-		t.Errorf("runs = %+v, %+v", first, again)
-	}
-	b.await(t, "recycled", recycled("bad", int(again.Incarnation)))
-	if run := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "bad.h"); run.State != phases.StateSucceeded {
-		t.Errorf("run = %+v", run)
-	}
-	checkUnharmed(t, b, eng, "bad")
-}
-
-// rowRecycledThenReloaded is row 16: a successor of which no two may run is not started
-// beside a process that drains, and does not wait until that has finished either.
-func rowRecycledThenReloaded(t *testing.T, b *processBench) {
-	t.Helper()
-	p := bad(t, "bad", "told", "hold="+filepath.Join(t.TempDir(), "never"))
-	p.Limits.Recycle = config.Recycle{Age: phases.Duration(500 * time.Millisecond)}
-	eng := b.start(t, p)
-	first := make(chan phases.Run)
-	go func() {
-		out, _ := eng.Dispatch(context.WithoutCancel(t.Context()), host(), &phases.PrePromptCompileInput{})
-		first <- runOf(t, out, "bad.h")
-	}()
-	b.awaitLine(t, "bad", "called")
-	b.await(t, "recycled", recycled("bad", 1))
-	next := bad(t, "bad", "good")
-	next.Reload = "exclusive"
-	if err := eng.Reload(t.Context(), patient(next, bad(t, "good", "good"))); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(processesOf(t, os.Getpid())); n != 2 {
-		t.Errorf("%d processes, want the successor and the good one", n)
-	}
-	if run := <-first; run.Code != "session_reset" && run.Code != "unavailable" {
-		t.Errorf("run = %+v, want that it was cut short", run)
-	}
-	if run := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "bad.h"); run.State != phases.StateSucceeded {
-		t.Errorf("run = %+v", run)
 	}
 }

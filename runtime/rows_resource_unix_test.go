@@ -17,7 +17,7 @@ func resourceRows() []rowCase {
 	return []rowCase{
 		{row: 9, mode: "flood-err", start: "ready", run: "succeeded", sections: both, then: floodIsCounted},
 		{row: 10, mode: "flood-out", start: "ready", run: "succeeded", sections: both, then: stillUp},
-		{row: 16, name: "leaks", test: rowLeaks, modes: []string{"leak"}},
+		{row: 16, name: "leaks", test: rowLeaks},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -133,47 +132,6 @@ func rowReplacedUnpinned(t *testing.T, b *processBench) {
 	}
 }
 
-// rowNested is row 28: a plugin whose call leads back to itself takes no second slot,
-// has less time at each turn, and is stopped at a depth.
-func rowNested(t *testing.T, b *processBench) {
-	t.Helper()
-	p := bad(t, "bad", "nested")
-	p.Limits.Concurrency = 1
-	cfg := patient(p)
-	var eng *runtime.Engine
-	var mu sync.Mutex
-	var answers []string // the innermost comes first
-	again := func(ctx context.Context, _ runtime.Caller, _ json.RawMessage) (json.RawMessage, error) {
-		out, err := eng.Dispatch(ctx, host(), &phases.PrePromptCompileInput{})
-		if err != nil {
-			return nil, err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		answers = append(answers, contentOf(out, "bad"))
-		return nil, nil
-	}
-	eng = b.startWith(t, cfg, runtime.Options{Services: map[string]runtime.Service{"again": {"now": {Call: again}}}})
-	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	answers = append(answers, contentOf(out, "bad"))
-	if len(answers) != 5 {
-		t.Fatalf("answers: %q", answers)
-	}
-	var inner int64
-	for i, answer := range answers {
-		left, code, _ := strings.Cut(answer, " ")
-		micros, err := strconv.ParseInt(left, 10, 64)
-		if err != nil || micros-inner < 20_000 {
-			t.Errorf("answer %d has %s µs left, one in its course %d µs", i, left, inner)
-		}
-		if want := map[bool]string{true: "overloaded"}[i == 0]; code != want {
-			t.Errorf("answer %d got the code %q, want %q", i, code, want)
-		}
-		inner = micros
-	}
-	checkUnharmed(t, b, eng, "bad")
-}
-
 // rowOverwhelmed is row 32: a plugin that works on one call at a time has a bounded
 // queue. What is beyond it is refused at once, by the hook's policy; what waits is
 // answered.
@@ -234,113 +192,5 @@ func rowGhost(t *testing.T, b *processBench) {
 	})
 	if row := rowOf(t, eng, "bad"); row.State != phases.PluginReady || row.Restarts != 1 {
 		t.Errorf("plugin = %+v", row)
-	}
-}
-
-// begun lists the plugins of mode "herd" in the order in which they began, and the
-// numbers of their latest processes.
-func begun(t *testing.T, dir string) (names []string, pids map[string]int) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pids = map[string]int{}
-	for line := range strings.Lines(string(data)) {
-		var name string
-		var pid int
-		if _, err := fmt.Sscanf(line, "%s %d", &name, &pid); err == nil { // the last one may be on its way
-			names = append(names, name)
-			pids[name] = pid
-		}
-	}
-	return names, pids
-}
-
-// rowAllAtOnce is row 27: twenty plugins are killed in one moment. They start again a
-// few at a time, those first without which the host cannot do, and all are back.
-func rowAllAtOnce(t *testing.T, b *processBench) {
-	t.Helper()
-	const members, required = 20, 5
-	dir := t.TempDir()
-	allow := func(name string) {
-		if err := os.WriteFile(filepath.Join(dir, "go-"+name), nil, 0o600); err != nil {
-			t.Error(err)
-		}
-	}
-	cfg := patient()
-	var require, names []string
-	for i := range members {
-		name := fmt.Sprintf("p%02d", i)
-		if i >= members-required { // the file's order does not matter
-			require = append(require, name+".h")
-		}
-		names = append(names, name)
-		cfg.Plugins = append(cfg.Plugins, bad(t, name, "herd", "dir="+dir, "name="+name))
-		allow(name)
-	}
-	cfg.Budgets.Phases[phases.PrePromptCompile] = config.PhaseBudget{Time: phases.Duration(2 * generous), Require: require}
-	o := runtime.Options{}
-	o.HoldSlots(generous)
-	eng := b.startWith(t, cfg, o)
-	for _, name := range names {
-		if err := os.Remove(filepath.Join(dir, "go-"+name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, pids := begun(t, dir)
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, name := range names { // all have their place in the queue
-		b.awaitState(t, name, phases.PluginStarting, 2)
-	}
-	eventually(t, "they do not queue", func() string {
-		if n := eng.WaitingToStart(); n != members-runtime.StartsAtOnce {
-			return fmt.Sprintf("%d wait", n)
-		}
-		return ""
-	})
-	again := func(n int) []string {
-		t.Helper()
-		var order []string
-		eventually(t, "they do not begin again", func() string {
-			all, _ := begun(t, dir)
-			if order = all[members:]; len(order) < n {
-				return fmt.Sprintf("%d of %d", len(order), n)
-			}
-			return ""
-		})
-		return order
-	}
-	order := again(runtime.StartsAtOnce)
-	waiting := map[string]bool{}
-	for _, id := range require {
-		name, _, _ := strings.Cut(id, ".")
-		waiting[name] = true
-	}
-	for next := range members {
-		if len(order) > runtime.StartsAtOnce+next {
-			t.Fatalf("%d have begun while %d are up", len(order), next)
-		}
-		allow(order[next])
-		b.awaitState(t, order[next], phases.PluginReady, 2)
-		order = again(min(members, runtime.StartsAtOnce+next+1))
-	}
-	for i, name := range order {
-		if i >= runtime.StartsAtOnce && !waiting[name] && len(waiting) > 0 {
-			t.Errorf("%s began as number %d, before the required ones %v", name, i+1, waiting)
-		}
-		delete(waiting, name)
-	}
-	for _, name := range names {
-		if row := rowOf(t, eng, name); row.State != phases.PluginReady || row.Restarts != 1 {
-			t.Errorf("plugin = %+v", row)
-		}
-	}
-	if out := dispatch(t, eng, &phases.PrePromptCompileInput{}); out.Error != nil {
-		t.Errorf("error = %v", out.Error)
 	}
 }

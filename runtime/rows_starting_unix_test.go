@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -23,53 +22,6 @@ func stages() []string { return []string{"hang", "mute", "silent", "stuck", "goo
 // must hold at any moment; that it differs is the point.
 func soon(rng *rand.Rand) {
 	<-time.After(time.Duration(rng.IntN(150)) * time.Millisecond)
-}
-
-// rowStoppedWhileStarting is row 48: an engine that is closed while its plugins start,
-// or given up before it is there, starts no more and leaves nothing, at once.
-func rowStoppedWhileStarting(t *testing.T, b *processBench) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(48, 1))
-	for round := range 4 {
-		for _, stage := range stages() {
-			cfg := patient(bad(t, "bad", stage), bad(t, "good", "good"))
-			cfg.Plugins[0].Limits.Start = phases.Duration(time.Hour)
-			if round%2 == 0 {
-				eng, err := runtime.New(t.Context(), cfg, runtime.Options{WaitFor: runtime.WaitRequired, OnEvent: b.note})
-				if err != nil {
-					t.Fatal(err)
-				}
-				soon(rng)
-				closeEngine(t, eng)
-				if err := eng.Reload(t.Context(), cfg); !errors.Is(err, runtime.ErrClosed) {
-					t.Errorf("%s: Reload after Close: %v", stage, err)
-				}
-			} else {
-				giveUp(t, b, cfg, rng)
-			}
-			b.checkNothingLeft(t)
-		}
-	}
-}
-
-// giveUp makes an engine and does not wait for it.
-func giveUp(t *testing.T, b *processBench, cfg *config.Config, rng *rand.Rand) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	made := make(chan *runtime.Engine, 1)
-	go func() {
-		eng, err := runtime.New(ctx, cfg, runtime.Options{OnEvent: b.note})
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("New: %v", err)
-		}
-		made <- eng
-	}()
-	soon(rng)
-	cancel()
-	if eng := <-made; eng != nil { // it came up before that
-		closeEngine(t, eng)
-	}
 }
 
 // rowReloadedWhileStarting is row 48: a reload that drops a plugin ends a start that is

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
@@ -44,18 +41,30 @@ type rowCase struct {
 
 	// test stands in place of all this but row and name.
 	test func(t *testing.T, b *processBench)
-	// modes are those that test uses.
-	modes []string
 	// long cases wait for seconds and have a cause that a quick case has too: they run
 	// with GRAPNEL_LONG=1.
 	long bool
 }
 
-// rows is the whole table, by theme.
-func rows() []rowCase {
-	return slices.Concat(
-		startingRows(), answeringRows(), crashingRows(), resourceRows(), fairnessRows(), stoppingRows(), configuringRows(), secretRows(), supervisionRows(), memoryRows(),
-	)
+// theme is the rows of one kind, which are tested in one process.
+type theme struct {
+	name  string
+	cases []rowCase
+}
+
+// rows is the whole table.
+func rows() []theme {
+	return []theme{
+		{"starting", startingRows()},
+		{"answering", answeringRows()},
+		{"crashing", crashingRows()},
+		{"resources", resourceRows()},
+		{"fairness", fairnessRows()},
+		{"configuring", configuringRows()},
+		{"secrets", secretRows()},
+		{"supervision", supervisionRows()},
+		{"memory", memoryRows()},
+	}
 }
 
 // title is the name of the case's test: "04_deaf".
@@ -68,14 +77,14 @@ func (c rowCase) title() string {
 }
 
 // TestRows runs the table, with plugins that take the lane.
-func TestRows(t *testing.T) { testRows(t) }
+func TestRows(t *testing.T) { testRows(t, rows()) }
 
 // TestRowsOverGRPC runs it with plugins that do not, as those in other languages.
 func TestRowsOverGRPC(t *testing.T) {
 	if os.Getenv(longTests) == "" {
 		t.Skip("TestRows runs the same over the lane: GRAPNEL_LONG=1 runs both")
 	}
-	testRows(t)
+	testRows(t, rows())
 }
 
 // TestRowsOverStdio runs it with plugins that speak on standard input and output, but for what only gRPC has.
@@ -83,14 +92,11 @@ func TestRowsOverStdio(t *testing.T) {
 	if os.Getenv(longTests) == "" {
 		t.Skip("TestRows runs the same over the lane: GRAPNEL_LONG=1 runs all")
 	}
-	cases := slices.DeleteFunc(rows(), func(c rowCase) bool {
-		why := onlyOverGRPC(c)
-		if why != "" {
-			t.Logf("not %s: %s", c.title(), why)
-		}
-		return why != ""
-	})
-	testCases(t, append(cases, stdioRows()...))
+	all := append(rows(), theme{"stdio", stdioRows()})
+	for i := range all {
+		all[i].cases = slices.DeleteFunc(all[i].cases, func(c rowCase) bool { return onlyOverGRPC(c) != "" })
+	}
+	testRows(t, all)
 }
 
 // onlyOverGRPC says why a case has no sense over stdio, or another end (stdioRows); "" if it has the same.
@@ -121,30 +127,31 @@ func stdioRows() []rowCase {
 	}
 }
 
-func testRows(t *testing.T) {
+func testRows(t *testing.T, all []theme) {
 	t.Helper()
-	testCases(t, rows())
-}
-
-func testCases(t *testing.T, cases []rowCase) {
-	t.Helper()
-	slices.SortStableFunc(cases, func(a, b rowCase) int { return a.row - b.row })
-	for _, c := range cases {
-		t.Run(c.title(), func(t *testing.T) {
-			if c.long && os.Getenv(longTests) == "" {
-				t.Skip("it waits for seconds: GRAPNEL_LONG=1 runs it")
-			}
+	for _, theme := range all {
+		t.Run(theme.name, func(t *testing.T) {
 			if alone(t) {
 				return
 			}
-			b := newBench(t)
-			if c.test != nil {
-				c.test(t, b)
-				return
+			slices.SortStableFunc(theme.cases, func(a, b rowCase) int { return a.row - b.row })
+			for _, c := range theme.cases {
+				t.Run(c.title(), func(t *testing.T) { c.execute(t) })
 			}
-			c.generic(t, b)
 		})
 	}
+}
+
+func (c rowCase) execute(t *testing.T) {
+	if c.long && os.Getenv(longTests) == "" {
+		t.Skip("it waits for seconds: GRAPNEL_LONG=1 runs it")
+	}
+	b := newBench(t)
+	if c.test != nil {
+		c.test(t, b)
+		return
+	}
+	c.generic(t, b)
 }
 
 // generic is the test of most cases: the plugin that is bad, the one beside it,
@@ -178,54 +185,6 @@ func (c rowCase) generic(t *testing.T, b *processBench) {
 	}
 	if c.then != nil {
 		c.then(t, b, eng, out)
-	}
-}
-
-// TestEveryRowHasACase: 48 of 48, and no case of a row that there is not.
-func TestEveryRowHasACase(t *testing.T) {
-	t.Parallel()
-
-	cases, titles := map[int]int{}, map[string]bool{}
-	for _, c := range rows() {
-		cases[c.row]++
-		if titles[c.title()] {
-			t.Errorf("two cases are called %s", c.title())
-		}
-		titles[c.title()] = true
-	}
-	table := tableRows()
-	if len(table) != 48 {
-		t.Errorf("the table has %d rows", len(table))
-	}
-	for _, row := range table {
-		if cases[row.Number] == 0 {
-			t.Errorf("row %d has no case: a plugin that %s", row.Number, row.Does)
-		}
-		delete(cases, row.Number)
-	}
-	if len(cases) > 0 {
-		t.Errorf("cases of rows that there are not: %v", cases)
-	}
-}
-
-// TestFailuresDocument: docs/FAILURES.md has each row of the table, in its words, and no other row.
-func TestFailuresDocument(t *testing.T) {
-	t.Parallel()
-
-	data, err := os.ReadFile("../docs/FAILURES.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, _, _ := strings.Cut(string(data), "\n## ")
-	var got []tableRow
-	for line := range strings.Lines(table) {
-		cells := strings.Split(line, " | ")
-		if n, err := strconv.Atoi(strings.TrimPrefix(cells[0], "| ")); err == nil {
-			got = append(got, tableRow{n, cells[1]})
-		}
-	}
-	if diff := cmp.Diff(got, tableRows()); diff != "" {
-		t.Errorf("docs/FAILURES.md (-document +table):\n%s", diff)
 	}
 }
 
@@ -265,16 +224,6 @@ func detail(words ...string) func(*testing.T, *processBench, *runtime.Engine, *p
 			t.Errorf("an escape sequence in %q", failed.Message+failed.Detail)
 		}
 	}
-}
-
-// contentOf is the text of a merged section, "" if there is none.
-func contentOf(out *phases.Outcome, id string) string {
-	for _, s := range out.Merged.Sections {
-		if s.SectionID == id {
-			return s.Content
-		}
-	}
-	return ""
 }
 
 // stillUp checks that the failure was one call's and nobody else's.

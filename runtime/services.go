@@ -207,14 +207,14 @@ func (h *hostFor) reportHostCall(ctx context.Context, c HostCall, begin time.Tim
 	if e.opts.OnExchange == nil && (at == nil || at.exchange == nil) {
 		return
 	}
-	c.Took, c.Params = time.Since(begin), slices.Clone(c.Params)
+	c.TookMS, c.Params = milliseconds(time.Since(begin)), slices.Clone(c.Params)
 	if err != nil {
 		c.Result, c.Err = nil, codedError(wire.ToPlugin(err))
 	}
 	if at != nil && at.exchange.add(&c) {
 		return
 	}
-	x := &Exchange{Kind: ExchangeHost, Plugin: h.in.Declared.Name, Begin: e.opts.Now(), Took: c.Took, HostCalls: []HostCall{c}}
+	x := &Exchange{Kind: ExchangeHost, Plugin: h.in.Declared.Name, Begin: e.opts.Now(), TookMS: c.TookMS, HostCalls: []HostCall{c}}
 	if at != nil {
 		x.Subscription, x.Generation, x.Incarnation = at.subscription, at.generation, at.incarnation
 	}

@@ -49,9 +49,9 @@ type soakRun struct {
 	next, limit atomic.Uint64
 	reloads     atomic.Uint64
 	until       time.Time
-	took        stats.Histogram
 
 	mu             sync.Mutex
+	took           stats.Histogram
 	runs, events   map[string]uint64
 	disturbed      []string // the first good hooks that were not served
 	disturbedCount uint64
@@ -211,7 +211,7 @@ func (r *soakRun) close(ctx context.Context) error {
 
 // summarize adds up and checks.
 func (r *soakRun) summarize() {
-	s := r.took.Snapshot()
+	s := &r.took
 	r.report.DispatchMS = [3]float64{millis(s.Quantile(0.5)), millis(s.Quantile(0.99)), millis(s.Quantile(1))}
 	r.report.Runs, r.report.Events, r.report.Reloads = r.runs, r.events, r.reloads.Load()
 	if r.disturbedCount > 0 {
@@ -256,7 +256,10 @@ func (r *soakRun) dispatch(ctx context.Context, rng *rand.Rand, seen map[string]
 	}
 	begin := time.Now()
 	out, err := r.dispatchOne(ctx, rng)
-	r.took.Record(time.Since(begin))
+	took := time.Since(begin)
+	r.mu.Lock()
+	r.took.Record(took)
+	r.mu.Unlock()
 	if abandons || ctx.Err() != nil { // its hooks are cut short
 		seen["(abandoned)"]++
 		return

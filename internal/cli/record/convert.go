@@ -5,22 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
 func lineOf(x *runtime.Exchange) (*Line, error) {
-	l := &Line{
-		Kind: Kind(x.Kind), Begin: x.Begin.UTC(), Plugin: x.Plugin, Version: x.Version, SHA256: x.SHA256, Subscription: x.Subscription,
-		Start: x.Start, Generation: x.Generation, Incarnation: x.Incarnation, TookMS: millis(x.Took),
-		Description: x.Description, Result: x.Result, ToolCall: x.ToolCall, ToolResult: x.ToolResult, Error: failureOf(x.Err),
-	}
-	if c := x.Configuration; c != nil {
-		l.Configuration = &configuration{c.Instance, c.Config, c.Secrets, append([]string{}, c.Services...)}
-	}
+	l := &Line{Exchange: *x, Error: failureOf(x.Err)}
+	l.Begin = l.Begin.UTC()
 	if d := x.Dispatch; d != nil {
 		in, err := json.Marshal(d.Input)
 		if err != nil {
@@ -29,8 +21,7 @@ func lineOf(x *runtime.Exchange) (*Line, error) {
 		l.Dispatch = &dispatch{*d, in}
 	}
 	for i := range x.HostCalls {
-		c := &x.HostCalls[i]
-		l.HostCalls = append(l.HostCalls, hostCall{c.Service, c.Method, c.Params, c.Result, failureOf(c.Err), millis(c.Took)})
+		l.HostCalls = append(l.HostCalls, hostCall{x.HostCalls[i], failureOf(x.HostCalls[i].Err)})
 	}
 	return l, nil
 }
@@ -65,30 +56,22 @@ func encodeExchange(b *bytes.Buffer, session string, x *runtime.Exchange) error 
 	return l.encode(b)
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
 func (l *Line) exchange() (*runtime.Exchange, error) {
-	x := &runtime.Exchange{
-		Kind: runtime.ExchangeKind(l.Kind), Begin: l.Begin, Plugin: l.Plugin, Version: l.Version, SHA256: l.SHA256, Subscription: l.Subscription,
-		Start: l.Start, Generation: l.Generation, Incarnation: l.Incarnation, Took: took(l.TookMS),
-		Configuration: (*runtime.ExchangeConfiguration)(l.Configuration), Description: l.Description, Err: l.Error.coded(),
-	}
-	for i := range l.HostCalls {
-		c := &l.HostCalls[i]
-		x.HostCalls = append(x.HostCalls, runtime.HostCall{
-			Service: c.Service, Method: c.Method, Params: c.Params, Result: c.Result, Err: c.Error.coded(), Took: took(c.TookMS),
-		})
+	x := &l.Exchange
+	x.Err = l.Error.coded()
+	for _, c := range l.HostCalls {
+		c.Err = c.Error.coded()
+		x.HostCalls = append(x.HostCalls, c.HostCall)
 	}
 	switch l.Kind {
-	case KindDispatch:
+	case runtime.ExchangeDispatch:
 		return x, l.hook(x)
-	case KindTool:
+	case runtime.ExchangeTool:
 		if l.ToolCall == nil {
 			return nil, errors.New("a tool call without what was sent")
 		}
-		x.ToolCall, x.ToolResult = l.ToolCall, l.ToolResult
 		return x, answered(x, x.ToolResult != nil)
-	case KindConfigure, KindHost:
+	case runtime.ExchangeConfigure, runtime.ExchangeHost:
 		return x, nil
 	default:
 		return nil, fmt.Errorf("unknown kind %q", l.Kind)
@@ -104,9 +87,9 @@ func (l *Line) hook(x *runtime.Exchange) error {
 	if err != nil {
 		return err
 	}
-	x.Dispatch, x.Result = &d.Dispatch, l.Result
+	x.Dispatch = &d.Dispatch
 	x.Dispatch.Input = in
-	return answered(x, l.Result != nil)
+	return answered(x, x.Result != nil)
 }
 
 func inputOf(d *dispatch) (phases.Input, error) {
@@ -133,13 +116,4 @@ func (f *failure) coded() *phases.Error {
 		return nil
 	}
 	return &phases.Error{Code: f.Code, Message: f.Message, PluginCode: f.PluginCode, Retryable: f.Retryable}
-}
-
-// took is the reverse of millis; 0 for times that no program writes.
-func took(ms float64) time.Duration {
-	const most = float64(math.MaxInt64) / float64(time.Millisecond)
-	if ms < 0 || ms >= most {
-		return 0
-	}
-	return time.Duration(math.Round(ms*1000)) * time.Microsecond
 }

@@ -5,7 +5,7 @@
 // # The format
 //
 // A file is JSON Lines in UTF-8. Each writing program begins a session with a header,
-// {"grapnel_record":1,"kind":"header","session":…}; other lines name their session, so that two programs may append
+// {"grapnel_record":1,"session":…,"kind":"header",…}; other lines name their session, so that two programs may append
 // to one file. The kinds "configure", "dispatch", "tool" and "host" are exchanges; "gap" says that some are missing,
 // and why; "end" closes a session with its counts. Fields have the names of the wire contract. "grapnel schema
 // record" prints the JSON Schema of a line ([Line]).
@@ -25,7 +25,6 @@ package record
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -34,61 +33,36 @@ import (
 // Format is the version of the format that this package writes.
 const Format = 1
 
-// Kind says what a line is.
-type Kind string
+// Kind says what a line is: an exchange, or one of these.
+type Kind = runtime.ExchangeKind
 
-// The kinds of lines.
+// The kinds of lines that are no exchanges.
 const (
-	KindHeader    Kind = "header"
-	KindConfigure Kind = Kind(runtime.ExchangeConfigure)
-	KindDispatch  Kind = Kind(runtime.ExchangeDispatch)
-	KindTool      Kind = Kind(runtime.ExchangeTool)
-	KindHost      Kind = Kind(runtime.ExchangeHost)
-	KindGap       Kind = "gap"
-	KindEnd       Kind = "end"
+	KindHeader Kind = "header"
+	KindGap    Kind = "gap"
+	KindEnd    Kind = "end"
 )
 
 // Kinds lists the kinds.
 func Kinds() []Kind {
-	return []Kind{KindHeader, KindConfigure, KindDispatch, KindTool, KindHost, KindGap, KindEnd}
+	return []Kind{KindHeader, runtime.ExchangeConfigure, runtime.ExchangeDispatch, runtime.ExchangeTool, runtime.ExchangeHost, KindGap, KindEnd}
 }
 
 // Line is one line of a file. It is exported for its JSON Schema; use a [Reader] to read.
 type Line struct {
-	Format  int       `json:"grapnel_record,omitempty" jsonschema:"version of the format; in headers only"`
-	Kind    Kind      `json:"kind"`
-	Session string    `json:"session"                  jsonschema:"whose line it is: a word that the session's header has made up"`
-	Begin   time.Time `json:"begin"                    jsonschema:"when the exchange began, or the line was written"`
-	Program string    `json:"program,omitempty"        jsonschema:"who has recorded; in headers only"`
+	Format  int    `json:"grapnel_record,omitempty" jsonschema:"version of the format; in headers only"`
+	Session string `json:"session"                  jsonschema:"whose line it is: a word that the session's header has made up"`
+	Program string `json:"program,omitempty"        jsonschema:"who has recorded; in headers only"`
 
-	Plugin       string  `json:"plugin,omitempty"       jsonschema:"the operator's name"`
-	Version      string  `json:"version,omitempty"      jsonschema:"the plugin's version"`
-	SHA256       string  `json:"sha256,omitempty"       jsonschema:"checksum of its program, or builtin, in_process, unpinned"`
-	Subscription string  `json:"subscription,omitempty" jsonschema:"the hook's full id, or PLUGIN.TOOL"`
-	Start        uint64  `json:"start,omitempty"        jsonschema:"which start of a plugin answered; its configure line has the same"`
-	Generation   uint64  `json:"generation,omitempty"`
-	Incarnation  uint64  `json:"incarnation,omitempty"`
-	TookMS       float64 `json:"took_ms,omitempty"`
+	runtime.Exchange
 
-	Configuration *configuration      `json:"configuration,omitempty"`
-	Description   *phases.Description `json:"description,omitempty"`
-	Dispatch      *dispatch           `json:"dispatch,omitempty"`
-	Result        *phases.Result      `json:"result,omitempty"`
-	ToolCall      *phases.ToolCall    `json:"tool_call,omitempty"`
-	ToolResult    *phases.ToolResult  `json:"tool_result,omitempty"`
-	Error         *failure            `json:"error,omitempty"         jsonschema:"why there is no answer"`
-	HostCalls     []hostCall          `json:"host_calls,omitempty"    jsonschema:"what the plugin asked of the host meanwhile"`
+	Dispatch  *dispatch  `json:"dispatch,omitempty"`
+	Error     *failure   `json:"error,omitempty"      jsonschema:"why there is no answer"`
+	HostCalls []hostCall `json:"host_calls,omitempty" jsonschema:"what the plugin asked of the host meanwhile"`
 
 	Recorded int    `json:"recorded,omitempty" jsonschema:"exchanges of the session in the file; in the last line of a session only"`
 	Omitted  int    `json:"omitted,omitempty"  jsonschema:"exchanges that are not in the file: before a gap, or of the whole session"`
 	Why      string `json:"why,omitempty"      jsonschema:"why exchanges were omitted"`
-}
-
-type configuration struct {
-	Instance string            `json:"instance"`
-	Config   json.RawMessage   `json:"config,omitempty"`
-	Secrets  map[string]string `json:"secrets,omitempty" jsonschema:"variables of the environment by JSON pointers into config, where the values are ***"`
-	Services []string          `json:"services"`
 }
 
 type dispatch struct {
@@ -105,10 +79,7 @@ type failure struct {
 }
 
 type hostCall struct {
-	Service string          `json:"service"`
-	Method  string          `json:"method"`
-	Params  json.RawMessage `json:"params,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *failure        `json:"error,omitempty"`
-	TookMS  float64         `json:"took_ms"`
+	runtime.HostCall
+
+	Error *failure `json:"error,omitempty"`
 }

@@ -24,7 +24,7 @@ func samples() map[string]*runtime.Exchange {
 	base := func(kind runtime.ExchangeKind) runtime.Exchange {
 		return runtime.Exchange{
 			Kind: kind, Plugin: "guard", Version: "1.2.0", SHA256: "builtin", Start: 3, Generation: 2, Incarnation: 1,
-			Subscription: "guard.rule", Begin: noon, Took: 1500 * time.Microsecond,
+			Subscription: "guard.rule", Begin: noon, TookMS: 1.5,
 		}
 	}
 	dispatch, failed, tool, custom := base(runtime.ExchangeDispatch), base(runtime.ExchangeDispatch), base(runtime.ExchangeTool), base(runtime.ExchangeDispatch)
@@ -42,7 +42,7 @@ func samples() map[string]*runtime.Exchange {
 		Diagnostics:   []phases.Diagnostic{{Code: "x", Severity: phases.SeverityInfo, Message: "m"}},
 	}
 	dispatch.HostCalls = []runtime.HostCall{
-		{Service: "model", Method: "complete", Params: json.RawMessage(`{"input":"a"}`), Result: json.RawMessage(`{"text":"b"}`), Took: time.Millisecond},
+		{Service: "model", Method: "complete", Params: json.RawMessage(`{"input":"a"}`), Result: json.RawMessage(`{"text":"b"}`), TookMS: 1},
 		{Service: "state", Method: "get", Err: &phases.Error{Code: phases.CauseForbidden, Message: "no"}},
 	}
 	failed.Dispatch = &phases.Dispatch{

@@ -126,7 +126,7 @@ func newWriter(f io.WriteCloser, size int64, torn bool, o Options) (*Writer, err
 		return nil, fmt.Errorf("a word for the session: %w", err)
 	}
 	w := &Writer{o: o, session: hex.EncodeToString(word), file: f, size: size, torn: torn}
-	return w, w.note(&Line{Format: Format, Kind: KindHeader, Program: o.Program})
+	return w, w.note(KindHeader, &Line{Format: Format, Program: o.Program})
 }
 
 // Write appends an exchange; see runtime.Options.OnExchange. After an error the exchange is
@@ -158,7 +158,7 @@ func (w *Writer) take(line []byte) error {
 		return &FullError{w.o.MaxBytes}
 	}
 	if w.missing > 0 {
-		if err := w.note(&Line{Kind: KindGap, Omitted: w.missing, Why: w.why.Error()}); err != nil {
+		if err := w.note(KindGap, &Line{Omitted: w.missing, Why: w.why.Error()}); err != nil {
 			return err
 		}
 		w.missing = 0
@@ -174,8 +174,8 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("the record has reached its bound of %d bytes", e.MaxBytes)
 }
 
-func (w *Writer) note(l *Line) error {
-	l.Session, l.Begin = w.session, w.o.Now().UTC()
+func (w *Writer) note(kind Kind, l *Line) error {
+	l.Kind, l.Session, l.Begin = kind, w.session, w.o.Now().UTC()
 	var b bytes.Buffer
 	if err := l.encode(&b); err != nil {
 		return err
@@ -211,9 +211,9 @@ func (w *Writer) Close() error {
 		return nil
 	}
 	w.closed = true
-	end := &Line{Kind: KindEnd, Recorded: w.recorded, Omitted: w.omitted}
+	end := &Line{Recorded: w.recorded, Omitted: w.omitted}
 	if w.why != nil {
 		end.Why = w.why.Error()
 	}
-	return errors.Join(w.note(end), w.file.Close())
+	return errors.Join(w.note(KindEnd, end), w.file.Close())
 }

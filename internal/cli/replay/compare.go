@@ -34,7 +34,7 @@ func compare(was, now *runtime.Exchange) *Run {
 }
 
 func answerOf(x *runtime.Exchange) Answer {
-	a := Answer{MS: millis(x.Took), Hashes: []string{}}
+	a := Answer{MS: x.TookMS, Hashes: []string{}}
 	switch {
 	case x.Err != nil:
 		a.Code, a.PluginCode, a.Message = string(x.Err.Code), x.Err.PluginCode, x.Err.Message

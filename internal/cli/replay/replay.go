@@ -28,7 +28,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/grapnelhq/grapnel/internal/cli/record"
 	"github.com/grapnelhq/grapnel/internal/digest"
@@ -118,8 +117,6 @@ func TimesOf(ms []float64) Times {
 	at := func(percent int) float64 { return sorted[max(0, (len(sorted)*percent+99)/100-1)] }
 	return Times{at(50), at(99)}
 }
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // Host answers a plugin's host calls from the record. It is safe for concurrent use.
 type Host struct {

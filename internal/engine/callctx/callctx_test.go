@@ -35,45 +35,6 @@ func TestDeadlinesShareATimer(t *testing.T) {
 	})
 }
 
-func TestCallerEndsTheCall(t *testing.T) {
-	t.Parallel()
-
-	var g Group[string]
-	defer g.Stop()
-	ctx, cancel := context.WithCancel(t.Context())
-	c := g.New(ctx, "", time.Now().Add(time.Hour))
-	defer c.Cancel()
-	cancel()
-	<-c.Done()
-	if !errors.Is(c.Err(), context.Canceled) {
-		t.Errorf("Err = %v", c.Err())
-	}
-	if again := g.New(ctx, "", time.Now().Add(time.Hour)); again.Err() == nil {
-		t.Error("a call of an ended caller has not ended")
-	}
-}
-
-func TestChain(t *testing.T) {
-	t.Parallel()
-
-	if Of[string](t.Context()) != nil {
-		t.Error("there is a call outside of any")
-	}
-	var g Group[string]
-	defer g.Stop()
-	outer := g.New(t.Context(), "outer", time.Now().Add(time.Hour))
-	defer outer.Cancel()
-	inner := g.New(context.WithoutCancel(outer), "inner", time.Now().Add(time.Hour))
-	defer inner.Cancel()
-	l := Of[string](inner)
-	if l == nil || l.Site != "inner" || l.Depth != 1 || l.Parent == nil || l.Parent.Site != "outer" || l.Parent.Parent != nil {
-		t.Errorf("the chain is %+v", l)
-	}
-	if Of[int](inner) != nil {
-		t.Error("calls of another kind are mixed in")
-	}
-}
-
 // TestCancelTellsWhoEnds: a context that the timer is about to end is not free to begin again.
 func TestCancelTellsWhoEnds(t *testing.T) {
 	t.Parallel()

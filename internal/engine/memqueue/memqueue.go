@@ -4,8 +4,8 @@
 package memqueue
 
 import (
-	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +28,7 @@ type queue struct {
 	lost   func(j jobs.Job, why error)
 
 	mu      sync.Mutex
-	pending jobHeap
+	pending []queuedJob    // by due
 	waiting map[string]int // the pending jobs of each plugin
 	running int
 	ended   error         // why Serve has returned
@@ -52,25 +52,6 @@ type queuedJob struct {
 	jobs.Job
 	due              time.Time
 	failed, requeued int
-}
-
-type jobHeap []queuedJob
-
-func (h jobHeap) Len() int           { return len(h) }
-func (h jobHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h jobHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-func (h *jobHeap) Push(x any) {
-	if j, ok := x.(queuedJob); ok {
-		*h = append(*h, j)
-	}
-}
-
-func (h *jobHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
 }
 
 func (q *queue) Add(_ context.Context, j jobs.Job) error {
@@ -99,16 +80,23 @@ func (q *queue) Add(_ context.Context, j jobs.Job) error {
 
 // push and pop keep the counts; the caller holds the lock.
 func (q *queue) push(j queuedJob) {
-	heap.Push(&q.pending, j)
+	i, _ := slices.BinarySearchFunc(q.pending, j.due, func(other queuedJob, due time.Time) int {
+		if other.due.After(due) {
+			return 1
+		}
+		return -1 // behind those of the same time
+	})
+	q.pending = slices.Insert(q.pending, i, j)
 	q.waiting[j.Plugin]++
 }
 
-func (q *queue) pop() (queuedJob, bool) {
-	j, ok := heap.Pop(&q.pending).(queuedJob)
+func (q *queue) pop() queuedJob {
+	j := q.pending[0]
+	q.pending = slices.Delete(q.pending, 0, 1)
 	if q.waiting[j.Plugin]--; q.waiting[j.Plugin] == 0 {
 		delete(q.waiting, j.Plugin)
 	}
-	return j, ok
+	return j
 }
 
 func (q *queue) firstOf(key string) bool {
@@ -166,10 +154,10 @@ func (q *queue) next(ctx context.Context) (queuedJob, bool) {
 			wait = time.Until(q.pending[0].due)
 		}
 		if wait <= 0 && ctx.Err() == nil {
-			j, ok := q.pop()
+			j := q.pop()
 			q.running++
 			q.mu.Unlock()
-			return j, ok
+			return j, true
 		}
 		changed := q.changed
 		q.mu.Unlock()

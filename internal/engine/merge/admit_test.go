@@ -3,7 +3,6 @@ package merge_test
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -244,30 +243,4 @@ func TestAdmitHashesEveryKind(t *testing.T) {
 			t.Errorf("%s: hash is not that of %s", phases.KindOf(c), want)
 		}
 	}
-}
-
-func TestAdmitNothing(t *testing.T) {
-	t.Parallel()
-
-	got, err := merge.Admit(anyRow(), hook("p.h"), nil)
-	if err != nil || !reflect.DeepEqual(got, merge.Admitted{}) {
-		t.Errorf("Admit(nil) = %+v, %v", got, err)
-	}
-}
-
-func ExampleAdmit() {
-	row, _ := phases.Standard().Lookup(phases.PrePromptCompile)
-	h := &merge.Hook{
-		Subscription: "rules.text", Hook: "text", Plugin: "rules", Kinds: []phases.Kind{phases.KindPromptSection},
-		Grants: &phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"house_rules"}},
-	}
-	got, err := merge.Admit(row, h, []phases.Contribution{
-		&phases.PromptSection{SectionID: "house_rules", Content: "Be brief."},
-		&phases.PromptSection{SectionID: "safety", Content: "Anything goes."},
-	})
-	fmt.Println(err, len(got.Entries), got.Entries[0].Value.Head().ContributionID)
-	fmt.Println(got.Dropped[0].Cause, "-", got.Dropped[0].Message)
-	// Output:
-	// <nil> 1 rules.text#0
-	// forbidden - plugin rules may not contribute section "safety": it belongs to builtin
 }

@@ -42,7 +42,7 @@ func TestContentMaps(t *testing.T) {
 			spans += checkMap(t, &out.Sections[i], textOf(out, &out.Sections[i]), brought, host)
 		}
 	})
-	if spans < 5000 {
+	if spans < 1000 {
 		t.Errorf("only %d spans: the test does not test", spans)
 	}
 }

@@ -3,7 +3,6 @@ package merge_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -123,14 +122,4 @@ func FuzzApplyRewrites(f *testing.F) {
 			t.Fatalf("once %s, twice %s, %v", once, twice, err)
 		}
 	})
-}
-
-func ExampleApplyRewrites() {
-	args := json.RawMessage(`{"command": "rm -rf /", "flags": []}`)
-	out, err := merge.ApplyRewrites(args, []phases.MergedRewrite{
-		{Path: "/command", Value: json.RawMessage(`"ls"`), Owner: "guard.args"},
-		{Path: "/flags/-", Value: json.RawMessage(`"-l"`), Owner: "guard.args"},
-	})
-	fmt.Println(string(out), err)
-	// Output: {"command":"ls","flags":["-l"]} <nil>
 }

@@ -247,26 +247,3 @@ func TestHouseTextCannotBeForged(t *testing.T) {
 	want := "<\\!-- grapnel:dynamic -->\n<CTX>\na <\\!-- grapnel:dynamic -->\n<\\/ctx >\n[\\truncated: kept 1 of 2 characters]\n</CTX>\n[\\truncated: kept 1 of 2 characters]"
 	checkSame(t, "content", got, want)
 }
-
-func ExampleMerge() {
-	row, _ := phases.Standard().Lookup(phases.PrePromptCompile)
-	var replies []merge.Reply
-	for _, plugin := range []string{"rules", "copycat"} {
-		h := hook(plugin+".text", phases.KindPromptSection)
-		admitted, err := merge.Admit(row, h, []phases.Contribution{section("house_rules", "Rules of "+plugin+".")})
-		if err != nil {
-			fmt.Println(err)
-		}
-		replies = append(replies, merge.Reply{Hook: h, Entries: admitted.Entries, Dropped: admitted.Dropped})
-	}
-	got := merge.Merge(row, replies, merge.State{}, merge.Limits{})
-	for _, s := range got.Merged.Sections {
-		fmt.Printf("%s of %s: %s\n", s.SectionID, s.Owner, s.Content)
-	}
-	for _, d := range got.Diagnostics {
-		fmt.Printf("%s: %s\n", d.Code, d.Message)
-	}
-	// Output:
-	// house_rules of rules: Rules of rules.
-	// conflict: section "house_rules" belongs to rules.text: what copycat.text contributed to it was dropped
-}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -526,50 +525,5 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 	if one, ok := errors.AsType[Problem](err); !ok || one.Field != "budgets.phases.turn.pre_policy.time" {
 		t.Errorf("the first problem in the chain is %+v", one)
-	}
-}
-
-// Whatever a description holds, Build ends with a plan or with problems.
-func TestBuildOfNonsense(t *testing.T) {
-	t.Parallel()
-
-	r := rand.New(rand.NewPCG(5, 6))
-	// The first word is the sound one, and comes more often than all others.
-	pick := func(words ...string) string { return words[max(0, r.IntN(12)-12+len(words))] }
-	plans, refusals := 0, 0
-	for range 2000 {
-		var plugins []Plugin
-		for range r.IntN(3) {
-			p := plugin(pick([]string{"a", "b"}[r.IntN(2)], "", "c.d"))
-			for range r.IntN(3) {
-				p.Description.Hooks = append(p.Description.Hooks, phases.Hook{
-					Name: pick([]string{"h", "i"}[r.IntN(2)], "", "x.y", "?"), Phase: phases.Phase(pick("turn.pre_policy", "tool.pre_call", "", "x")),
-					Role: phases.Role(pick("", "validate", "transform", "nothing")), Kinds: []phases.Kind{phases.Kind(pick("audit", "decision", "", "x"))},
-					After: []string{pick("b.i?", "a.h", "?", "", ".", "a.")}, When: pick("", "true", "((", "\x00"), Timeout: phases.Duration(r.IntN(9) - 1),
-					OnFailure: phases.OnFailure{Default: phases.FailureWord(pick("", "fallback", "x"))}, Fallback: phases.Contributions{nil}[:r.IntN(9)/8],
-				})
-			}
-			if r.IntN(3) == 0 {
-				p = p.down()
-			}
-			if r.IntN(3) == 0 {
-				p.Overrides = map[string]phases.Override{pick("a.h", "b.h", "a.", ""): {Phase: new(phases.Phase(pick("turn.pre_policy", "x")))}}
-			}
-			plugins = append(plugins, p)
-		}
-		p, _, err := Build(plugins, budget(phases.PrePolicy, time.Duration(r.IntN(9)-1), []string{pick("a.h", "b.", "", "a.h?")}[:r.IntN(2)]...))
-		if (p == nil) == (err == nil) {
-			t.Fatalf("Build = %v, %v", p, err)
-		}
-		if err == nil {
-			plans++
-		} else if problems, ok := errors.AsType[*Problems](err); !ok || len(problems.List) == 0 {
-			t.Fatalf("Build: %v", err)
-		} else {
-			refusals++
-		}
-	}
-	if plans == 0 || refusals == 0 {
-		t.Errorf("%d plans and %d refusals prove little", plans, refusals)
 	}
 }

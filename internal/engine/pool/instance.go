@@ -75,7 +75,6 @@ func (p *Pool) Instance(declared config.Plugin, required, awaited bool) *Instanc
 		Random:       p.opts.Random,
 		StartTimeout: StartTimeout(&declared),
 		Limiter:      in.gate,
-		SlotHold:     p.opts.SlotHold,
 		Health:       health,
 		Replacement:  in.replacement(),
 		OnEvent:      in.changed,

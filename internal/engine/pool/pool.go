@@ -24,8 +24,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// StartsAtOnce is how many plugin processes begin to start at the same time.
-const StartsAtOnce = 8
+// startsAtOnce is how many plugin processes begin to start at the same time.
+const startsAtOnce = 8
 
 // ErrClosed is why plugins are stopped.
 var ErrClosed = errors.New("the engine is closed")
@@ -60,7 +60,7 @@ type Observer interface {
 	Logged(in *Instance, line LogLine)
 }
 
-// Options are what a pool needs. All fields but the last two are required.
+// Options are what a pool needs. All fields but the last are required.
 type Options struct {
 	Logger   *slog.Logger
 	Observer Observer
@@ -73,7 +73,6 @@ type Options struct {
 	Host     func(in *Instance) phases.Host    // Host answers an instance's host calls; it is called once for each
 	Health   supervise.Health                  // the health check of running plugins, without Check
 	Random   func() float64                    // Random gives numbers in [0, 1) for jitter; nil uses math/rand/v2
-	SlotHold time.Duration                     // supervise.Options.SlotHold
 }
 
 // Pool is what the plugins of one engine share: start gate, memory watch, and processes
@@ -93,7 +92,7 @@ type Pool struct {
 // New returns a pool without plugins.
 func New(o Options) *Pool {
 	over := make(chan struct{})
-	return &Pool{opts: o, gate: supervise.NewGate(StartsAtOnce), memory: newMemwatch(), over: over, workers: workers{work: make(chan *localCall), over: over}}
+	return &Pool{opts: o, gate: supervise.NewGate(startsAtOnce), memory: newMemwatch(), over: over, workers: workers{work: make(chan *localCall), over: over}}
 }
 
 // Serve watches the memory of the plugins' processes until ctx ends. Beside the first
@@ -109,9 +108,6 @@ func (p *Pool) Serve(ctx context.Context) {
 
 // Revision rises when the row of a plugin has changed.
 func (p *Pool) Revision() uint64 { return p.revision.Load() }
-
-// Waiting is how many starts wait for a slot.
-func (p *Pool) Waiting() int { return p.gate.Waiting() }
 
 // Memory returns the resident memory of each plugin's processes and their descendants in bytes, by declared name.
 func (p *Pool) Memory() map[string]int64 { return p.memory.held() }

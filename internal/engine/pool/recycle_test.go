@@ -102,17 +102,6 @@ func TestShareOfCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkVisit is what recycling adds to each call.
-func BenchmarkVisit(b *testing.B) {
-	inc := visited(1<<40, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		inc.visits.enter()
-		inc.Called()
-		inc.Leave()
-	}
-}
-
 // TestNoSharesInProcess: a plugin inside the host is not started a second time beside
 // itself, however many calls it gets.
 func TestNoSharesInProcess(t *testing.T) {

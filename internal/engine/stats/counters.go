@@ -6,11 +6,9 @@
 package stats
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -139,22 +137,18 @@ const (
 	maxMessageChars = 1000
 )
 
-// Counters counts for [Overview]. Counting a run takes no lock and does not allocate. The maps of counters are
-// replaced when the plan changes; events of unknown names are ignored.
+// Counters counts for [Overview], in its own rows. Counting a run does not allocate; events of unknown names are
+// ignored.
 type Counters struct {
-	now   func() time.Time
-	known atomic.Pointer[known]
-	// phases are those of the engine's table and do not change.
-	phases                  map[phases.Phase]*phaseCounters
-	order                   []phases.Phase
-	causes                  map[phases.Cause]bool
-	reloads, reloadsRefused atomic.Uint64
-	changing                sync.Mutex // held while known is replaced
-}
+	now    func() time.Time
+	order  []phases.Phase
+	causes map[phases.Cause]bool
 
-type known struct {
-	hooks   map[string]*RunCounters
-	plugins map[string]*pluginCounters
+	mu                      sync.Mutex // guards what follows, and all that it points to
+	phases                  map[phases.Phase]*phaseCounters
+	hooks                   map[string]*runCounters
+	plugins                 map[string]*pluginCounters
+	reloads, reloadsRefused uint64
 }
 
 // Hook is a subscription whose runs are counted.
@@ -163,123 +157,104 @@ type Hook struct {
 	Phase      phases.Phase
 }
 
-// RunCounters count the runs of one subscription, or of a plugin's tools or model calls.
-type RunCounters struct {
-	of     *pluginCounters
-	phase  phases.Phase
-	states [len(runStates)]atomic.Uint64
-	inARow atomic.Uint64
-	took   Histogram
+// runCounters count the runs of one subscription, or of a plugin's tools or model calls.
+type runCounters struct {
+	RunStats
 
-	failOpen, abandoned atomic.Uint64
+	of    *pluginCounters
+	phase phases.Phase
+	took  Histogram
 	// unanswered may be negative for a moment, when an abandoned call is answered before it is counted.
-	unanswered atomic.Int64
-
-	mu       sync.Mutex
-	failures map[phases.Cause]uint64
-	last     *LastError
+	unanswered int
 }
 
+// pluginCounters count what a plugin's row shows beside its state.
 type pluginCounters struct {
-	name         string
-	tools, model RunCounters
+	PluginHealth
+
+	tools, model runCounters
 	queued       Histogram
-	replies      sizes
-
-	logLines, answers, abandoned atomic.Uint64
-
-	mu   sync.Mutex
-	cuts map[phases.Limit]uint64
-	jobs map[string]uint64
-	last *LastError
 }
 
 type phaseCounters struct {
-	took Histogram
-	// The number of dispatches is their sum, so that it cannot decrease.
-	succeeded, failed, cancelled atomic.Uint64
-}
+	PhaseRow
 
-// runStates are the states of a run, the most frequent first.
-//
-//nolint:gochecknoglobals // an immutable table
-var runStates = [...]phases.RunState{
-	phases.StateSucceeded, phases.StateCached, phases.StateFiltered, phases.StateDisabled, phases.StateDenied, phases.StateQueued,
-	phases.StateUnavailable, phases.StateTimedOut, phases.StateFailed, phases.StateCancelled, phases.StateBudgetExhausted, phases.StateShadowed,
+	took Histogram
 }
 
 // New returns counters for the phases of a table. Now is the clock of failures.
 func New(table *phases.Table, now func() time.Time) *Counters {
-	c := &Counters{now: now, phases: map[phases.Phase]*phaseCounters{}, causes: map[phases.Cause]bool{}}
+	c := &Counters{
+		now: now, causes: map[phases.Cause]bool{}, phases: map[phases.Phase]*phaseCounters{}, hooks: map[string]*runCounters{}, plugins: map[string]*pluginCounters{},
+	}
 	for _, row := range table.Rows() {
-		c.phases[row.Phase] = &phaseCounters{}
+		c.phases[row.Phase] = &phaseCounters{PhaseRow: PhaseRow{Phase: row.Phase}}
 		c.order = append(c.order, row.Phase)
 	}
 	for _, cause := range phases.FailureCauses() {
 		c.causes[cause] = true
 	}
-	c.known.Store(&known{hooks: map[string]*RunCounters{}, plugins: map[string]*pluginCounters{}})
 	return c
 }
 
 // Expect starts to count plugins and hooks; existing counters continue.
 func (c *Counters) Expect(plugins []string, hooks []Hook) {
-	c.change(func(next *known) {
-		for _, name := range plugins {
-			if next.plugins[name] == nil {
-				next.plugins[name] = newPluginCounters(name)
-			}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range plugins {
+		if c.plugins[name] == nil {
+			c.plugins[name] = newPluginCounters(name)
 		}
-		for _, h := range hooks {
-			of := next.plugins[h.Plugin]
-			if was := next.hooks[h.ID]; was == nil || was.phase != h.Phase || was.of != of {
-				next.hooks[h.ID] = &RunCounters{of: of, phase: h.Phase}
-			}
+	}
+	for _, h := range hooks {
+		of := c.plugins[h.Plugin]
+		if was := c.hooks[h.ID]; was == nil || was.phase != h.Phase || was.of != of {
+			c.hooks[h.ID] = newRunCounters(of, h.Phase)
 		}
-	})
+	}
 }
 
 // Forget drops the plugins and hooks that keepPlugin and keepHook report false for.
 func (c *Counters) Forget(keepPlugin func(name string) bool, keepHook func(plugin, id string) bool) {
-	c.change(func(next *known) {
-		maps.DeleteFunc(next.plugins, func(name string, _ *pluginCounters) bool { return !keepPlugin(name) })
-		maps.DeleteFunc(next.hooks, func(id string, r *RunCounters) bool {
-			return next.plugins[r.of.name] != r.of || !keepHook(r.of.name, id)
-		})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.plugins, func(name string, _ *pluginCounters) bool { return !keepPlugin(name) })
+	maps.DeleteFunc(c.hooks, func(id string, r *runCounters) bool {
+		return c.plugins[r.of.Plugin] != r.of || !keepHook(r.of.Plugin, id)
 	})
 }
 
-func (c *Counters) change(edit func(next *known)) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	was := c.known.Load()
-	next := &known{hooks: maps.Clone(was.hooks), plugins: maps.Clone(was.plugins)}
-	edit(next)
-	c.known.Store(next)
+func newPluginCounters(name string) *pluginCounters {
+	p := &pluginCounters{PluginHealth: PluginHealth{PluginRow: phases.PluginRow{Plugin: name}, Truncations: map[phases.Limit]uint64{}, Jobs: map[string]uint64{}}}
+	p.tools, p.model = *newRunCounters(p, phases.PhaseToolCall), *newRunCounters(p, phases.PhaseHostCall)
+	p.Replies.Within = make([]uint64, len(SizeBounds()))
+	return p
 }
 
-func newPluginCounters(name string) *pluginCounters {
-	p := &pluginCounters{name: name}
-	p.tools.of, p.tools.phase = p, phases.PhaseToolCall
-	p.model.of, p.model.phase = p, phases.PhaseHostCall
-	return p
+func newRunCounters(of *pluginCounters, phase phases.Phase) *runCounters {
+	return &runCounters{of: of, phase: phase, RunStats: RunStats{States: map[phases.RunState]uint64{}, Failures: map[phases.Cause]uint64{}}}
 }
 
 // Run counts a settled row of the ledger; message says why it failed.
 func (c *Counters) Run(run *phases.Run, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	r := c.countersOf(run)
 	if r == nil {
 		return
 	}
-	if i := slices.Index(runStates[:], run.State); i >= 0 {
-		r.states[i].Add(1)
+	r.States[run.State]++
+	switch run.State {
+	case phases.StateCached:
+		r.Cached++
+	case phases.StateFiltered, phases.StateDisabled, phases.StateQueued:
+	default:
+		r.Runs++
 	}
 	r.measure(run)
 	switch run.State {
 	case phases.StateSucceeded, phases.StateDenied, phases.StateShadowed:
-		if r.inARow.Load() != 0 {
-			r.inARow.Store(0)
-		}
+		r.FailedInARow = 0
 	case phases.StateFailed, phases.StateTimedOut, phases.StateUnavailable, phases.StateBudgetExhausted:
 		c.fail(r, run, message)
 	}
@@ -287,12 +262,11 @@ func (c *Counters) Run(run *phases.Run, message string) {
 
 // countersOf returns the counters of a run; nil for a tool or model call that was never made: a caller could repeat
 // it at will.
-func (c *Counters) countersOf(run *phases.Run) *RunCounters {
-	known := c.known.Load()
+func (c *Counters) countersOf(run *phases.Run) *runCounters {
 	if run.Phase != phases.PhaseToolCall && run.Phase != phases.PhaseHostCall {
-		return known.hooks[run.Subscription]
+		return c.hooks[run.Subscription]
 	}
-	p := known.plugins[run.Plugin]
+	p := c.plugins[run.Plugin]
 	switch {
 	case p == nil || run.Attempts == 0:
 		return nil
@@ -304,7 +278,7 @@ func (c *Counters) countersOf(run *phases.Run) *RunCounters {
 }
 
 // measure counts durations and sizes of a run whose plugin was called.
-func (r *RunCounters) measure(run *phases.Run) {
+func (r *runCounters) measure(run *phases.Run) {
 	if run.Attempts > 0 && (run.Incarnation > 0 || run.Phase == phases.PhaseHostCall) {
 		r.took.Record(fromMillis(run.DurationMS))
 	}
@@ -315,231 +289,186 @@ func (r *RunCounters) measure(run *phases.Run) {
 		r.of.queued.Record(fromMillis(run.QueueMS))
 	}
 	if run.BytesOut > 0 {
-		r.of.replies.record(run.BytesOut)
+		r.of.Replies.record(run.BytesOut)
 	}
-	if len(run.Cut) > 0 {
-		r.of.cut(run.Cut)
+	for i := range run.Cut {
+		r.of.Truncations[run.Cut[i].Limit]++ // a closed list: merging sets it
 	}
 }
 
 // fail counts a failure by its cause, of a closed list.
-func (c *Counters) fail(r *RunCounters, run *phases.Run, message string) {
+func (c *Counters) fail(r *runCounters, run *phases.Run, message string) {
 	cause := phases.Cause(run.Code)
 	if !c.causes[cause] {
 		cause = phases.CauseInternal
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inARow.Add(1)
-	if r.failures == nil {
-		r.failures = map[phases.Cause]uint64{}
-	}
-	r.failures[cause]++
-	r.last = &LastError{
+	r.FailedInARow++
+	r.Failed++
+	r.Failures[cause]++
+	r.LastError = &LastError{
 		Code: run.Code, PluginCode: text.Sanitize(run.PluginCode, maxCodeChars), Message: text.Sanitize(message, maxMessageChars), At: c.now(),
-	}
-}
-
-func (p *pluginCounters) cut(list []phases.Cut) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cuts == nil {
-		p.cuts = map[phases.Limit]uint64{}
-	}
-	for i := range list {
-		p.cuts[list[i].Limit]++ // a closed list: merging sets it
 	}
 }
 
 // Dispatch counts a finished dispatch.
 func (c *Counters) Dispatch(phase phases.Phase, state phases.RunState, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	p := c.phases[phase]
 	if p == nil {
 		return
 	}
 	p.took.Record(took)
+	p.Dispatches++
 	switch state {
 	case phases.StateFailed:
-		p.failed.Add(1)
+		p.Failed++
 	case phases.StateCancelled:
-		p.cancelled.Add(1)
-	default:
-		p.succeeded.Add(1)
+		p.Cancelled++
 	}
 }
 
 // Reload counts a configuration that came into force, the first one included.
-func (c *Counters) Reload() { c.reloads.Add(1) }
+func (c *Counters) Reload() { c.count(&c.reloads) }
 
 // ReloadRefused counts a configuration that did not.
-func (c *Counters) ReloadRefused() { c.reloadsRefused.Add(1) }
+func (c *Counters) ReloadRefused() { c.count(&c.reloadsRefused) }
+
+func (c *Counters) count(n *uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*n++
+}
 
 // FailOpen counts a failure that did not stop its phase.
 func (c *Counters) FailOpen(subscription string) {
-	if r := c.known.Load().hooks[subscription]; r != nil {
-		r.failOpen.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.hooks[subscription]; r != nil {
+		r.FailOpen++
 	}
 }
 
-// Abandoned counts an abandoned call.
+// Abandoned counts an abandoned call: of a subscription, or of a plugin's tools if that is empty.
 func (c *Counters) Abandoned(plugin, subscription string) {
-	if r := c.Caller(plugin, subscription); r != nil {
-		r.abandoned.Add(1)
-		r.of.abandoned.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.caller(plugin, subscription); r != nil {
+		r.AbandonedTotal++
+		r.of.AbandonedTotal++
 	}
 }
 
-// Caller returns the counters of a subscription, or those of a plugin's tools if it is empty; nil if there are none.
-// All methods of nil counters do nothing.
-func (c *Counters) Caller(plugin, subscription string) *RunCounters {
-	known := c.known.Load()
+func (c *Counters) caller(plugin, subscription string) *runCounters {
 	if subscription != "" {
-		return known.hooks[subscription]
+		return c.hooks[subscription]
 	}
-	if p := known.plugins[plugin]; p != nil {
+	if p := c.plugins[plugin]; p != nil {
 		return &p.tools
 	}
 	return nil
 }
 
-// Unanswered adds 1 for an abandoned call, and -1 when it is answered after all.
-func (r *RunCounters) Unanswered(n int64) {
-	if r != nil {
-		r.unanswered.Add(n)
+// Unanswered counts a call that was abandoned and is unanswered; answered must be called when it is answered after all.
+func (c *Counters) Unanswered(plugin, subscription string) (unanswered, answered func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.caller(plugin, subscription)
+	add := func(n int) func() {
+		return func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if r != nil {
+				r.unanswered += n
+			}
+		}
+	}
+	return add(1), add(-1)
+}
+
+// ofPlugin calls count with the counters of a plugin, if it is known.
+func (c *Counters) ofPlugin(name string, count func(p *pluginCounters)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.plugins[name]; p != nil {
+		count(p)
 	}
 }
 
 // LogDropped counts lines of a plugin's log that were dropped.
 func (c *Counters) LogDropped(plugin string, lines int) {
-	if p := c.known.Load().plugins[plugin]; p != nil {
-		p.logLines.Add(uint64(max(0, lines)))
-	}
+	c.ofPlugin(plugin, func(p *pluginCounters) { p.LogLinesDropped += uint64(max(0, lines)) })
 }
 
 // AnswerDropped counts an answer that was not applied.
 func (c *Counters) AnswerDropped(plugin string) {
-	if p := c.known.Load().plugins[plugin]; p != nil {
-		p.answers.Add(1)
-	}
+	c.ofPlugin(plugin, func(p *pluginCounters) { p.AnswersDropped++ })
 }
 
 // Job counts a change of a background job; state is one of the engine's own words.
 func (c *Counters) Job(plugin, state string) {
-	p := c.known.Load().plugins[plugin]
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.jobs == nil {
-		p.jobs = map[string]uint64{}
-	}
-	p.jobs[state]++
+	c.ofPlugin(plugin, func(p *pluginCounters) { p.Jobs[state]++ })
 }
 
 // PluginFailed notes the latest failure of a plugin's process.
 func (c *Counters) PluginFailed(plugin, code, message string) {
-	p := c.known.Load().plugins[plugin]
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = &LastError{Code: code, Message: text.Sanitize(message, maxMessageChars), At: c.now()}
+	c.ofPlugin(plugin, func(p *pluginCounters) {
+		p.LastError = &LastError{Code: code, Message: text.Sanitize(message, maxMessageChars), At: c.now()}
+	})
 }
 
 // Fill completes an overview whose Plugins and Hooks lack only what is counted, adds the rows of tools and model
 // calls, and sets the rest.
 func (c *Counters) Fill(o *Overview) {
-	known := c.known.Load()
-	took := map[string]*Snapshot{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	took := map[string]*Histogram{}
 	for i := range o.Plugins {
-		took[o.Plugins[i].Plugin] = &Snapshot{}
+		took[o.Plugins[i].Plugin] = &Histogram{}
 	}
 	for i := range o.Hooks {
 		row := &o.Hooks[i]
-		row.RunStats = known.hooks[row.Subscription].stats()
-		took[row.Plugin].Merge(row.Took.snapshot)
+		r := c.hooks[row.Subscription]
+		if r == nil {
+			r = newRunCounters(nil, row.Phase)
+		}
+		row.RunStats = r.stats()
+		took[row.Plugin].merge(&r.took)
 	}
 	for i := range o.Plugins {
 		row := &o.Plugins[i]
-		p := cmp.Or(known.plugins[row.Plugin], newPluginCounters(row.Plugin))
-		tools := HookRow{Plugin: p.name, Phase: p.tools.phase, Role: phases.StageTool, RunStats: p.tools.stats()}
-		model := HookRow{Plugin: p.name, Phase: p.model.phase, Role: phases.StageHost, RunStats: p.model.stats()}
-		for _, calls := range []HookRow{tools, model} {
-			if calls.Runs > 0 {
-				o.Hooks = append(o.Hooks, calls)
-			}
+		p := c.plugins[row.Plugin]
+		if p == nil {
+			p = newPluginCounters(row.Plugin)
 		}
-		took[row.Plugin].Merge(tools.Took.snapshot)
-		row.Took = took[row.Plugin].latency()
-		p.fill(row)
-	}
-	o.Phases = c.phaseRows()
-	o.Reloads, o.ReloadsRefused = c.reloads.Load(), c.reloadsRefused.Load()
-	if o.Reloads > 0 {
-		o.Reloads-- // the first configuration is not a reload
-	}
-}
-
-// stats is what has been counted so far. Failures are read before runs, so that they are never more.
-func (r *RunCounters) stats() RunStats {
-	if r == nil {
-		r = &RunCounters{}
-	}
-	out := RunStats{States: map[phases.RunState]uint64{}}
-	r.mu.Lock()
-	out.LastError, out.Failures, out.FailedInARow = r.last, clone(r.failures), r.inARow.Load()
-	r.mu.Unlock()
-	for _, n := range out.Failures {
-		out.Failed += n
-	}
-	out.FailOpen, out.Abandoned, out.AbandonedTotal = r.failOpen.Load(), int(max(0, r.unanswered.Load())), r.abandoned.Load()
-	out.Took = r.took.latency()
-	for i := range r.states {
-		n := r.states[i].Load()
-		if n == 0 {
-			continue
+		if p.tools.Runs > 0 {
+			o.Hooks = append(o.Hooks, HookRow{Plugin: row.Plugin, Phase: p.tools.phase, Role: phases.StageTool, RunStats: p.tools.stats()})
 		}
-		out.States[runStates[i]] = n
-		switch runStates[i] {
-		case phases.StateCached:
-			out.Cached = n
-		case phases.StateFiltered, phases.StateDisabled, phases.StateQueued:
-		default:
-			out.Runs += n
+		if p.model.Runs > 0 {
+			o.Hooks = append(o.Hooks, HookRow{Plugin: row.Plugin, Phase: p.model.phase, Role: phases.StageHost, RunStats: p.model.stats()})
 		}
+		took[row.Plugin].merge(&p.tools.took)
+		row.Took, row.Queued = took[row.Plugin].latency(), p.queued.latency()
+		row.LogLinesDropped, row.AnswersDropped, row.AbandonedTotal = p.LogLinesDropped, p.AnswersDropped, p.AbandonedTotal
+		row.LastError, row.Truncations, row.Jobs, row.Replies = p.LastError, maps.Clone(p.Truncations), maps.Clone(p.Jobs), p.Replies
+		row.Replies.Within = slices.Clone(p.Replies.Within)
 	}
-	return out
-}
-
-func (p *pluginCounters) fill(row *PluginHealth) {
-	row.LogLinesDropped, row.AnswersDropped, row.AbandonedTotal = p.logLines.Load(), p.answers.Load(), p.abandoned.Load()
-	row.Queued, row.Replies = p.queued.latency(), p.replies.snapshot()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	row.LastError, row.Truncations, row.Jobs = p.last, clone(p.cuts), clone(p.jobs)
-}
-
-func (c *Counters) phaseRows() []PhaseRow {
-	rows := []PhaseRow{}
+	o.Phases = []PhaseRow{}
 	for _, phase := range c.order {
-		p := c.phases[phase]
-		row := PhaseRow{Phase: phase, Failed: p.failed.Load(), Cancelled: p.cancelled.Load()}
-		if row.Dispatches = p.succeeded.Load() + row.Failed + row.Cancelled; row.Dispatches > 0 {
-			row.Took = p.took.latency()
-			rows = append(rows, row)
+		if p := c.phases[phase]; p.Dispatches > 0 {
+			p.Took = p.took.latency()
+			o.Phases = append(o.Phases, p.PhaseRow)
 		}
 	}
-	return rows
+	o.Reloads, o.ReloadsRefused = max(c.reloads, 1)-1, c.reloadsRefused // the first configuration is not a reload
 }
 
-// clone copies a map; the result is never nil.
-func clone[K comparable](m map[K]uint64) map[K]uint64 {
-	if m == nil {
-		return map[K]uint64{}
-	}
-	return maps.Clone(m)
+// stats is what has been counted so far.
+func (r *runCounters) stats() RunStats {
+	out := r.RunStats
+	out.States, out.Failures = maps.Clone(r.States), maps.Clone(r.Failures)
+	out.Abandoned, out.Took = max(0, r.unanswered), r.took.latency()
+	return out
 }
 
 func fromMillis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -1,18 +1,13 @@
 package stats
 
 import (
-	"math/rand/v2"
-	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -24,7 +19,7 @@ func counting() *Counters {
 }
 
 // hook is the stats of a subscription.
-func (c *Counters) hook(id string) RunStats { return c.known.Load().hooks[id].stats() }
+func (c *Counters) hook(id string) RunStats { return c.hooks[id].stats() }
 
 // answered is a run in a process.
 func answered(state phases.RunState) *phases.Run {
@@ -88,50 +83,21 @@ func TestUnknownNames(t *testing.T) {
 	} {
 		c.Run(run, "")
 	}
-	c.Caller("gone", "").Unanswered(-1)
-	c.Caller("house", "house.rules").Unanswered(-1)
-	known := c.known.Load()
+	unanswered, _ := c.Unanswered("gone", "")
+	unanswered()
+	_, answered := c.Unanswered("house", "house.rules")
+	answered() // before it is counted as unanswered
 	if got := c.hook("house.rules"); got.Runs != 0 || got.Abandoned != 0 || got.LastError != nil {
 		t.Errorf("the hook has %+v", got)
 	}
-	if tools := known.plugins["house"].tools.stats(); tools.Runs != 0 || known.plugins["house"].last != nil || len(known.hooks)+len(known.plugins) != 2 {
-		t.Errorf("the tools have %+v, the plugin %+v", tools, known.plugins["house"].last)
+	if tools, last := c.plugins["house"].tools.stats(), c.plugins["house"].LastError; tools.Runs != 0 || last != nil || len(c.hooks)+len(c.plugins) != 2 {
+		t.Errorf("the tools have %+v, the plugin %+v", tools, last)
 	}
-	c.Run(strange(func(run *phases.Run) { run.Code, run.State = "a word of its own", "no state" }), "")
 	c.Run(strange(func(run *phases.Run) { run.Code = "a word of its own" }), "")
 	got := c.hook("house.rules")
 	if diff := cmp.Diff(map[phases.Cause]uint64{phases.CauseInternal: 1}, got.Failures); diff != "" || got.Runs != 1 {
 		t.Errorf("words that are not causes (-want +got):\n%s", diff)
 	}
-}
-
-// TestPhaseCountsNeverDecrease: the dispatches that did not fail are shown as a
-// counter, and whoever reads one that decreases takes it for a restart.
-func TestPhaseCountsNeverDecrease(t *testing.T) {
-	t.Parallel()
-
-	c := counting()
-	var stop atomic.Bool
-	var wait sync.WaitGroup
-	for range 2 {
-		wait.Go(func() {
-			for !stop.Load() {
-				c.Dispatch(phases.PrePromptCompile, phases.StateFailed, time.Millisecond)
-			}
-		})
-	}
-	for range 2000 {
-		for _, row := range c.phaseRows() {
-			if succeeded := row.Dispatches - row.Failed - row.Cancelled; succeeded != 0 {
-				t.Errorf("%d dispatches succeeded of %d that all failed", succeeded, row.Dispatches)
-			}
-		}
-		if t.Failed() {
-			break
-		}
-	}
-	stop.Store(true)
-	wait.Wait()
 }
 
 // TestInARow: successes end a row of failures, what did not run leaves it alone.
@@ -174,35 +140,15 @@ func TestInARow(t *testing.T) {
 	})
 }
 
-// TestSizes compares with counting each size by hand.
+// TestSizes: a size counts for each bound that it does not exceed.
 func TestSizes(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(5, 6))
-	for range 200 {
-		var s sizes
-		var all []int
-		for range 1 + r.IntN(50) {
-			n := 1 + r.IntN(1<<r.IntN(26))
-			if r.IntN(2) == 0 {
-				n = 1<<r.IntN(26) + r.IntN(2)
-			}
-			s.record(n)
-			all = append(all, n)
-		}
-		want := Sizes{Count: uint64(len(all))}
-		for _, n := range all {
-			want.Bytes += uint64(n)
-		}
-		for _, bound := range SizeBounds() {
-			within := len(all) - len(slices.DeleteFunc(slices.Clone(all), func(n int) bool { return uint64(n) <= bound }))
-			want.Within = append(want.Within, uint64(within))
-		}
-		if diff := cmp.Diff(want, s.snapshot()); diff != "" {
-			t.Fatalf("sizes %v (-want +got):\n%s", all, diff)
-		}
+	got := newPluginCounters("p").Replies
+	for _, n := range []int{1, 64, 65, 1 << 20, 20 << 20} {
+		got.record(n)
 	}
-	if b := SizeBounds(); b[0] != 64 || b[len(b)-1] != config.DefaultFrame*4 {
-		t.Errorf("the bounds are %v", b)
+	if diff := cmp.Diff(Sizes{Count: 5, Bytes: 130 + 21<<20, Within: []uint64{2, 3, 3, 3, 3, 3, 3, 4, 4, 4}}, got); diff != "" {
+		t.Errorf("sizes (-want +got):\n%s", diff)
 	}
 }
 
@@ -220,7 +166,7 @@ func TestExpect(t *testing.T) {
 		c.Expect([]string{"house"}, list)
 	}
 	runs := func(id string) string {
-		if c.known.Load().hooks[id] == nil {
+		if c.hooks[id] == nil {
 			return "absent"
 		}
 		return strconv.FormatUint(c.hook(id).Runs, 10)
@@ -240,22 +186,5 @@ func TestExpect(t *testing.T) {
 	c.Forget(func(string) bool { return false }, func(string, string) bool { return true })
 	if got := runs("house.rules"); got != "absent" {
 		t.Errorf("without its plugin: %s", got)
-	}
-}
-
-// TestUnanswered: a call that is answered before it is counted as abandoned does not
-// count as unanswered for ever.
-func TestUnanswered(t *testing.T) {
-	t.Parallel()
-
-	c := counting()
-	r := c.Caller("house", "house.rules")
-	for _, step := range []struct {
-		add  int64
-		want int
-	}{{-1, 0}, {1, 0}, {1, 1}} {
-		if r.Unanswered(step.add); r.stats().Abandoned != step.want {
-			t.Errorf("%d are unanswered, want %d", r.stats().Abandoned, step.want)
-		}
 	}
 }

@@ -3,9 +3,6 @@ package supervise
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,81 +148,6 @@ func TestBreakerLateReport(t *testing.T) {
 				probe(OutcomeSuccess)
 			})
 		})
-	}
-}
-
-// TestBreakerOnChangeIsNotNested causes a change from inside OnChange: it must be
-// told after the first one is through, not in the middle of it.
-func TestBreakerOnChangeIsNotNested(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var got []string
-		var b *Breaker
-		b = NewBreaker(BreakerOptions{Failures: 1, OpenFor: time.Second, OnChange: func(from, to BreakerState) {
-			got = append(got, fmt.Sprintf("%v>%v begins", from, to))
-			time.Sleep(2 * time.Second)
-			b.State()
-			got = append(got, fmt.Sprintf("%v>%v ends", from, to))
-		}})
-		outcomes(t, b, "f")
-		want := []string{
-			"closed>open begins", "closed>open ends", "open>half_open begins", "open>half_open ends",
-		}
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("changes: got -, want +\n%s", diff)
-		}
-	})
-}
-
-// TestBreakerHammer uses one breaker from many goroutines. Each change must
-// begin where the one before ended, and at most one probe may be on the way.
-func TestBreakerHammer(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	last, broken := BreakerClosed, 0
-	b := NewBreaker(BreakerOptions{Failures: 2, OpenFor: time.Microsecond, OnChange: func(from, to BreakerState) {
-		mu.Lock()
-		defer mu.Unlock()
-		if from != last {
-			broken++
-		}
-		last = to
-	}})
-	var calls atomic.Int64
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(w), 5))
-			for range 2000 {
-				if ticket, err := b.Allow(); err == nil {
-					calls.Add(1)
-					b.Report(ticket, []Outcome{OutcomeNeutral, OutcomeSuccess, OutcomeFailure}[rng.IntN(3)])
-				}
-			}
-		})
-	}
-	wg.Wait()
-	final := b.State()
-	mu.Lock()
-	defer mu.Unlock()
-	if broken > 0 || last != final {
-		t.Errorf("%d changes out of order; last told %v, state %v", broken, last, final)
-	}
-	if calls.Load() == 0 {
-		t.Error("no call passed")
-	}
-}
-
-// TestBreakerAllocations keeps what happens most free of garbage: calls, and refusals
-// while something is broken.
-func TestBreakerAllocations(t *testing.T) {
-	b := openBreaker(t, BreakerOptions{OpenFor: time.Hour})
-	if n := testing.AllocsPerRun(100, func() { _, _ = b.Allow() }); n != 0 {
-		t.Errorf("a refusal allocates %v times, want 0", n)
-	}
-	b.Reset()
-	if n := testing.AllocsPerRun(100, func() { ticket, _ := b.Allow(); b.Report(ticket, OutcomeSuccess) }); n != 0 {
-		t.Errorf("a call allocates %v times, want 0", n)
 	}
 }
 

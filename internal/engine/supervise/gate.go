@@ -33,13 +33,6 @@ func (g *Gate) Required() Limiter { return lane{g, 0} }
 // Optional returns the gate for any other service.
 func (g *Gate) Optional() Limiter { return lane{g, 1} }
 
-// Waiting is how many starts wait for a slot.
-func (g *Gate) Waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.lanes[0]) + len(g.lanes[1])
-}
-
 type lane struct {
 	gate  *Gate
 	index int

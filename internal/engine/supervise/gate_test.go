@@ -3,13 +3,10 @@ package supervise
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -95,36 +92,5 @@ func TestGateGivesUpAGrantedSlot(t *testing.T) {
 	case <-second:
 	default:
 		t.Error("the slot was lost, want it handed to the next")
-	}
-}
-
-// TestGateHammer has many goroutines come, wait, give up and leave, and checks
-// that there are never more inside than slots and that none is lost.
-func TestGateHammer(t *testing.T) {
-	t.Parallel()
-	const slots, visitors, rounds = 3, 16, 200
-	g := NewGate(slots)
-	var inside atomic.Int32
-	var wg sync.WaitGroup
-	for v := range visitors {
-		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(v), 3))
-			for range rounds {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.IntN(50))*time.Microsecond)
-				release, err := lane{g, rng.IntN(2)}.Acquire(ctx)
-				if err == nil {
-					if n := inside.Add(1); n > slots {
-						t.Errorf("%d inside, want at most %d", n, slots)
-					}
-					inside.Add(-1)
-					release()
-				}
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
-	if g.free != slots {
-		t.Errorf("free = %d after all have left, want %d", g.free, slots)
 	}
 }

@@ -124,21 +124,6 @@ func TestHealthAfterSleep(t *testing.T) {
 	}
 }
 
-// TestHealthDeafCheck has a check that ends only when the service is gone, as a
-// call does that waits for a stopped process. It must not keep the service from
-// being stopped.
-func TestHealthDeafCheck(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		gone := make(chan struct{})
-		r := newRig(t, Options{Health: Health{Check: func(context.Context) error { <-gone; return errCause }}})
-		r.service.onStop = func(context.Context) error { close(gone); return nil }
-		r.serve()
-		pause(time.Minute)
-		r.mustHalt()
-	})
-}
-
 // TestHealthStaysWithItsIncarnation checks that no check is on its way while a
 // service is started, and that misses of one incarnation do not count for the
 // next.

@@ -3,8 +3,6 @@ package supervise
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -110,81 +108,4 @@ func TestHerd(t *testing.T) {
 			r.mustHalt()
 		}
 	})
-}
-
-// TestHammer gives a supervisor every order at once from many goroutines, while
-// its service crashes and its health changes, and checks what must hold
-// throughout; the fake service checks the contract of Start and Stop.
-func TestHammer(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(4) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, Options{
-					Limiter: NewGate(1).Required(), Replacement: Replacement{Age: time.Minute},
-					Health: Health{Check: func(context.Context) error { return errCause }, Interval: 10 * time.Second},
-				})
-				r.service.beside = 1
-				ctx, stop := context.WithCancelCause(context.Background())
-				r.stop = stop
-				go func() { r.ended <- r.Serve(ctx) }()
-
-				var wg sync.WaitGroup
-				for w := range uint64(8) {
-					wg.Go(func() { hammer(t, r, rand.New(rand.NewPCG(seed, w))) })
-				}
-				// Half of the runs are stopped in the middle of it.
-				if seed%2 == 0 {
-					wg.Wait()
-				}
-				r.mustHalt()
-				wg.Wait()
-				if r.service.starts.Load() == 0 && seed%2 == 0 {
-					t.Error("nothing was started")
-				}
-			})
-		})
-	}
-}
-
-// hammer gives 500 random orders.
-func hammer(t *testing.T, r *rig, rng *rand.Rand) {
-	t.Helper()
-	var last Status
-	for range 500 {
-		st := r.Status()
-		if st.Incarnation < last.Incarnation || st.Since.Before(last.Since) {
-			t.Errorf("status went back from %+v to %+v", last, st)
-		}
-		if (st.State == StateBackoff) != !st.NextAttempt.IsZero() {
-			t.Errorf("status %+v: next attempt without backoff, or the other way round", st)
-		}
-		last = st
-		inc := [2]uint64{Any, st.Incarnation}[rng.IntN(2)]
-		switch rng.IntN(9) {
-		case 0:
-			r.Report(inc, Failure{Class: []Class{"", ClassOrdinary, ClassPermanent, ClassResource, ClassMemory}[rng.IntN(5)], Code: "x"})
-		case 1:
-			r.Recycle(inc, "y")
-		case 2:
-			r.Degrade(inc, "z", "")
-		case 3:
-			r.Restore(inc)
-		case 4:
-			r.Release()
-		case 5:
-			ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
-			_ = r.Wait(ctx) // any outcome is right; that it returns is the point
-			cancel()
-		case 6:
-			if st.State.Up() {
-				r.service.crash(&Failure{Code: "crash"})
-			}
-		case 7:
-			r.Replace(inc, "old")
-		default:
-			<-time.After(time.Duration(rng.Int64N(int64(10 * time.Second))))
-		}
-	}
 }

@@ -174,25 +174,6 @@ func TestDegradedTimeIsNotHealthy(t *testing.T) {
 	})
 }
 
-// TestRecycleBreaksTheHealthyPeriod: the time before it was another incarnation's.
-func TestRecycleBreaksTheHealthyPeriod(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
-		r.serve()
-		r.service.crash(nil)
-		pause(40 * time.Second)
-		r.Recycle(Any, "age")
-		pause(40 * time.Second)
-		r.service.crash(nil)
-		synctest.Wait()
-		if got, want := time.Until(r.Status().NextAttempt), 200*time.Millisecond; got != want {
-			t.Errorf("delay = %v, want %v", got, want)
-		}
-		r.mustHalt()
-	})
-}
-
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	for name, class := range map[string]Class{"quarantine": ClassPermanent, "backoff": ClassMemory} {
@@ -223,25 +204,4 @@ func TestRelease(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestReleaseFromEvent releases from inside the event that tells of quarantine:
-// no lock may be held there, and the order must not be lost.
-func TestReleaseFromEvent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var r *rig
-		r = newRig(t, Options{OnEvent: func(e Event) {
-			if e.Status.State == StateQuarantined && !r.Release() {
-				t.Error("Release was not taken")
-			}
-		}})
-		r.serve()
-		r.Report(Any, Failure{Class: ClassPermanent, Code: "x"})
-		synctest.Wait()
-		if got := r.Status(); got.State != StateReady || got.Incarnation != 2 {
-			t.Errorf("status = %+v, want ready again", got)
-		}
-		r.mustHalt()
-	})
 }

@@ -103,28 +103,3 @@ func TestPolicyNext(t *testing.T) {
 		})
 	}
 }
-
-func TestDoubledNeverOverflows(t *testing.T) {
-	t.Parallel()
-	const most = 1<<63 - 1
-	for _, n := range []int{0, 1, 2, 62, 63, 64, 65, 1 << 40} {
-		got := doubled(time.Nanosecond, most, n)
-		if want := time.Duration(1) << min(max(n-1, 0), 62); n <= 62 && got != want {
-			t.Errorf("n = %d: %v, want %v", n, got, want)
-		} else if n >= 65 && got != most {
-			t.Errorf("n = %d: %v, want the limit", n, got)
-		}
-	}
-	if got := doubled(time.Minute, time.Second, 1); got != time.Second {
-		t.Errorf("least above most: %v, want most", got)
-	}
-}
-
-func TestJitter(t *testing.T) {
-	t.Parallel()
-	for random, want := range map[float64]time.Duration{0: time.Second, 0.5: 750 * time.Millisecond, 1: 500 * time.Millisecond} {
-		if got := jittered(time.Second, random); got != want {
-			t.Errorf("with %v: %v, want %v", random, got, want)
-		}
-	}
-}

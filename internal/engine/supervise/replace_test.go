@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -305,43 +304,6 @@ func TestReplaceHealth(t *testing.T) {
 			t.Errorf("%d checks in 30 s, want 3", checks)
 		}
 		r.mustHalt()
-	})
-}
-
-// TestReplaceStopErrors: however often stops fail, what is kept of them is bounded,
-// and stops that succeed add nothing.
-func TestReplaceStopErrors(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := replacing(t, Options{})
-		stops := 0
-		r.service.onStop = func(context.Context) error {
-			if stops++; stops > 10 {
-				return nil
-			}
-			return errCause
-		}
-		r.serve()
-		pause(time.Second)
-		for range 50 {
-			r.Replace(Any, "age")
-			pause(time.Minute)
-		}
-		err := r.halt()
-		if n := strings.Count(err.Error(), errCause.Error()); n != mostLost {
-			t.Errorf("%d errors are kept, want %d", n, mostLost)
-		}
-		depth := 0
-		for ; err != nil; depth++ {
-			joined, ok := err.(interface{ Unwrap() []error })
-			if !ok {
-				break
-			}
-			err = joined.Unwrap()[0]
-		}
-		if depth > 1 {
-			t.Errorf("errors are joined %d deep", depth)
-		}
 	})
 }
 

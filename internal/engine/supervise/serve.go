@@ -117,11 +117,8 @@ func (s *Supervisor) start(ctx context.Context, incarnation uint64, release func
 	defer cancel()
 
 	running, err := s.service.Start(ctx, incarnation)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, startFailure(ctx, err)
-	case running == nil:
-		return nil, &Failure{Class: ClassPermanent, Code: CodeInternal, Detail: "the start returned nothing"}
 	}
 	return running, nil
 }

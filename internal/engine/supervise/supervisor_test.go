@@ -61,25 +61,6 @@ func TestReadyThenStop(t *testing.T) {
 	})
 }
 
-func TestServeWithEndedContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := r.Serve(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := r.Wait(t.Context()); !errors.Is(err, ErrStopped) {
-			t.Errorf("Wait = %v, want ErrStopped", err)
-		}
-		if n := r.service.starts.Load(); n != 0 {
-			t.Errorf("%d starts, want none", n)
-		}
-		checkLog(t, r, "0s stopped")
-	})
-}
-
 // TestCrashLoop is a service that crashes as soon as it is up, again and again.
 func TestCrashLoop(t *testing.T) {
 	t.Parallel()
@@ -156,29 +137,6 @@ func TestStartTimeout(t *testing.T) {
 		checkLog(t, r, "0s starting", "3s backoff start_timeout: the start took too long (in 100ms)", "3s stopped")
 	})
 }
-
-func TestStartReturnsNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := New(emptyService{}, Options{})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- s.Serve(ctx) }()
-		synctest.Wait()
-		if got := s.Status(); got.State != StateQuarantined || got.Code != CodeInternal {
-			t.Errorf("status = %+v, want quarantine: the service is broken", got)
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// emptyService breaks the contract: neither a Running nor an error.
-type emptyService struct{}
-
-func (emptyService) Start(context.Context, uint64) (Running, error) { return nil, nil }
 
 func TestEndWithoutReasonIsACrash(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,9 @@
 package turnstate
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/phases"
 )
 
 // TestModelAccount: steps of one account, in order.
@@ -51,45 +49,5 @@ func TestModelAccount(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestModelAccountIsNeverExceeded: whatever is asked for at the same time, honest
-// calls never use more than the budget, and no more calls are made than it has.
-func TestModelAccountIsNeverExceeded(t *testing.T) {
-	t.Parallel()
-
-	for seed := range uint64(500) {
-		rng := rand.New(rand.NewPCG(seed, 7))
-		b := config.ModelBudget{Calls: 1 + rng.IntN(20), OutputTokens: 1 + rng.IntN(5000)}
-		a := New(config.TurnBudget{}, nil)
-		var open []int
-		calls, used := 0, 0
-		for range 60 {
-			if len(open) > 0 && rng.IntN(2) == 0 {
-				last := open[len(open)-1]
-				open = open[:len(open)-1]
-				n := rng.IntN(last + 1)
-				used += n
-				a.SettleModel("p", last, n)
-				continue
-			}
-			n, err := a.ReserveModel("p", b, rng.IntN(3000)-10)
-			switch {
-			case err == nil && n <= 0:
-				t.Fatalf("seed %d: %d tokens were granted", seed, n)
-			case err == nil:
-				calls++
-				open = append(open, n)
-			case err.Code != phases.CauseBudgetExhausted:
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-		}
-		for _, n := range open {
-			used += n
-		}
-		if calls > b.Calls || used > b.OutputTokens {
-			t.Fatalf("seed %d: %d calls used %d tokens of %+v", seed, calls, used, b)
-		}
 	}
 }

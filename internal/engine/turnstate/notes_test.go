@@ -104,30 +104,3 @@ func TestNotesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of one plugin", bytes)
 	}
 }
-
-func TestTidy(t *testing.T) {
-	t.Parallel()
-
-	got := tidy(phases.Diagnostic{Code: "a\x00", Severity: "loud", Message: "b\xff", Slot: "c\xfe"})
-	want := phases.Diagnostic{Code: "a\ufffd", Severity: phases.SeverityInfo, Message: "b\ufffd", Slot: "c\ufffd"}
-	if diff := cmp.Diff(got, want); diff != "" {
-		t.Errorf("(-got +want):\n%s", diff)
-	}
-}
-
-// FuzzTidy: what comes out can be recorded, and is not changed again.
-func FuzzTidy(f *testing.F) {
-	f.Add("code", "message", "slot", "warning")
-	f.Add("\x00", strings.Repeat("é", 3000), "\xff", "")
-	f.Fuzz(func(t *testing.T, code, message, slot, severity string) {
-		d := tidy(phases.Diagnostic{Code: code, Message: message, Slot: slot, Severity: phases.Severity(severity)})
-		for _, s := range []string{d.Code, d.Message, d.Slot, string(d.Severity)} {
-			if err := text.Valid(s); err != nil {
-				t.Error(err)
-			}
-		}
-		if text.Chars(d.Message) > MaxNoteChars || tidy(d) != d {
-			t.Errorf("%d characters, and again: %v", text.Chars(d.Message), tidy(d) == d)
-		}
-	})
-}
