@@ -121,7 +121,7 @@ func (e *core) beginExchange(ctx context.Context, inc *pool.Incarnation, kind Ex
 func (x *exchange) configured(in *pool.Instance, c *phases.Configuration, d *phases.Description, err error) {
 	if c != nil {
 		x.out.Configuration = &ExchangeConfiguration{
-			Instance: c.Instance, Config: in.Declared.Shown(), Secrets: in.Declared.Secrets(), Services: c.Services,
+			Instance: c.Instance, Config: in.Declared.Shown(), Secrets: in.Declared.Secrets(), Services: append([]string{}, c.Services...),
 		}
 	}
 	if d != nil {
