@@ -32,7 +32,7 @@ func TestSee(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			seen := make(chan *phases.Dispatch, 1)
+			seen := make(chan *phases.Dispatch, 2)
 			look := on("look", phases.PrePromptContext, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 				seen <- c.Dispatch
 				return nil, nil
