@@ -54,6 +54,7 @@ const (
 
 // New returns the plugin. It reads the files of its configuration and starts the programs that they name.
 func New() *sdk.Plugin {
+	var transcript string
 	return &sdk.Plugin{
 		Name:         "commandhooks",
 		Version:      "0.1.0",
@@ -64,18 +65,27 @@ func New() *sdk.Plugin {
 			if err := sdk.DecodeConfig(c.Config, &cfg); err != nil {
 				return sdk.Setup{}, err
 			}
-			return configure(&cfg)
+			p, err := configure(&cfg)
+			if err != nil {
+				return sdk.Setup{}, err
+			}
+			transcript = p.transcript
+			return sdk.Setup{Hooks: p.hooks()}, nil
+		},
+		OnClose: func(context.Context) error {
+			_ = os.Remove(transcript) // a script may have removed it
+			return nil
 		},
 	}
 }
 
-func configure(cfg *config) (sdk.Setup, error) {
+func configure(cfg *config) (*plugin, error) {
 	if !procgroup.Supported {
-		return sdk.Setup{}, sdk.ConfigErrorf("", "commands of other agents are run on Unix systems only")
+		return nil, sdk.ConfigErrorf("", "commands of other agents are run on Unix systems only")
 	}
 	if os.Getenv("PATH") == "" { // the operator passes none
 		if err := os.Setenv("PATH", defaultPath); err != nil {
-			return sdk.Setup{}, err
+			return nil, err
 		}
 	}
 	p := &plugin{config: *cfg, kept: recent.New[[]string](maxKept)}
@@ -83,18 +93,18 @@ func configure(cfg *config) (sdk.Setup, error) {
 	for i, name := range cfg.Files {
 		file, err := readFile(cfg.Format, name)
 		if err != nil {
-			return sdk.Setup{}, sdk.ConfigErrorf("/files/"+strconv.Itoa(i), "%v", err)
+			return nil, sdk.ConfigErrorf("/files/"+strconv.Itoa(i), "%v", err)
 		}
 		p.add(file.Hooks)
 		skipped = append(skipped, file.Skipped...)
 	}
 	if err := cfg.check(p.handlers, skipped); err != nil {
-		return sdk.Setup{}, err
+		return nil, err
 	}
 	if err := p.makeTranscript(); err != nil {
-		return sdk.Setup{}, err
+		return nil, err
 	}
-	return sdk.Setup{Hooks: p.hooks()}, nil
+	return p, nil
 }
 
 // readFile reads a hooks file that only its owner can change: whoever can change it chooses what runs.

@@ -74,7 +74,23 @@ func newProject(t testing.TB, format, content string, cfg map[string]any) *proje
 		t.Fatal(err)
 	}
 	p.hooks = d.Hooks
+	t.Cleanup(func() {
+		if err := p.plugin.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
 	return p
+}
+
+// TestNothingIsLeft: the file that stands for a transcript ends with the plugin.
+func TestNothingIsLeft(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	p := newProject(t, "claude", `{"hooks":{}}`, nil)
+	files := func() int { list, _ := os.ReadDir(os.Getenv("TMPDIR")); return len(list) }
+	before := files()
+	if err := p.plugin.Close(t.Context()); err != nil || before != 1 || files() != 0 {
+		t.Errorf("%d files before Close, %d after it: %v", before, files(), err)
+	}
 }
 
 // dispatch calls the hook of a phase; there is one.
