@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/internal/engine/pool"
 	"github.com/grapnelhq/grapnel/internal/engine/supervise"
@@ -72,7 +73,8 @@ func (r engineRunner) Run(ctx context.Context, a *background.Attempt) error {
 		return e.runQueuedHook(ctx, g, a)
 	}
 	if handler, ok := e.opts.Jobs[j.Kind]; ok {
-		return handler(ctx, j)
+		_, err := bounded.Recovered(func() (struct{}, error) { return struct{}{}, handler(ctx, j) })
+		return err
 	}
 	if g.byName[j.Plugin] == nil {
 		return background.Unwantedf("the plugin %s is not declared any more", j.Plugin)

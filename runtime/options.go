@@ -85,8 +85,8 @@ type Options struct {
 	// State keeps the values of the service "state"; nil is memory, which a restart empties.
 	State State
 	// Jobs runs background_job contributions by job_kind. A kind that is not here is a call of the contributing
-	// plugin's tool of that name. A job may run more than once: an error is followed by another attempt, up to five;
-	// one with CauseOverloaded or CauseUnavailable postpones the job and is not counted.
+	// plugin's tool of that name. A job may run more than once: an error or a panic is followed by another attempt, up to
+	// five; an error with CauseOverloaded or CauseUnavailable postpones the job and is not counted.
 	Jobs map[string]func(ctx context.Context, j jobs.Job) error
 	// Queue keeps background work, and must outlive the engine; see store.Store.Queue. Nil is a queue in
 	// memory, which a restart empties: it holds 1,024 jobs, a quarter of them of one plugin at most, and reports each

@@ -151,14 +151,19 @@ func (s *Store) Stats(ctx context.Context, v View) (Stats, error) {
 				return err
 			}
 		}
-		untidy, err := tx.meta(ctx, metaUntidy)
-		if err != nil {
-			return err
-		}
-		stats.Untidy = untidy != ""
 		return tx.one(ctx, tx.phrase.bytes, nil, []any{&stats.Bytes})
 	})
 	return stats, err
+}
+
+// Untidy reports whether bytes of forgotten items may still be in the database: see [Removed.Lingering].
+func (s *Store) Untidy(ctx context.Context) (untidy bool, err error) {
+	err = s.read(ctx, "looking for forgotten bytes", func(tx txn) error {
+		last, err := tx.meta(ctx, metaUntidy)
+		untidy = last != ""
+		return err
+	})
+	return untidy, err
 }
 
 func (tx txn) addStats(ctx context.Context, in field, stats *Stats) error {
