@@ -128,6 +128,9 @@ func (d *DB) Wipe(ctx context.Context, tables ...string) error {
 	if d.dialect.kind != SQLite {
 		return nil
 	}
+	if err := d.mapPages(ctx); err != nil {
+		return err
+	}
 	const pages = 64 // of one piece
 	err := d.Pieces(ctx, func() (more bool, err error) {
 		err = d.Change(ctx, "giving space back", func(ctx context.Context, tx *sql.Tx) error {
@@ -159,6 +162,18 @@ func (d *DB) Wipe(ctx context.Context, tables ...string) error {
 				"%s: its log cannot be emptied, because somebody reads it", d.name)
 		}
 	}
+}
+
+// mapPages gives a database that was restored from a dump the map of pages that Wipe and the gaps need, which writes
+// it anew. Those that we made have it.
+func (d *DB) mapPages(ctx context.Context) error {
+	const incremental = 2
+	var mode int
+	err := d.write.QueryRowContext(ctx, "PRAGMA auto_vacuum").Scan(&mode)
+	if err == nil && mode != incremental {
+		_, err = d.write.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+	}
+	return err
 }
 
 func (d *DB) logSize() int64 {

@@ -123,7 +123,8 @@ func (s *Store) eraseFreedSQLite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.db.Wipe(ctx, "memory_items", "memory_items_slot", "memory_counts", "memory_index_data", "memory_index_idx")
+	return s.db.Wipe(ctx, "memory_items", "memory_items_slot", "memory_items_text", "memory_items_scope", "memory_items_home", "memory_items_history",
+		"memory_items_order", "sqlite_autoindex_memory_items_1", "memory_counts", "memory_index_data", "memory_index_idx")
 }
 
 // eraseFreedPostgres frees the rows, after folding the statistics' rows that hold forgotten words.
