@@ -173,6 +173,14 @@ func (a *app) withMemories(ctx context.Context, f *memoriesFlags, work func(m *m
 	return err
 }
 
+// untidy reports whether bytes of forgotten memories may still be in the files. Where there is no database there are none.
+func (m *memories) untidy(ctx context.Context) (bool, error) {
+	if m.Store == nil {
+		return false, nil
+	}
+	return m.Untidy(ctx)
+}
+
 // whole is the view of all scopes of a workspace.
 func whole(workspace string) itemstore.View {
 	return itemstore.View{WorkspaceID: workspace, AllScopes: true}
@@ -409,16 +417,23 @@ func (a *app) memoryStats(ctx context.Context, f *memoriesFlags, _ []string) err
 }
 
 func (a *app) countMemories(ctx context.Context, m *memories) error {
-	result := memoryStats{Memory: shownDSN(m.dsn), Workspaces: []workspaceStats{}}
+	untidy, err := m.untidy(ctx)
+	if err != nil {
+		return err
+	}
+	result := memoryStats{Memory: shownDSN(m.dsn), Untidy: untidy, Workspaces: []workspaceStats{}}
 	for _, workspace := range m.workspaces {
 		s, err := m.Stats(ctx, whole(workspace))
 		if err != nil {
 			return err
 		}
-		result.Bytes, result.Untidy = s.Bytes, s.Untidy
+		result.Bytes = s.Bytes
 		result.Workspaces = append(result.Workspaces, workspaceStats{workspace, s.Items, s.History, s.Uses, s.Scopes, s.Categories})
 	}
 	return a.print(result, func() {
+		if untidy {
+			defer a.println("\nbytes of what was forgotten may still be in the files; removing them is retried when something is forgotten or the memory is opened")
+		}
 		if len(m.workspaces) == 0 {
 			a.println(m.nothing())
 			return
@@ -436,8 +451,5 @@ func (a *app) countMemories(ctx context.Context, m *memories) error {
 			}
 			return row
 		})
-		if result.Untidy {
-			a.println("\nbytes of what was forgotten may still be in the files; removing them is retried when something is forgotten or the memory is opened")
-		}
 	})
 }

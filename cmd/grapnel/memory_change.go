@@ -82,20 +82,42 @@ func (a *app) memoryForget(ctx context.Context, f *forgetFlags, args []string) e
 	}
 	r := &memoryForgotten{DryRun: f.Dry, Items: []itemstore.Item{}, Forgotten: []string{}, ids: map[string][]string{}}
 	var found *memories
-	err := a.withMemories(ctx, &f.memoriesFlags, func(m *memories) error {
+	var untidy bool
+	err := a.withMemories(ctx, &f.memoriesFlags, func(m *memories) (err error) {
 		found = m
+		if m.Store == nil && f.DSN != "" {
+			return unable(errors.New(m.nothing() + ": there is no such database"))
+		}
+		if untidy, err = m.untidy(ctx); err != nil {
+			return err
+		}
 		return f.find(ctx, m, r)
 	})
-	if err == nil && r.Count > 0 && !f.Dry {
+	switch {
+	case err != nil || f.Dry:
+	case r.Count > 0:
 		err = a.forget(ctx, found, f.Yes, r)
+	case untidy:
+		err = a.tidy(ctx, found, r)
 	}
 	if err != nil {
 		return err
 	}
 	if r.Lingering != "" {
-		reportf(a.err, "grapnel: it is forgotten, but bytes of it may still be in the files of the database: %s\n", r.Lingering)
+		err = unable(fmt.Errorf("it is forgotten, but bytes of it may still be in the files of the database: %s", r.Lingering))
 	}
-	return a.print(r, func() { a.printForgotten(r, found) })
+	return firstOf(a.print(r, func() { a.printForgotten(r, found) }), err)
+}
+
+// tidy removes what earlier forgettings had to leave in the files, as each opening does.
+func (a *app) tidy(ctx context.Context, m *memories, r *memoryForgotten) error {
+	return m.open(ctx, a, itemstore.Options{}, func() error {
+		untidy, err := m.Untidy(ctx)
+		if untidy {
+			r.Lingering = "try again when nobody reads it"
+		}
+		return err
+	})
 }
 
 // find finds what is to be forgotten.

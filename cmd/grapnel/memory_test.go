@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -106,4 +108,43 @@ func FuzzMemoryLine(f *testing.F) {
 			t.Errorf("%q: %v (-again +first):\n%s", line, err, diff)
 		}
 	})
+}
+
+// TestForgetTidies: what an earlier forgetting had to leave in the files goes with the next one, even if nothing is left
+// to be forgotten; and a database that is not there is no success.
+func TestForgetTidies(t *testing.T) {
+	t.Parallel()
+
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"grapnel.yaml": "version: 1\n"})
+	dsn := "sqlite:" + filepath.Join(dir, "m.db")
+	s, err := itemstore.Open(t.Context(), dsn, itemstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // a test
+	db, err := sql.Open("sqlite", filepath.Join(dir, "m.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // a test
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO memory_meta (name, value) VALUES ('untidy', 'x')"); err != nil {
+		t.Fatal(err)
+	}
+	forget := func(dsn string) error {
+		a := &app{in: strings.NewReader(""), err: io.Discard}
+		return a.execute(t.Context(), []string{"memory", "forget", "--person", "ada", "--yes", "--memory", dsn, "--config", filepath.Join(dir, "grapnel.yaml")})
+	}
+	if before, err := s.Untidy(t.Context()); err != nil || !before {
+		t.Fatalf("untidy: %v, %v", before, err)
+	}
+	if err := forget(dsn); err != nil {
+		t.Error(err)
+	}
+	if after, err := s.Untidy(t.Context()); err != nil || after {
+		t.Errorf("untidy afterwards: %v, %v", after, err)
+	}
+	if err := forget(dsn + ".typo"); codeOf(err) != exitUnable {
+		t.Errorf("a database that is not there: %v", err)
+	}
 }

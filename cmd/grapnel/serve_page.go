@@ -72,6 +72,9 @@ func (s servedMemories) Forget(ctx context.Context, workspace string, ids []stri
 		return m.open(ctx, s.app, itemstore.Options{}, func() error {
 			removed, err := m.Forget(ctx, whole(workspace), slices.Clone(ids))
 			gone = removed.IDs
+			if err == nil && removed.Lingering != nil {
+				err = rpc.Errorf(rpc.CodeUnavailable, "they are forgotten, but bytes of them may still be in the files of the database: %v", oneLine{removed.Lingering})
+			}
 			return err
 		})
 	})

@@ -169,8 +169,6 @@ type Stats struct {
 	Categories map[turnpolicy.Category]int `json:"categories"`
 	Uses       int                         `json:"uses"`  // prompts that they went into
 	Bytes      int64                       `json:"bytes"` // size of the whole database
-	// Untidy says that bytes of forgotten items may still be in the database: see [Removed.Lingering].
-	Untidy bool `json:"untidy,omitempty"`
 }
 
 // Imported counts the results of an import.
