@@ -90,3 +90,22 @@ func TestCollect(t *testing.T) {
 		}
 	})
 }
+
+// TestHandlerPanics: a handler of the host that panics has failed, as a hook that does; it is tried again.
+func TestHandlerPanics(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosted(plugin("p", on("jobs", phases.PostTurn, reply(&phases.BackgroundJob{JobKind: "now"}), phases.KindBackgroundJob)))
+		h.cfg.Plugins[0].Grants = allGrants()
+		tries := 0
+		h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{"now": func(context.Context, jobs.Job) error { tries++; panic("ouch") }}
+		eng := h.start(t)
+		ctx, wait := eng.Collect(t.Context())
+		outcome(t)(eng.Dispatch(ctx, host(), &phases.PostTurnInput{}))
+		rows, err := wait(t.Context())
+		if err != nil || len(rows) != 2 || rows[1].State != phases.StateFailed || rows[1].Attempts != 5 || tries != 5 {
+			t.Errorf("%d tries, %v: %+v", tries, err, rows)
+		}
+	})
+}

@@ -58,7 +58,28 @@ func (f *termFlags) terms() (list []manifest.Term) {
 	return list
 }
 
+// check refuses values that no record has, which would look like an answer.
+func (f *termFlags) check() error {
+	for _, c := range []struct {
+		flag           string
+		given, allowed []string
+	}{
+		{"verdict", f.Verdict, []string{"allow", "deny", "ask"}},
+		{"kind", f.Kind, []string{"prompt", "events", "erasure"}},
+	} {
+		for _, value := range c.given {
+			if !slices.Contains(c.allowed, value) {
+				return usagef("--%s %q: want %s", c.flag, value, strings.Join(c.allowed, ", "))
+			}
+		}
+	}
+	return nil
+}
+
 func (a *app) query(f *findFlags, args []string) (store.Query, error) {
+	if err := f.check(); err != nil {
+		return store.Query{}, err
+	}
 	q := store.Query{Filter: f.filter(), Terms: f.terms(), Since: f.Since, Until: f.Until}
 	q.Limit = f.Limit
 	if len(args) == 1 {
@@ -92,7 +113,7 @@ func (a *app) printMatches(r *store.SearchResult, q *store.Query, f *findFlags) 
 	if r.Total == 0 {
 		a.printf("no such manifest%s\n", api.About(f.filter()))
 		if q.Sentence != "" {
-			a.println("a sentence is found in the texts that were kept (manifest: {keep_text: true}); --text FILE finds a whole section without them")
+			a.println("a sentence is found, letter by letter, in the texts that were kept (manifest: {keep_text: true}); --text FILE finds a whole section without them")
 		}
 		return
 	}
