@@ -88,7 +88,7 @@ type Options struct {
 	// plugin's tool of that name. A job may run more than once: an error or a panic is followed by another attempt, up to
 	// five; an error with CauseOverloaded or CauseUnavailable postpones the job and is not counted.
 	Jobs map[string]func(ctx context.Context, j jobs.Job) error
-	// Queue keeps background work, and must outlive the engine; see store.Store.Queue. Nil is a queue in
+	// Queue keeps background work, for this engine alone, and must outlive it; see store.Store.Queue. Nil is a queue in
 	// memory, which a restart empties: it holds 1,024 jobs, a quarter of them of one plugin at most, and reports each
 	// job that it drops at the end by an event with the state "lost".
 	Queue jobs.Queue

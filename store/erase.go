@@ -47,7 +47,8 @@ type Erased struct {
 	Threads int `json:"threads"`
 	// Records named one of the texts.
 	Records int `json:"records"`
-	// Texts are those that they named, and Gone those of them that no other record names: they are not in the database.
+	// Texts are those that they named, counted in each thread, and Gone those of them that no other record names: they are
+	// not in the database.
 	Texts int `json:"texts"`
 	Gone  int `json:"gone"`
 	// Entries are those of kept conversations. The summaries that stood for one of them are gone, too.

@@ -94,7 +94,7 @@ func (a *app) confirmErasure(ctx context.Context, s *openedStore, e store.Erasin
 }
 
 func (a *app) printErased(e *erasure) {
-	threads, texts := words.Count(e.Threads, "thread", "threads"), words.Count(e.Texts, "text", "texts")
+	threads, texts := words.Count(e.Threads, "thread", "threads"), words.Count(e.Texts, "text", "texts")+words.If(e.Threads > 1, " (counted in each thread)")
 	switch {
 	case e.Records == 0 && e.Entries == 0:
 		a.println("nothing to erase: no record of that scope names a kept text of its own")
