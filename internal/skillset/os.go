@@ -15,13 +15,19 @@ type root struct {
 // openRoot opens the directory at an absolute path, links followed. It does not wait for a pipe, which has no "/.".
 func openRoot(path string, opening func(string)) (*root, error) {
 	r, err := os.OpenRoot(path + "/.")
-	return &root{r, opening}, err
+	if err != nil {
+		return nil, err
+	}
+	return &root{r, opening}, nil
 }
 
 // OpenRoot opens a directory below this one, which is a bound in turn.
 func (r *root) OpenRoot(name string) (*root, error) {
 	below, err := r.Root.OpenRoot(name)
-	return &root{below, r.opening}, err
+	if err != nil {
+		return nil, err
+	}
+	return &root{below, r.opening}, nil
 }
 
 // Open opens a regular file, or a directory for listing; [errNotRegular] for anything else. It never blocks: the
