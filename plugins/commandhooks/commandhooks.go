@@ -47,10 +47,8 @@ type config struct {
 	Tools    map[string]string `json:"tools"`
 }
 
-const (
-	maxFile     = 1 << 20 // bounds a hooks file
-	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-)
+// maxFile bounds a hooks file.
+const maxFile = 1 << 20
 
 // New returns the plugin. It reads the files of its configuration and starts the programs that they name.
 func New() *sdk.Plugin {
@@ -82,11 +80,6 @@ func New() *sdk.Plugin {
 func configure(cfg *config) (*plugin, error) {
 	if !procgroup.Supported {
 		return nil, sdk.ConfigErrorf("", "commands of other agents are run on Unix systems only")
-	}
-	if os.Getenv("PATH") == "" { // the operator passes none
-		if err := os.Setenv("PATH", defaultPath); err != nil {
-			return nil, err
-		}
 	}
 	p := &plugin{config: *cfg, kept: recent.New[[]string](maxKept)}
 	var skipped []scripts.Skipped

@@ -123,6 +123,25 @@ func TestExecForm(t *testing.T) {
 	}
 }
 
+// TestPath: no program is taken from a relative directory of PATH, and one that is not set stays so for the host.
+func TestPath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"bash", "sh"} {
+		if err := os.WriteFile(name, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil { //nolint:gosec // it is to be a program
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{".:" + os.Getenv("PATH"), ""} {
+		t.Setenv("PATH", path)
+		if got := guard(t, `echo no >&2; exit 2`).shown(t, bash("ls")); got != "deny no" {
+			t.Errorf("PATH=%s: got %s", path, got)
+		}
+		if got := os.Getenv("PATH"); got != path {
+			t.Errorf("PATH is %s, was %s", got, path)
+		}
+	}
+}
+
 // TestPromptContext: what a hook of a message brings comes in the phase for it, once, and not from a message it denied.
 func TestPromptContext(t *testing.T) {
 	t.Parallel()

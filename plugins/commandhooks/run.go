@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,11 +35,11 @@ var errTooMuch = errors.New("the output is longer than 1 MiB")
 func execute(ctx context.Context, h *agent.Hook, f *agent.Facts, payload []byte) (*agent.Output, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	argv := scripts.Argv(h, f, os.Getenv("SHELL"), func(program string) bool {
-		_, err := exec.LookPath(program)
-		return err == nil
-	})
+	argv := scripts.Argv(h, f, os.Getenv("SHELL"), func(program string) bool { return lookPath(program) != "" })
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the operator named the file that names it
+	if found := lookPath(argv[0]); found != "" {
+		cmd.Path, cmd.Err = found, nil
+	}
 	dir, err := directory(h, f)
 	if err != nil {
 		return nil, err
@@ -107,10 +108,30 @@ func directory(h *agent.Hook, f *agent.Facts) (string, error) {
 // environ is the plugin's environment without what belongs to its own session with the host. The mark stays: by it the
 // host finds processes that a script leaves behind.
 func environ() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return (strings.HasPrefix(name, "GRAPNEL_") || strings.HasPrefix(name, "PLUGIN_")) && name != "GRAPNEL_MARK"
 	})
+	return append(env, "PATH="+path())
+}
+
+// path is the plugin's PATH, or where programs are looked for if the operator passes none.
+func path() string {
+	return cmp.Or(os.Getenv("PATH"), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+}
+
+// lookPath finds a program in the plugin's PATH, of which relative directories do not count; empty if there is none. A name
+// with a slash is itself.
+func lookPath(program string) string {
+	if strings.Contains(program, "/") {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(path()) {
+		if found, err := exec.LookPath(filepath.Join(dir, program)); filepath.IsAbs(dir) && err == nil {
+			return found
+		}
+	}
+	return ""
 }
 
 // head keeps the beginning of an output, and reads on. full, if there is one, is called once when there is more.
