@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 )
 
 const nobody = 65534
@@ -217,6 +218,19 @@ func TestWhyItEnded(t *testing.T) {
 		h.write(t, "bin/grapnel", "#!/bin/sh\n"+tt.script, 0o700)
 		if code, _, errs := h.hook(t, strings.NewReader(prompt), "--socket", socket, "codex", "PreToolUse"); code != exitBlocked || !strings.Contains(errs, tt.want) {
 			t.Errorf("%s: exit code %d: %s", name, code, errs)
+		}
+	}
+}
+
+// TestWholeAnswer: a connection that breaks behind a whole answer has still answered.
+func TestWholeAnswer(t *testing.T) {
+	t.Parallel()
+
+	const head = "HTTP/1.0 403 Forbidden\r\nContent-Length: 2\r\n\r\n"
+	for text, whole := range map[string]bool{head + "no": true, head + "n": false, "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n": false} {
+		header, body, err := read(io.MultiReader(strings.NewReader(text), iotest.ErrReader(syscall.ECONNRESET)))
+		if (err == nil) != whole || whole && header+"\r\n\r\n"+string(body) != text {
+			t.Errorf("%q: %q, %q, %v", text, header, body, err)
 		}
 	}
 }

@@ -55,14 +55,27 @@ func (e lostError) Error() string { return string(e) }
 
 const errBroken lostError = "the gateway broke off its answer"
 
-// read reads an answer to its end: the gateway closes a connection of HTTP/1.0.
+// read reads an answer as far as its header says, or to the end. What comes behind a whole answer does not count, nor does
+// an error there: a gateway that refuses a request before it has read it breaks the connection.
 func read(conn io.Reader) (header string, body []byte, err error) {
-	reply, err := io.ReadAll(io.LimitReader(conn, mostAnswer+1))
-	if err == nil && len(reply) > mostAnswer {
-		err = errBroken
+	var reply []byte
+	for part := make([]byte, 32<<10); ; {
+		n, err := conn.Read(part)
+		reply = append(reply, part[:n]...)
+		head, body, whole := bytes.Cut(reply, []byte("\r\n\r\n"))
+		if whole {
+			length := lengthOf(string(head))
+			whole = length >= 0 && len(body) >= length
+		}
+		switch {
+		case whole, errors.Is(err, io.EOF):
+			return string(head), body, nil
+		case err != nil:
+			return "", nil, err
+		case len(reply) > mostAnswer:
+			return "", nil, errBroken
+		}
 	}
-	head, body, _ := bytes.Cut(reply, []byte("\r\n\r\n"))
-	return string(head), body, err
 }
 
 // token is GRAPNEL_TOKEN, or the one that grapnel serve made for this user; empty if there is none.
