@@ -79,9 +79,11 @@ func TestServerByHand(t *testing.T) {
 	t.Parallel()
 
 	for text, want := range map[string]string{
-		`{"mcpServers": {"grapnel": {"command": "grapnel", "args": ["mcp"]}}}`:                                                           `{}`,
-		"[mcp_servers.grapnel]\ncommand = \"/a/grapnel\"\nargs = [\n  \"mcp\",\n]\n[mcp_servers.grapnel.env]\nA = \"b\"\n\n# c's\n[c]\n": "\n# c's\n[c]\n",
-		"a = 1\r\n\r\n[ mcp_servers . \"grapnel\" ] # ours\r\ncommand = \"grapnel\"\r\nargs = [\"mcp\"]\r\nstartup_timeout_sec = 3\r\n":  "a = 1\r\n",
+		`{"mcpServers": {"grapnel": {"command": "grapnel", "args": ["mcp"]}}}`:                                                                         `{}`,
+		"[mcp_servers.grapnel]\ncommand = \"/a/grapnel\"\nargs = [\n  \"mcp\",\n]\n[mcp_servers.grapnel.env]\nA = \"b\"\n\n# c's\n[c]\n":               "\n# c's\n[c]\n",
+		"a = 1\r\n\r\n[ mcp_servers . \"grapnel\" ] # ours\r\ncommand = \"grapnel\"\r\nargs = [\"mcp\"]\r\nstartup_timeout_sec = 3\r\n":                "a = 1\r\n",
+		"[mcp_servers.grapnel.env]\nA = \"b\"\n\n[mcp_servers.x]\ncommand = \"x\"\n\n[mcp_servers.grapnel]\ncommand = \"grapnel\"\nargs = [\"mcp\"]\n": "\n[mcp_servers.x]\ncommand = \"x\"\n",
+		"[mcp_servers.\"grapnel.x\"]\ncommand = \"x\"\n[mcp_servers.grapnel]\ncommand = \"grapnel\"\nargs = [\"mcp\"]\n":                               "[mcp_servers.\"grapnel.x\"]\ncommand = \"x\"\n",
 	} {
 		host := "claude-code"
 		if !strings.HasPrefix(text, "{") {

@@ -24,7 +24,7 @@ type tables struct {
 
 var (
 	// header matches the header of the table of our server, and of tables below it.
-	header = lazyregexp.New(`^\s*\[\s*["']?mcp_servers["']?\s*\.\s*["']?` + serverName + `["']?\s*[].]`)
+	header = lazyregexp.New(`^\s*\[\[?\s*["']?mcp_servers["']?\s*\.\s*(?:` + serverName + `|"` + serverName + `"|'` + serverName + `')\s*[].]`)
 	// inline matches servers that stand in one value, which a table must not extend, though the decoder here takes it.
 	inline = lazyregexp.New(`(?m)^[ \t"']*mcp_servers[ \t"']*=`)
 	blank  = lazyregexp.New(`^\s*(#.*)?\s*$`)
@@ -88,22 +88,21 @@ func (t *tables) Remove() bool {
 		return false
 	}
 	lines := strings.SplitAfter(t.text, "\n")
-	from := slices.IndexFunc(lines, header().MatchString)
-	if from < 0 {
-		return false
+	for from := slices.IndexFunc(lines, header().MatchString); from >= 0; from = slices.IndexFunc(lines, header().MatchString) {
+		to := from + 1
+		for to < len(lines) && (!strings.HasPrefix(strings.TrimSpace(lines[to]), "[") || header().MatchString(lines[to])) {
+			to++
+		}
+		for to > from+1 && blank().MatchString(lines[to-1]) { // what stands before the next table is that one's
+			to--
+		}
+		if from > 0 && strings.TrimSpace(lines[from-1]) == "" {
+			from--
+		}
+		lines = slices.Delete(lines, from, to)
 	}
-	to := from + 1
-	for to < len(lines) && (!strings.HasPrefix(strings.TrimSpace(lines[to]), "[") || header().MatchString(lines[to])) {
-		to++
-	}
-	for to > from+1 && blank().MatchString(lines[to-1]) { // what stands before the next table is that one's
-		to--
-	}
-	if from > 0 && strings.TrimSpace(lines[from-1]) == "" {
-		from--
-	}
-	left, err := parseTables([]byte(strings.Join(slices.Concat(lines[:from], lines[to:]), "")))
-	if err != nil || !sameWithoutOurs(t.all, left.all) {
+	left, err := parseTables([]byte(strings.Join(lines, "")))
+	if err != nil || left.ours != nil || !sameWithoutOurs(t.all, left.all) {
 		return false
 	}
 	*t = *left
