@@ -99,13 +99,16 @@ func said(h *agent.Hook, out []byte) (a agent.Answer, err error) {
 			return agent.Answer{}, fmt.Errorf("hookSpecificOutput of %q with %s", sp.Event, strings.Join(more, ", "))
 		}
 	}
+	if s.Decision == "" && given(out, "decision") || sp.Permission == "" && given(s.Specific, "permissionDecision") {
+		return agent.Answer{}, errors.New("an empty decision")
+	}
 	ends := s.Continue != nil && !*s.Continue
 	a.AddNote(s.SystemMessage)
 	a.AddContext(sp.Context)
 	if h.Step == agent.StepToolCall {
-		err = permission(h, &a, &s, &sp, ends)
+		err = permission(h, &a, out, &s, &sp, ends)
 	} else {
-		err = decide(h, &a, &s, &sp, ends)
+		err = decide(h, &a, out, &s, &sp, ends)
 	}
 	if err == nil && ends {
 		if h.End(&a, &s); h.Step == agent.StepToolResult {
@@ -115,7 +118,13 @@ func said(h *agent.Hook, out []byte) (a agent.Answer, err error) {
 	return a, err
 }
 
-func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.ClaudeSpecific, ends bool) error {
+// given reports whether an answer has a member, be it empty, which is not the same as none for Codex.
+func given(raw json.RawMessage, name string) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal(raw, &members) == nil && agent.IsSet(members[name])
+}
+
+func decide(h *agent.Hook, a *agent.Answer, out []byte, s *agent.ClaudeAnswer, sp *agent.ClaudeSpecific, ends bool) error {
 	decision, reason := s.Decision, strings.TrimSpace(s.Reason)
 	switch {
 	case decision != "" && decision != "block":
@@ -126,7 +135,7 @@ func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.Cla
 		return errors.New("decision block without a reason")
 	case decision == "block":
 		h.Block(a, reason, true)
-	case h.Step == agent.StepToolResult && s.Reason != "":
+	case h.Step == agent.StepToolResult && given(out, "reason"):
 		return errors.New("a reason without a decision")
 	case h.Step == agent.StepToolResult && s.SuppressOutput:
 		return errors.New("suppressOutput is not supported")
@@ -137,17 +146,17 @@ func decide(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.Cla
 	return nil
 }
 
-func permission(h *agent.Hook, a *agent.Answer, s *agent.ClaudeAnswer, sp *agent.ClaudeSpecific, ends bool) error {
-	if ends || s.StopReason != "" || s.SuppressOutput {
+func permission(h *agent.Hook, a *agent.Answer, out []byte, s *agent.ClaudeAnswer, sp *agent.ClaudeSpecific, ends bool) error {
+	if ends || given(out, "stopReason") || s.SuppressOutput {
 		return errors.New("PreToolUse does not support continue: false, stopReason and suppressOutput")
 	}
 	word, why := sp.Permission, strings.TrimSpace(sp.Why)
-	if sp.Permission == "" && sp.Why == "" && !agent.IsSet(sp.Input) { // the older words
+	if sp.Permission == "" && !given(s.Specific, "permissionDecisionReason") && !agent.IsSet(sp.Input) { // the older words
 		reason := strings.TrimSpace(s.Reason)
 		switch {
 		case s.Decision == "block" && reason != "":
 			h.Block(a, reason, false)
-		case s.Decision != "" || s.Reason != "":
+		case s.Decision != "" || given(out, "reason"):
 			return fmt.Errorf("the decision %q needs to be block, with a reason", s.Decision)
 		}
 		return nil
