@@ -24,7 +24,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/pluginfile"
-	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // Host is an agent whose hooks can be installed.
@@ -110,14 +109,33 @@ func (h *Host) Entries(c *agent.Command, events []string) []Entry {
 	return list
 }
 
-var (
-	shellWord = lazyregexp.New(`^[ \t]*(?:'[^']*'|"(?:[^"\\]|\\(?s:.))*"|\\(?s:.)|[^\s;&|<>()'"\\])*`)
-	quoted    = lazyregexp.New(`'([^']*)'|"((?:[^"\\]|\\(?s:.))*)"|\\((?s:.))|^[ \t]+`)
-)
-
-// firstWord is the first word of a shell's command.
+// firstWord is the first word of a shell's command. A quote without an end goes to the end.
 func firstWord(line string) string {
-	return quoted().ReplaceAllString(shellWord().FindString(line), "$1$2$3")
+	var word strings.Builder
+	quoted, escaped := rune(0), false
+	for _, r := range strings.TrimLeft(line, " \t") {
+		switch {
+		case escaped:
+			if quoted == '"' && !strings.ContainsRune("$`\"\\\n", r) { // other backslashes stay between double quotes
+				word.WriteByte('\\')
+			}
+			if r != '\n' { // the line goes on
+				word.WriteRune(r)
+			}
+			escaped = false
+		case r == '\\' && quoted != '\'':
+			escaped = true
+		case r == quoted:
+			quoted = 0
+		case quoted == 0 && (r == '\'' || r == '"'):
+			quoted = r
+		case quoted == 0 && strings.ContainsRune(" \t\n;&|<>()", r):
+			return word.String()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	return word.String()
 }
 
 // isProgram reports whether a path is that of a program of ours.

@@ -98,7 +98,10 @@ func TestQuote(t *testing.T) {
 			t.Errorf("the first word of %s is %q", line, got)
 		}
 	}
-	for line, want := range map[string]string{`"/a b"/x y`: "/a b/x", `a\ b c`: "a b", "x;y": "x", "  x": "x", "": ""} {
+	for line, want := range map[string]string{
+		`"/a b"/x y`: "/a b/x", `a\ b c`: "a b", "x;y": "x", "  x": "x", "": "",
+		"\"/\\$a\\`b\\\"\\\\\\c\"/x y": "/$a`b\"\\\\c/x", `"/a b/x y`: "/a b/x y", `/a/'x y`: "/a/x y", "/a\\\n/x y": "/a/x",
+	} {
 		if got := firstWord(line); got != want {
 			t.Errorf("the first word of %q is %q, want %q", line, got, want)
 		}
