@@ -66,6 +66,28 @@ func TestFixture(t *testing.T) {
 	rec.expect(t, "absent.txtar")
 }
 
+// TestFixtureFiles: the files of a fixture are their owner's alone, and replace others.
+func TestFixtureFiles(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	path := filepath.Join(t.TempDir(), "f.txtar")
+	for _, text := range []string{"one\n", "two\n"} {
+		if err := os.WriteFile(path, []byte("-- want.json --\n{\"error\":{\"code\":\"absent\",\"message\":\"no name in \"}}\n-- d/f --\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rec := newRecorder(t)
+		fixture(rec, reader(), path, work, false)
+		rec.expect(t)
+		got, err := os.ReadFile(filepath.Join(work, "d", "f"))
+		if err != nil || string(got) != text {
+			t.Errorf("%q, %v, want %q", got, err, text)
+		}
+		if info, err := os.Stat(filepath.Join(work, "d", "f")); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+}
+
 func TestFixtureOfATool(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "f.txtar")
