@@ -118,3 +118,17 @@ func TestStoreWithoutDatabase(t *testing.T) {
 	q.leases.expire(0)
 	<-stored
 }
+
+// TestLeaseOfTheSameNumber: a job comes back with the number of an attempt that has not released its lease yet.
+func TestLeaseOfTheSameNumber(t *testing.T) {
+	t.Parallel()
+
+	l, end := leases{held: map[attempt]*lease{}}, func(error) {}
+	before, after := l.hold(attempt{id: 1}, end), l.hold(attempt{id: 1}, end)
+	if l.release(before); len(l.all()) != 1 {
+		t.Fatal("the lease of the next attempt was released")
+	}
+	if l.release(after); len(l.all()) != 0 {
+		t.Error("a lease was not released")
+	}
+}
