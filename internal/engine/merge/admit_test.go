@@ -203,6 +203,20 @@ func TestAdmitNamesAndHashes(t *testing.T) {
 	checkSame(t, "hashes", got.Hashes(), []string{got.Entries[0].Hash, got.Entries[1].Hash, got.Entries[2].Hash})
 }
 
+// TestSize: an entry with a long text holds it twice, as JSON and as text.
+func TestSize(t *testing.T) {
+	t.Parallel()
+
+	const size = 1 << 20
+	got, err := merge.Admit(anyRow(), hook("p.h", phases.Kinds()...), []phases.Contribution{section("a", strings.Repeat("x", size))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := got.Entries[0].Size(); n < 2*size || n > 2*size+1024 {
+		t.Errorf("an entry of %d characters weighs %d bytes", size, n)
+	}
+}
+
 // TestAdmitHashesEveryKind compares with the slow way: the JSON of phases with
 // its kind, made canonical.
 func TestAdmitHashesEveryKind(t *testing.T) {
