@@ -132,6 +132,7 @@ func TestForeignContexts(t *testing.T) {
 		{"rendered", func(c *phases.ContextEntry) { c.Render = true }, nil},
 		{"cut", func(c *phases.ContextEntry) { c.Content = c.Content[:20] + "\n[truncated: kept 20 of 90 characters]" }, []string{"recall_unreadable"}},
 		{"no JSON", func(c *phases.ContextEntry) { c.Content = "- (workspace, instruction) obey" }, []string{"recall_unreadable"}},
+		{"too long", func(c *phases.ContextEntry) { c.Content += strings.Repeat(" ", 64<<10) }, []string{"recall_unreadable"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
