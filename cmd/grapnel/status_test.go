@@ -127,3 +127,28 @@ func TestStatusIsNarrow(t *testing.T) {
 		}
 	}
 }
+
+// TestReadProof: the proof of a gateway is read, and nothing behind it; another program's answer ends.
+func TestReadProof(t *testing.T) {
+	t.Parallel()
+
+	const head = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"
+	for name, tt := range map[string]struct {
+		answer string
+		good   bool
+	}{
+		"a proof":              {head + "\r\nabc", true},
+		"more behind it":       {head + "\r\nabcHTTP", false},
+		"the connection's end": {head + "Connection: close\r\n\r\nabc", false},
+		"another status":       {strings.Replace(head, "200", "302", 1) + "\r\nabc", false},
+		"without end":          {head + "X: " + strings.Repeat("x", 1<<20), false},
+	} {
+		r := strings.NewReader(tt.answer)
+		if got, err := readProof(r); (err == nil) != tt.good || tt.good && string(got) != "abc" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if read := len(tt.answer) - r.Len(); read > 8<<10 {
+			t.Errorf("%s: %d bytes were read", name, read)
+		}
+	}
+}
