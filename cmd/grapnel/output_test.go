@@ -107,3 +107,12 @@ func TestPrintRequests(t *testing.T) {
 		t.Errorf("requests (-got +want):\n%s", diff)
 	}
 }
+
+// TestCellsAreBounded: a table shows only the beginning of a long text.
+func TestCellsAreBounded(t *testing.T) {
+	t.Parallel()
+
+	if got := utf8.RuneCountInString(cell(strings.Repeat("x", 1<<20))); got != 160 {
+		t.Errorf("%d characters are shown", got)
+	}
+}
