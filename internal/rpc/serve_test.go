@@ -3,7 +3,9 @@ package rpc
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +89,32 @@ func TestServeListenerFails(t *testing.T) {
 	}
 	if _, err := good.Accept(); err == nil {
 		t.Error("the other listener is still open")
+	}
+}
+
+// TestSlowRequestsEnd: headers and bodies have to arrive in the time of the limits, at every handler.
+func TestSlowRequestsEnd(t *testing.T) {
+	t.Parallel()
+
+	srv, err := New(Options{Limits: Limits{Header: time.Hour, Read: 2 * time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, built, done := listen(t, "tcp", "127.0.0.1:0"), make(chan *http.Server, 1), make(chan error, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		done <- srv.Serve(ctx, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			hs, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+			built <- hs
+		}), l)
+	}()
+	_, _ = io.WriteString(dialPlain(t, "tcp", l.Addr().String()), "GET / HTTP/1.0\r\n\r\n")
+	if hs := await(t, built, "the request"); hs.ReadHeaderTimeout != time.Hour || hs.ReadTimeout != 2*time.Hour {
+		t.Errorf("headers have %s, messages %s", hs.ReadHeaderTimeout, hs.ReadTimeout)
+	}
+	stop()
+	if err := await(t, done, "the end of Serve"); err != nil {
+		t.Error(err)
 	}
 }
 
