@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -264,5 +265,8 @@ func (x suite) testClosed(t *testing.T) {
 	}
 	if _, err := s.List(t.Context(), store.Filter{}); err == nil {
 		t.Error("listed a closed store")
+	}
+	if q, err := s.Queue(jobs.QueueOptions{}); err == nil || q != nil {
+		t.Error("opened the queue of a closed store")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -88,6 +89,7 @@ type DB struct {
 	// write is for changes; on SQLite it is one connection, which locks as it begins. Readers have a pool of their
 	// own, so that they cannot block changes.
 	write, read *sql.DB
+	closed      atomic.Bool
 	group       group
 	scans       scans
 	// reads has a value for each running snapshot; filling it blocks new ones.
@@ -167,11 +169,15 @@ func (d *DB) start(ctx context.Context) error {
 
 // Close closes the database after running calls have ended; later ones fail. It is safe to call twice.
 func (d *DB) Close() error {
+	d.closed.Store(true)
 	if d.read == d.write {
 		return d.read.Close()
 	}
 	return errors.Join(d.read.Close(), d.write.Close())
 }
+
+// Closed reports whether Close was called.
+func (d *DB) Closed() bool { return d.closed.Load() }
 
 // Kind says which database it is.
 func (d *DB) Kind() Kind { return d.dialect.kind }

@@ -34,8 +34,8 @@
 // [jobs.QueueOptions.KeepDead]; operators list, retry or remove it, by [Records] and [Look], which need no queue that is
 // served.
 //
-// Failures of the database are a *[sqldb.Error]; a full queue is a *phases.Error with CauseOverloaded, a closed one
-// CauseUnavailable.
+// Failures of the database are a *[sqldb.Error]; a full queue is a *phases.Error with CauseOverloaded, that of a
+// closed store CauseUnavailable.
 //
 // Stability: internal.
 package jobqueue

@@ -62,6 +62,9 @@ func Open(db *sqldb.DB, o jobs.QueueOptions) (*Queue, error) {
 	if db.ReadOnly() {
 		return nil, sqldb.Failf(sqldb.CodePermission, "open the store without ReadOnly", "opening the queue: the store was opened for reading")
 	}
+	if db.Closed() {
+		return nil, errClosed()
+	}
 	opts := options(o).withDefaults()
 	if err := opts.check(); err != nil {
 		return nil, err
@@ -109,6 +112,10 @@ func (q *Queue) Add(ctx context.Context, j jobs.Job) error {
 
 var errAlmostFull = errors.New("the queue is almost full")
 
+func errClosed() error {
+	return phases.Errorf(phases.CauseUnavailable, "the store of the queue is closed")
+}
+
 // insert counts and adds, on PostgreSQL beside other callers unless lock keeps them out.
 func (q *Queue) insert(ctx context.Context, plugin string, args []any, lock string) error {
 	var refused error // nothing was written, and others in the same transaction continue
@@ -139,6 +146,9 @@ func (q *Queue) insert(ctx context.Context, plugin string, args []any, lock stri
 		}
 		return nil
 	})
+	if err != nil && q.db.Closed() && ctx.Err() == nil {
+		return errClosed()
+	}
 	return cmp.Or(err, refused)
 }
 
