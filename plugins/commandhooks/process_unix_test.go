@@ -127,7 +127,7 @@ func TestExecForm(t *testing.T) {
 func TestPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"bash", "sh"} {
-		if err := os.WriteFile(name, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil { //nolint:gosec // it is to be a program
+		if err := os.WriteFile(name, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
