@@ -133,8 +133,15 @@ func Why(socket string) string {
 		_ = conn.Close() // nothing was asked
 		return "; if it has ended, hook.log beside " + socket + " says why"
 	}
-	return "; it has ended" + lastWords(socket)
+	for until := time.Now().Add(lastWordsTime); ; <-time.After(tick) {
+		if words := lastWords(socket); strings.HasPrefix(words, ": ") || time.Now().After(until) {
+			return "; it has ended" + words
+		}
+	}
 }
+
+// lastWordsTime is how long a gateway may take to say why it ends, after its socket is gone.
+const lastWordsTime = 2 * time.Second
 
 // lastWords are the error at the end of a gateway's log, if it wrote one, and where the log is.
 func lastWords(socket string) string {
