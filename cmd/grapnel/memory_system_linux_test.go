@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,10 +39,6 @@ plugins:
 // turns, and begins again what was not acknowledged. All that was acknowledged is there in the end, and once.
 func TestMemoryKilled(t *testing.T) {
 	t.Parallel()
-	if os.Getenv(longSwitch) == "" {
-		t.Skip("in some runs on a busy machine the plugin that was killed is not back for a minute, which is not understood yet; GRAPNEL_LONG=1 runs it")
-	}
-
 	for kind, place := range serveStores() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +66,9 @@ func TestMemoryKilled(t *testing.T) {
 				err := <-cut
 				for deadline := time.Now().Add(longest); err != nil && plugin && lives(s.cmd.Process.Pid) && time.Now().Before(deadline); { // it is started again
 					<-time.After(20 * time.Millisecond)
-					err = storeNumber(t.Context(), c, n)
+					if err = storeNumber(t.Context(), c, n); errors.Is(err, errQueued) && strings.Contains(strings.ToLower(exported(t, dir, dsn)), number(n)) {
+						err = nil
+					}
 				}
 				switch {
 				case err == nil:
@@ -83,7 +81,7 @@ func TestMemoryKilled(t *testing.T) {
 			}
 			texts := strings.ToLower(exported(t, dir, dsn))
 			for i := range n {
-				if got := strings.Count(texts, fmt.Sprintf(`"text":"the colour of number%d is `, i)); got != 1 {
+				if got := strings.Count(texts, number(i)); got != 1 {
 					t.Errorf("the number %d is there %d times in\n%s", i, got, texts)
 				}
 			}
@@ -93,6 +91,13 @@ func TestMemoryKilled(t *testing.T) {
 		})
 	}
 }
+
+// number is what an export has, in small letters, of the memory about a number.
+func number(n int) string { return fmt.Sprintf(`"text":"the colour of number%d is `, n) }
+
+// errQueued says that a turn has ended and what it said waits to be kept: its job goes on behind it, and the same turn
+// that ends again queues none.
+var errQueued = errors.New("it is not kept yet")
 
 // storeNumber stores a memory about a number in a turn: by the tool, or by what the user says. A nil error acknowledges it.
 func storeNumber(ctx context.Context, c *heard, n int) error {
@@ -134,7 +139,7 @@ func storeNumber(ctx context.Context, c *heard, n int) error {
 		return r.Subscription == "memory.extract" && r.State == phases.StateSucceeded
 	})
 	if n%2 == 1 && !kept {
-		return fmt.Errorf("it is not kept: %+v", ended.Background)
+		return fmt.Errorf("%w: %+v", errQueued, ended.Background)
 	}
 	return nil
 }
