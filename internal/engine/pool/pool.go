@@ -95,15 +95,27 @@ func New(o Options) *Pool {
 	return &Pool{opts: o, gate: supervise.NewGate(startsAtOnce), memory: newMemwatch(), over: over, workers: workers{work: make(chan *localCall), over: over}}
 }
 
-// Serve watches the memory of the plugins' processes until ctx ends. Beside the first
-// starts it removes what killed hosts have left behind.
+// sweepDelay is how long a host lives before it looks for leftovers: reading the process table takes a core that the
+// first starts need, and a command that compiles one prompt is over by then.
+const sweepDelay = time.Second
+
+// Serve watches the memory of the plugins' processes until ctx ends, and after sweepDelay removes what killed hosts
+// have left behind.
 func (p *Pool) Serve(ctx context.Context) {
 	var watch sync.WaitGroup
 	watch.Go(func() { p.memory.serve(ctx) })
+	select {
+	case <-time.After(sweepDelay):
+		p.sweep(ctx)
+	case <-ctx.Done():
+	}
+	watch.Wait()
+}
+
+func (p *Pool) sweep(ctx context.Context) {
 	if s := proc.SweepLeftovers(ctx, ""); s.Processes+s.Directories+s.Groups > 0 {
 		p.opts.Logger.Info("removed what an earlier host left behind", "processes", s.Processes, "directories", s.Directories, "groups", s.Groups)
 	}
-	watch.Wait()
 }
 
 // Revision rises when the row of a plugin has changed.
