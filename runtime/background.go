@@ -33,8 +33,8 @@ func (e *Engine) WaitBackground(ctx context.Context) error { return e.background
 // Collect returns a context with which calls of the engine (Dispatch, CompileTurn, Turn.End, …) collect the
 // background work that they queue, and what that queues itself. Wait must be called once. It waits until that work or
 // ctx has ended, and returns a row for each job in queueing order, never nil. Jobs that wait for a later time or a
-// plugin, or go on in another process, are not waited for: they are "queued". The error is the context's or the
-// queue's.
+// plugin, or go on in another process, are not waited for: they are "queued". One that the queue remembers from
+// before, as when a turn ends again, has no row. The error is the context's or the queue's.
 func (e *Engine) Collect(ctx context.Context) (calling context.Context, wait func(ctx context.Context) ([]phases.BackgroundRun, error)) {
 	return e.background.Collect(ctx)
 }
