@@ -28,9 +28,7 @@ func TestRenderForHost(t *testing.T) {
 	changed := 0
 	for range 600 {
 		c := chainOf()
-		if rng.IntN(3) == 0 {
-			c.Options = preset(t, PresetCodex)
-		}
+		c.Options = preset(t, []Preset{PresetDefault, PresetDefault, PresetCodex, PresetCodelia}[rng.IntN(4)])
 		for i := range 1 + rng.IntN(4) {
 			var text strings.Builder
 			for range rng.IntN(30) {
@@ -39,13 +37,16 @@ func TestRenderForHost(t *testing.T) {
 			}
 			s := source(ScopeProject, strings.Repeat("d/", i)+"AGENTS.md", text.String())
 			if s.Text == "" {
-				s.State = StateSkipped
+				s.State, s.Reason = StateSkipped, ReasonBlank
 			}
 			c.Sources = append(c.Sources, s)
 		}
 		full := Render(c, Budget{plenty, plenty})
 		b := Budget{plenty, rng.IntN(full.Chars + 40)}
 		r := RenderForHost(c, b)
+		if c.Options.Layout != LayoutDelimited {
+			checkList(t, c, r)
+		}
 		after := asHost(r.Text)
 		if n := utf8.RuneCountInString(after); n > b.Chars {
 			t.Fatalf("%d characters in a prompt, the host allows %d", n, b.Chars)

@@ -2,16 +2,11 @@ package chain
 
 import (
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
-	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
@@ -171,67 +166,5 @@ func checkFloors(t *testing.T, c Chain, r Rendering) {
 				t.Fatalf("%s has %d bytes, its floor gives %d", s.Display, s.DeliveredBytes, len(least))
 			}
 		}
-	}
-}
-
-func TestResolveAndRenderRandomTrees(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(15, 16))
-	for range agentsdoctest.Rounds(60) {
-		base, dir := randomTree(t, rng)
-		first := Resolve(OS{}, dir, Options{})
-		b := Budget{rng.IntN(20000), rng.IntN(20000)}
-		r := Render(first, b)
-		checkRendering(t, first, b, r)
-		second := Resolve(fsview.Portable{}, dir, Options{})
-		if diff := cmp.Diff(outline(second, base), outline(first, base)); diff != "" {
-			t.Fatalf("the views differ (-portable +os)\n%s", diff)
-		}
-		if again := Render(second, b); again.Text != r.Text {
-			t.Fatal("the same tree gave another text")
-		}
-	}
-}
-
-// randomTree makes a chain of directories with whatever may stand in them.
-func randomTree(t *testing.T, rng *rand.Rand) (base, dir string) {
-	t.Helper()
-	base = build(t, files{".git/": ""})
-	dir = base
-	for range rng.IntN(8) {
-		for _, name := range []string{"AGENTS.override.md", "AGENTS.md", "agents.md"} {
-			if err := randomEntry(filepath.Join(dir, name), rng); err != nil {
-				t.Fatal(err)
-			}
-		}
-		name := strings.NewReplacer("/", "|").Replace(agentsdoctest.Hostile(rng, 1+rng.IntN(3)))
-		if name == "" || len(name) > 200 {
-			name = "d"
-		}
-		dir = filepath.Join(dir, name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Skipf("no such names here: %v", err)
-		}
-	}
-	return base, dir
-}
-
-// randomEntry makes a file, a link, a stub, a directory, or nothing.
-func randomEntry(path string, rng *rand.Rand) error {
-	switch rng.IntN(7) {
-	case 0:
-		return os.Symlink("../AGENTS.md", path)
-	case 1:
-		return os.WriteFile(path, []byte("../AGENTS.md"), 0o644)
-	case 2:
-		return os.Mkdir(path, 0o755)
-	case 3, 4:
-		raw := []byte(agentsdoctest.Hostile(rng, rng.IntN(200)))
-		for i := 0; i < len(raw); i += 50 {
-			raw[i] = byte(rng.Uint32())
-		}
-		return os.WriteFile(path, raw, 0o644)
-	default:
-		return nil
 	}
 }

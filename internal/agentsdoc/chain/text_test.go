@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestNormalise(t *testing.T) {
@@ -93,27 +91,6 @@ func checkForm(t *testing.T, form form, raw string) {
 	}
 	if used := form.sourceBytes(raw, len(text)); text != "" && used != len(raw) {
 		t.Fatalf("%+v: all of %q counts as %d bytes", form, raw, used)
-	}
-}
-
-func TestFindHidden(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, text string
-		want       Hidden
-	}{
-		{"nothing", "plain é 日本 ⚠\ufe0f\ne\u0301", Hidden{}},
-		{"zero-width", "a\u200bb\u2060\ufeff", Hidden{3, []int{1}}},
-		{"bidirectional", "a\n\u202eb\u2069\n\n\u061c", Hidden{3, []int{2, 4}}},
-		{"tags", "\n\U000e0041\U000e007f", Hidden{2, []int{2}}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(FindHidden(tt.text), tt.want); diff != "" {
-				t.Errorf("(-got +want)\n%s", diff)
-			}
-		})
 	}
 }
 

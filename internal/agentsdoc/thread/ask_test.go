@@ -1,36 +1,15 @@
 package thread
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// answering is a host that answers each call alike, and keeps the last one.
-type answering struct {
-	answer string
-	err    error
-
-	called string
-	params string
-	until  time.Time
-}
-
-var _ phases.Host = (*answering)(nil)
-
-func (h *answering) Call(ctx context.Context, service, method string, params json.RawMessage) (json.RawMessage, error) {
-	h.called, h.params = service+"/"+method, string(params)
-	h.until, _ = ctx.Deadline()
-	return json.RawMessage(h.answer), h.err
-}
-
-func (h *answering) Invalidate(context.Context, phases.Invalidation) error { return nil }
 
 func TestDecode(t *testing.T) {
 	t.Parallel()
