@@ -1,8 +1,6 @@
 package chain
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,101 +11,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 )
-
-func TestResolveFaults(t *testing.T) {
-	t.Parallel()
-	root := `root "r" found=true`
-	denied := &fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}
-	one := "kept project AGENTS.md: one"
-	tests := []struct {
-		name string
-		fail map[string]error
-		want string
-	}{
-		{"nothing", nil, lines(root, one, "kept project a/AGENTS.md: two")},
-		{
-			"file may not be read",
-			map[string]error{"open r/AGENTS.md": denied},
-			lines(root, "skipped project AGENTS.md (permission)", "kept project a/AGENTS.md: two", "! error permission r/AGENTS.md"),
-		},
-		{
-			"file vanishes before it is opened",
-			map[string]error{"open r/AGENTS.md": syscall.ENOENT},
-			lines(root, "kept project a/AGENTS.md: two"),
-		},
-		{
-			"file is leased",
-			map[string]error{"open r/AGENTS.md": syscall.EAGAIN},
-			lines(root, "skipped project AGENTS.md (file_busy)", "kept project a/AGENTS.md: two", "! error file_busy r/AGENTS.md"),
-		},
-		{
-			"file fails to be read",
-			map[string]error{"read r/AGENTS.md": syscall.EIO},
-			lines(root, "skipped project AGENTS.md (read_error)", "kept project a/AGENTS.md: two", "! warning read_error r/AGENTS.md"),
-		},
-		{
-			"file fails to be described",
-			map[string]error{"fstat r/a/AGENTS.md": syscall.EIO},
-			lines(root, one, "skipped project a/AGENTS.md (read_error)", "! warning read_error r/a/AGENTS.md"),
-		},
-		{
-			"directory may not be searched",
-			map[string]error{"lstat r/a/AGENTS.override.md": denied},
-			lines(root, one, "! error permission r/a"),
-		},
-		{
-			"name cannot be looked up",
-			map[string]error{"lstat r/a/AGENTS.override.md": syscall.EIO},
-			lines(root, one, "kept project a/AGENTS.md: two", "! warning read_error r/a/AGENTS.override.md"),
-		},
-		{
-			"directory may not be entered",
-			map[string]error{"opendir r/a": denied},
-			lines("! error permission r/a"),
-		},
-		{
-			"the top cannot be opened",
-			map[string]error{"opendir /": syscall.EMFILE},
-			lines("! warning read_error r/a"),
-		},
-		{
-			"marker may not be looked at",
-			map[string]error{"lstat r/.git": denied},
-			lines(`root "r/a" found=false`, "kept project AGENTS.md: two", "! warning permission r/.git"),
-		},
-		{
-			"an error of a kind of its own",
-			map[string]error{"open r/AGENTS.md": errors.New("odd")},
-			lines(root, "skipped project AGENTS.md (read_error)", "kept project a/AGENTS.md: two", "! warning read_error r/AGENTS.md"),
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			base := build(t, files{"r/.git/": "", "r/AGENTS.md": "one", "r/a/AGENTS.md": "two"})
-			view := &faultFS{FS: OS{}, fail: map[string]error{}}
-			for key, err := range tt.fail {
-				op, path, _ := strings.Cut(key, " ")
-				view.fail[op+" "+filepath.Join(base[:len(base)*b2i(path != "/")], path)] = err
-			}
-			got := outline(Resolve(view, filepath.Join(base, "r/a"), Options{}), base)
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("(-got +want)\n%s", diff)
-			}
-			if view.open != 0 {
-				t.Errorf("%d handles were left open", view.open)
-			}
-		})
-	}
-}
-
-// b2i is 1 for true.
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
 
 // replaceByLink puts a link in the place of what is there.
 func replaceByLink(path, target string) error {

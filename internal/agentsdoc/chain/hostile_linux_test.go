@@ -147,26 +147,3 @@ func TestFileWithoutSize(t *testing.T) {
 		t.Errorf("read %d bytes, said to be %d: %+v", len(c.raw), c.info.Size, p)
 	}
 }
-
-func TestDescriptorsAreClosed(t *testing.T) {
-	// Not parallel: it counts the descriptors of the process.
-	base := build(t, files{".git/": "", "AGENTS.md": "-> a/x", "a/x": "one", "a/b": "-> ../c", "c/AGENTS.md": "-> ../../x", "g/AGENTS.md": "g"})
-	count := func() int {
-		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Skipf("no /proc: %v", err)
-		}
-		return len(list)
-	}
-	o := defaults(func(o *Options) { o.GlobalDir, o.Allow = filepath.Join(base, "g"), []string{filepath.Join(base, "c")} })
-	for name, view := range views() {
-		before := count()
-		for range 20 {
-			Resolve(view, filepath.Join(base, "a/b"), o)
-			Resolve(view, filepath.Join(base, "a/nowhere"), o)
-		}
-		if after := count(); after > before {
-			t.Errorf("%s: %d descriptors before, %d after", name, before, after)
-		}
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,13 +31,25 @@ func TestResolve(t *testing.T) {
 
 func runCase(t *testing.T, text string) {
 	t.Helper()
-	tree := files{}
+	tree, faults := files{}, []string{}
 	head, rest, _ := strings.Cut(text, "\ndir: ")
 	for line := range strings.Lines(head) {
 		name, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		tree[unquoted(name)] = unquoted(text)
+		if name == "fail:" {
+			faults = append(faults, text)
+		} else {
+			tree[unquoted(name)] = unquoted(text)
+		}
 	}
 	base := build(t, tree)
+	fail := map[string]error{}
+	for _, fault := range faults {
+		words := strings.Fields(fault)
+		if words[1] != "/" {
+			words[1] = filepath.Join(base, words[1])
+		}
+		fail[words[0]+" "+words[1]] = errnos()[words[2]]
+	}
 	dir, want, _ := strings.Cut(rest, "\n")
 	o := Default()
 	if options, more, ok := strings.Cut(want, "\n"); ok && strings.HasPrefix(options, "options: ") {
@@ -50,11 +63,16 @@ func runCase(t *testing.T, text string) {
 	if path, ok := strings.CutSuffix(dir, ", touched"); ok {
 		dir, resolve = path, ResolveTouched
 	}
-	for name, view := range views() {
-		if diff := cmp.Diff(outline(resolve(view, filepath.Join(base, dir), o), base), want); diff != "" {
-			t.Errorf("%s: (-got +want)\n%s", name, diff)
+	for name, inner := range views() {
+		view := &faultFS{FS: inner, fail: fail}
+		if diff := cmp.Diff(outline(resolve(view, filepath.Join(base, dir), o), base), want); diff != "" || view.open != 0 {
+			t.Errorf("%s: %d handles were left open (-got +want)\n%s", name, view.open, diff)
 		}
 	}
+}
+
+func errnos() map[string]error {
+	return map[string]error{"EACCES": syscall.EACCES, "EAGAIN": syscall.EAGAIN, "EIO": syscall.EIO, "EMFILE": syscall.EMFILE, "ENOENT": syscall.ENOENT}
 }
 
 // unquoted is a text that may be a Go string.
