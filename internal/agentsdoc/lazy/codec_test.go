@@ -42,13 +42,6 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestEncodeCannotForget(t *testing.T) {
-	t.Parallel()
-	if data, err := Encode(State{Schema: Schema, Root: "/" + strings.Repeat("x", MaxBytes)}); err == nil {
-		t.Errorf("%d bytes", len(data))
-	}
-}
-
 // TestDeliveredIsBounded delivers more than a state remembers.
 func TestDeliveredIsBounded(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,10 @@ package lazy
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -108,6 +110,23 @@ func resume(t *testing.T, s *State, now chain.Chain, base string) string {
 	}
 	return out.String()
 }
+
+// resumed prints the rows of an answer.
+func resumed(got Resumed, base string) string {
+	var out strings.Builder
+	for _, c := range got.Changes {
+		fmt.Fprintf(&out, "%s %t", c.What, c.Named)
+		if c.Path != "" {
+			fmt.Fprintf(&out, " %s %t %t", short(c.Path, base), c.From != "", c.To != "")
+		} else {
+			fmt.Fprintf(&out, " %s -> %s", short(c.From, base), short(c.To, base))
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+var mtimes = regexp.MustCompile(`mtime: \d+`)
 
 // optionsOf are the options of a case.
 func optionsOf(t *testing.T, text string) chain.Options {
