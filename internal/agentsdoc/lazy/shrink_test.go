@@ -24,7 +24,7 @@ func TestEncodeForgetsInOrder(t *testing.T) {
 	}
 	s := State{Schema: Schema, Dir: "/d", Markers: []string{".git"}, Initial: versions, Delivered: append(gone, versions...), Covered: paths, Queue: paths}
 	dropped := map[int]bool{}
-	for root := 0; ; root += 300 {
+	for root := 0; ; root += 1500 {
 		s.Root = "/" + strings.Repeat("r", root)
 		data, err := Encode(s)
 		if err != nil {
