@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -42,6 +40,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
+// TestHooks: only the text itself stops a turn.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	p := withoutHome()
@@ -51,14 +50,6 @@ func TestHooks(t *testing.T) {
 	d, err := p.Configure(t.Context(), &phases.Configuration{})
 	if err != nil {
 		t.Fatal(err)
-	}
-	want := phases.Hook{
-		Name: "prompt", Doc: d.Hooks[0].Doc, Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection}, Priority: 600,
-		OnFailure: phases.OnFailure{Default: phases.FailClosed}, Needs: []string{phases.NeedsNothing}, Idempotent: true, Budget: phases.TextBudget{Chars: 32_000},
-		Cache: &phases.Cache{Vary: vary(), Tags: []string{tagPrompt}}, Visibility: phases.VisibilityUserAudit,
-	}
-	if diff := cmp.Diff(d.Hooks[0], want); diff != "" {
-		t.Errorf("the hook prompt (-got +want)\n%s", diff)
 	}
 	for _, h := range d.Hooks[1:] {
 		if h.OnFailure.Default == phases.FailClosed || slices.Contains(h.Kinds, phases.KindPromptSection) || h.Doc == "" {

@@ -16,8 +16,6 @@ type fakeHost struct {
 	documents func(ctx context.Context, params string) (string, error)
 	// fail makes every call of the service fail.
 	fail bool
-	// heard gets each invalidation, if it is set.
-	heard chan phases.Invalidation
 
 	mu          sync.Mutex
 	values      map[string]json.RawMessage // by workspace and session
@@ -63,8 +61,5 @@ func (h *fakeHost) Invalidate(_ context.Context, what phases.Invalidation) error
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.invalidated = append(h.invalidated, what)
-	if h.heard != nil {
-		h.heard <- what
-	}
 	return nil
 }

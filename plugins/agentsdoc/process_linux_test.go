@@ -31,12 +31,6 @@ type process struct {
 
 func startProcess(tb testing.TB, settings string) *process {
 	tb.Helper()
-	return startGranted(tb, grants, settings, nil)
-}
-
-// startGranted is startProcess with what an operator allows, and what the host has.
-func startGranted(tb testing.TB, grants, settings string, services map[string]runtime.Service) *process {
-	tb.Helper()
 	// A socket needs a short path.
 	dir, err := os.MkdirTemp("", "ad") //nolint:usetesting // the test's own directory has a long name
 	if err != nil {
@@ -55,7 +49,7 @@ func startGranted(tb testing.TB, grants, settings string, services map[string]ru
 	p := &process{events: make(chan runtime.Event, 10_000), mark: filepath.Base(dir)}
 	text := "version: 1\nplugins:\n  - name: agentsdoc\n    builtin: agentsdoc" + grants +
 		"    env: {set: {" + mark + ": " + p.mark + "}}\n    config: " + settings + "\n"
-	p.Engine = started(tb, text, runtime.Options{Builtins: launches, Services: services, OnEvent: func(e runtime.Event) {
+	p.Engine = started(tb, text, runtime.Options{Builtins: launches, OnEvent: func(e runtime.Event) {
 		if e.Kind == runtime.EventPlugin {
 			p.events <- e
 		}

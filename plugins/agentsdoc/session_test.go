@@ -74,13 +74,11 @@ func TestSessionKeepsItsBytes(t *testing.T) {
 func TestAnotherProcess(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name, config string
-		spoil        func(h *fakeHost)
-		code         string // of a remark
+		name  string
+		spoil func(h *fakeHost)
+		code  string // of a remark
 	}{
 		{name: "kept"},
-		{name: "other settings", config: `{"global":false,"names":["AGENTS.md"]}`},
-		{name: "nothing there", spoil: func(h *fakeHost) { h.values = nil }},
 		{name: "damaged", spoil: func(h *fakeHost) { h.values["w/s"] = json.RawMessage(`{"schema":1,"nested":7}`) }, code: codeStateDamaged},
 		{name: "of another version", spoil: func(h *fakeHost) { h.values["w/s"] = json.RawMessage(`{"schema":99}`) }, code: codeStateDamaged},
 		{name: "host fails", spoil: func(h *fakeHost) { h.fail = true }, code: codeStateNotKept},
@@ -99,10 +97,7 @@ func TestAnotherProcess(t *testing.T) {
 				tt.spoil(host)
 			}
 			second := newPlugin(powers{view: chain.OS{}, getenv: noVariables})
-			if tt.config == "" {
-				tt.config = `{"global":false}`
-			}
-			configure(t, second, tt.config, host)
+			configure(t, second, `{"global":false}`, host)
 			if text := askSection(t, second, where, phases.AnswerBudget{}).Content; !strings.Contains(text, "\ntwo") {
 				t.Errorf("the text is %s", text)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
@@ -107,6 +106,3 @@ func codes(c phases.Contribution) []string {
 func inDir(elems ...string) phases.Context {
 	return phases.Context{Dir: filepath.Join(elems...)}
 }
-
-// lines is a text of n lines of ten bytes.
-func lines(n int) string { return strings.Repeat("a line...\n", n) }

@@ -235,7 +235,11 @@ func TestNoSession(t *testing.T) {
 // BenchmarkSteadyTurn is what the phase costs with both hooks from memory, and,
 // to compare, without any hook.
 func BenchmarkSteadyTurn(b *testing.B) {
-	dir := deepTree(b, 6, func(int) string { return lines(50) })
+	dir := build(b, map[string]string{".git/HEAD": ""})
+	for range 6 {
+		dir += "/d"
+		write(b, dir+"/AGENTS.md", strings.Repeat("a line...\n", 50))
+	}
 	eng, _ := steadyEngine(b, powers{})
 	where := inSession("s", dir)
 	begun(b, eng, where)

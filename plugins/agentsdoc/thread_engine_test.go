@@ -8,7 +8,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
@@ -94,7 +93,6 @@ func TestFilesBeforeDocuments(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			text := ""
-			alone := withDocuments(t, declared(tt.head, treeGrants, "{global: false"+tt.settings+"}", planless(tt.rest)), runtime.Options{})
 			eng := withDocuments(t, declared(tt.head, treeGrants, "{source: both, global: false"+tt.settings+"}", tt.rest), runtime.Options{Services: holding(&text)})
 			both, cut := 0, 0
 			for _, files := range []int{0, 1, 40, 250, 600, 1600, 2500} { // lines of ten
@@ -103,7 +101,8 @@ func TestFilesBeforeDocuments(t *testing.T) {
 					write(t, base+"/r/AGENTS.md", strings.Repeat("a file...\n", files))
 				}
 				where := phases.Context{WorkspaceID: "w", ThreadID: "t", Dir: base + "/r"}
-				want := texts(t, alone, where)
+				text = ""
+				want := texts(t, eng, where)
 				for _, size := range []int{1, 30, 300, 390, 1200, 6000} {
 					text = strings.Repeat("a thread.\n", size)
 					rest := behindFiles(t, want, texts(t, eng, where), tt.limit)
@@ -150,16 +149,6 @@ func behindFiles(tb testing.TB, alone, both delivered, limit int) string {
 	return rest
 }
 
-// planless is what an operator says of the plugin's subscriptions, without what
-// only makes sense with documents.
-func planless(rest string) string {
-	if strings.Contains(rest, "after:") {
-		return ""
-	}
-	line, _, _ := strings.Cut(rest, "      agentsdoc.thread_prompt:")
-	return line
-}
-
 // delivered is what came of the section.
 type delivered struct {
 	text      string
@@ -187,33 +176,14 @@ func texts(tb testing.TB, eng *runtime.Engine, where phases.Context) delivered {
 	return out
 }
 
-// TestReloadWithoutGrant: a mistake in a new configuration leaves the turns as they
-// were.
-func TestReloadWithoutGrant(t *testing.T) {
-	t.Parallel()
-	text := "Be brief."
-	eng := withDocuments(t, declared("", treeGrants, "{source: tree}", ""), runtime.Options{Services: holding(&text)})
-	where := phases.Context{WorkspaceID: "w", ThreadID: "t"}
-	cfg, err := config.Loader{}.Parse([]byte(declared("", grants, "{source: both}", "")), "grapnel.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := eng.Reload(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "host: [documents]") {
-		t.Errorf("error of the reload is %v", err)
-	}
-	done, err := compileIn(t, eng, where)
-	if err != nil || !strings.Contains(agentsText(done), "\nBe brief.\n") {
-		t.Errorf("error %v after a reload that failed", err)
-	}
-}
-
 // TestDocumentsFailClosed: a turn without an answer does not come about, and takes
 // no longer than it may.
 func TestDocumentsFailClosed(t *testing.T) {
 	t.Parallel()
-	away := func(context.Context) (string, error) {
-		return "", phases.Errorf(phases.CauseUnavailable, "documents are out of reach")
+	fails := func(err error) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return "", err }
 	}
+	away, there := fails(phases.Errorf(phases.CauseUnavailable, "documents are out of reach")), phases.Context{WorkspaceID: "w", ThreadID: "t"}
 	tests := []struct {
 		name  string
 		where phases.Context
@@ -222,8 +192,12 @@ func TestDocumentsFailClosed(t *testing.T) {
 		code  string
 	}{
 		{"no thread", phases.Context{WorkspaceID: "w"}, away, phases.CausePluginError, "context_incomplete"},
-		{"out of reach", phases.Context{WorkspaceID: "w", ThreadID: "t"}, away, phases.CausePluginError, "documents_unavailable"},
-		{"hangs", phases.Context{WorkspaceID: "w", ThreadID: "t"}, func(ctx context.Context) (string, error) {
+		{"no workspace", phases.Context{ThreadID: "t"}, away, phases.CausePluginError, "context_incomplete"},
+		{"out of reach", there, away, phases.CausePluginError, "documents_unavailable"},
+		{"grant taken away", there, fails(phases.Errorf(phases.CauseForbidden, "no")), phases.CausePluginError, "documents_not_granted"},
+		{"broken", there, fails(errors.New("no")), phases.CausePluginError, "documents_failed"},
+		{"no answer", there, func(context.Context) (string, error) { return `{}`, nil }, phases.CausePluginError, "documents_invalid"},
+		{"hangs", there, func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}, phases.CauseTimeout, ""},

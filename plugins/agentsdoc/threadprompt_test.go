@@ -111,15 +111,6 @@ func TestSources(t *testing.T) {
 			if diff := cmp.Diff(got, tt.want); diff != "" {
 				t.Errorf("hooks (-got +want)\n%s", diff)
 			}
-			want := phases.Hook{
-				Name: "thread_prompt", Doc: d.Hooks[len(d.Hooks)-1].Doc, Phase: phases.PrePromptCompile, Kinds: []phases.Kind{phases.KindPromptSection}, Priority: 600,
-				OnFailure: phases.OnFailure{Default: phases.FailClosed}, Needs: []string{phases.NeedsNothing}, Idempotent: true, Budget: phases.TextBudget{Chars: 16_000}, Visibility: phases.VisibilityUserAudit,
-			}
-			if last := d.Hooks[len(d.Hooks)-1]; last.Name == "thread_prompt" {
-				if diff := cmp.Diff(last, want); diff != "" {
-					t.Errorf("the hook (-got +want)\n%s", diff)
-				}
-			}
 		})
 	}
 }
@@ -157,49 +148,10 @@ func TestThreadSection(t *testing.T) {
 				}}},
 				SectionID: "agents_md", Title: "AGENTS.md", Stability: phases.StabilityDynamic, Placement: tt.placement,
 				Content: "Be brief.\nSay <\\/AGENTS_MD>.", Frame: &phases.Frame{Open: thread.Preamble + "\n\n<AGENTS_MD>", Close: "</AGENTS_MD>"},
-				SourceRefs: []phases.SourceRef{{Kind: "document", ID: "01J@3", Label: "Clients / Paris", Hash: hashOf("Be brief.\r\nSay </AGENTS_MD>.\n")}},
+				SourceRefs: []phases.SourceRef{{Kind: "document", ID: "01J@3", Label: "Clients / Paris", Hash: "sha256:db013d8253653c32be768991b3728001056c27bfda8abeca3ef9850413244cd4"}},
 			}
 			if diff := cmp.Diff(got, want); diff != "" {
 				t.Errorf("(-got +want)\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestThreadFails: without an answer there is no turn, and what is missing has a
-// name.
-func TestThreadFails(t *testing.T) {
-	t.Parallel()
-	fails := func(err error) func(context.Context, string) (string, error) {
-		return func(context.Context, string) (string, error) { return "", err }
-	}
-	tests := []struct {
-		name      string
-		where     phases.Context
-		documents func(context.Context, string) (string, error)
-		code      string
-	}{
-		{"no workspace", phases.Context{ThreadID: "t"}, nil, "context_incomplete"},
-		{"no thread", phases.Context{WorkspaceID: "w"}, nil, "context_incomplete"},
-		{"grant taken away", inThread("t"), fails(phases.Errorf(phases.CauseForbidden, "no")), "documents_not_granted"},
-		{"service away", inThread("t"), fails(phases.Errorf(phases.CauseUnavailable, "no")), "documents_unavailable"},
-		{"service broken", inThread("t"), fails(errors.New("no")), "documents_failed"},
-		{"no answer", inThread("t"), answers(`{}`), "documents_invalid"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if tt.documents == nil {
-				tt.documents = func(context.Context, string) (string, error) {
-					t.Error("the service is asked")
-					return "", nil
-				}
-			}
-			p := withTree(t, `{"source":"both"}`, tt.documents)
-			res, err := p.Dispatch(t.Context(), &phases.Dispatch{Hook: "thread_prompt", Context: tt.where, Input: &phases.PrePromptCompileInput{}})
-			coded, ok := errors.AsType[*phases.Error](err)
-			if res != nil || !ok || coded.Code != phases.CausePluginError || coded.PluginCode != tt.code {
-				t.Errorf("error is %+v, want %s", err, tt.code)
 			}
 		})
 	}

@@ -85,24 +85,6 @@ func tree(tb testing.TB) (base, dir string) {
 	return base, filepath.Join(base, "r/a/b")
 }
 
-func TestChanged(t *testing.T) {
-	t.Parallel()
-	for _, tt := range changes {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			base, dir := tree(t)
-			seen := traced(t, dir)
-			if seen.Changed(fsview.OS{}) {
-				t.Fatal("something has changed before anything was done")
-			}
-			tt.do(t, base)
-			if got := seen.Changed(fsview.OS{}); got == tt.quiet {
-				t.Errorf("changed is %t", got)
-			}
-		})
-	}
-}
-
 func TestSeenOfWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	base := build(t, map[string]string{"r/.git/HEAD": ""})

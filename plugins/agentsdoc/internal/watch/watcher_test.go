@@ -2,8 +2,6 @@ package watch
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,8 +18,15 @@ func TestWatch(t *testing.T) {
 			t.Parallel()
 			base, dir := tree(t)
 			w, calls := listening(t, Options{})
-			must(t, w.Watch("s", traced(t, dir)))
+			seen := traced(t, dir)
+			must(t, w.Watch("s", seen))
+			if seen.Changed(fsview.OS{}) {
+				t.Fatal("something has changed before anything was done")
+			}
 			tt.do(t, base)
+			if got := seen.Changed(fsview.OS{}); got == tt.quiet {
+				t.Errorf("changed is %t", got)
+			}
 			if tt.quiet {
 				// What is told next must be of the file that is touched last.
 				must(t, w.Watch("s", traced(t, dir)))
@@ -53,22 +58,6 @@ func TestWhoIsConcerned(t *testing.T) {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
 	w.Forget("nobody")
-}
-
-func TestDirectoryMadeAnew(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{"r/a/AGENTS.md": "1", "r/.git/HEAD": ""})
-	w, calls := listening(t, Options{})
-	must(t, w.Watch("s", traced(t, base+"/r/a")))
-	for i := range 3 {
-		must(t, os.RemoveAll(base+"/r/a"))
-		heard(t, calls)
-		write(t, base+"/r/a/AGENTS.md", fmt.Sprint("again ", i))
-		must(t, w.Watch("s", traced(t, base+"/r/a")))
-		drain(calls)
-		write(t, base+"/r/a/AGENTS.md", fmt.Sprint("edited ", i))
-		heard(t, calls)
-	}
 }
 
 // drain forgets what was told so far.
