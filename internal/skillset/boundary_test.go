@@ -55,14 +55,3 @@ func TestBoundarySwapped(t *testing.T) {
 		t.Errorf("read %q from outside", text)
 	}
 }
-
-// TestNoRoot: with an error comes no root, which its caller would close.
-func TestNoRoot(t *testing.T) {
-	t.Parallel()
-	base := t.TempDir()
-	for _, boundary := range []string{"", base} {
-		if r, err := openBase(boundary, filepath.Join(base, "absent"), nil); err == nil || r != nil {
-			t.Errorf("boundary %q: %v, %v", boundary, r, err)
-		}
-	}
-}

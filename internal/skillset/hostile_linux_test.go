@@ -7,8 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,53 +77,6 @@ func TestFileBecomesFifo(t *testing.T) {
 	if diff := cmp.Diff(codes(s), []Code{CodeNotRegular}); diff != "" || len(s.Skills) != 0 {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
-}
-
-// TestSwapBehindTheLook swaps a file and a fifo under one name all the time, so
-// that some opens meet another one than was looked at. None may wait for a writer.
-func TestSwapBehindTheLook(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{"x": "text", "file": "text"})
-	if err := unix.Mkfifo(filepath.Join(base, "fifo"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for i := 0; !stop.Load(); i++ {
-			temporary := filepath.Join(base, "next")
-			source := []string{"fifo", "file"}[i%2]
-			if err := os.Link(filepath.Join(base, source), temporary); err != nil {
-				t.Error(err)
-				return
-			}
-			if err := os.Rename(temporary, filepath.Join(base, "x")); err != nil {
-				t.Error(err)
-				return
-			}
-			_ = os.Remove(temporary) // a rename onto another name of the same file leaves it
-		}
-	})
-	root, err := openRoot(base, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = root.Close() }()
-	caught := returns(t, func() int {
-		caught := 0
-		for i := 0; caught < 3 && i < 200_000; i++ {
-			f, err := root.Open("x")
-			if err == nil {
-				_ = f.Close() // it was only opened
-			} else if errors.Is(err, errChanged) {
-				caught++
-			}
-		}
-		return caught
-	})
-	stop.Store(true)
-	wg.Wait()
-	t.Logf("a fifo was open %d times", caught)
 }
 
 // TestDirectoryBecomesLink: the directory was seen, and is a link to elsewhere when it

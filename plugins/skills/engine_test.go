@@ -184,15 +184,3 @@ func TestTurns(t *testing.T) {
 		t.Errorf("diagnostics %+v", second.Diagnostics)
 	}
 }
-
-// TestWithoutGrants: nothing is there that the operator did not allow.
-func TestWithoutGrants(t *testing.T) {
-	eng, dir := engine(t, "version: 1\nplugins: [{name: skills, builtin: skills, grants: {contribute: [prompt_section]}}]\n"), tree(t)
-	done, err := eng.CompileTurn(t.Context(), phases.Context{ThreadID: "t", TurnID: "1", Dir: dir}, runtime.CompileInput{ToolCalling: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(done.Tools) != 0 || strings.Contains(done.Prompt.FullText, "release") {
-		t.Errorf("%d tools, prompt:\n%s", len(done.Tools), done.Prompt.FullText)
-	}
-}
