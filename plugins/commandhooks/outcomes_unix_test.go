@@ -39,12 +39,14 @@ func TestOutcomes(t *testing.T) {
 			head, asHost := strings.CutSuffix(head, " as_host")
 			format, rest, _ := strings.Cut(head, " ")
 			event, input, _ := strings.Cut(rest, " ")
-			script := `say() { printf '{"hookSpecificOutput":{"hookEventName":"` + event + `",%s}}\n' "$1"; }; ` + script
+			if strings.Contains(script, "say ") {
+				script = `say() { printf '{"hookSpecificOutput":{"hookEventName":"` + event + `",%s}}\n' "$1"; }; ` + script
+			}
 			cfg := map[string]any{"as_host": asHost}
 			if rewrites {
 				cfg["rewrites"] = true
 			}
-			if got := newProject(t, format, one(t, format, event, script, nil), cfg).shown(t, inputs[input]); got != want {
+			if got := newProject(t, format, one(t, format, event, script, nil), cfg).shown(t, inputs[input]); strings.ReplaceAll(got, "\n", `\n`) != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 		})
