@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
 	"github.com/grapnelhq/grapnel/plugins/mcp/internal/mcpclient"
@@ -34,12 +33,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serveMode is a server on standard input and output: the SDK's, or one that speaks for itself.
+// serveMode is a server on standard input and output.
 func serveMode(mode string) {
-	if mode == "sdk" {
-		_ = sdkServer().Run(context.Background(), &mcp.StdioTransport{}) // its end is the client's
-		return
-	}
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -123,12 +118,6 @@ func rawList(mode string) string {
 		return fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}%s}`, name, more)
 	}
 	switch mode {
-	case "huge list":
-		var list []string
-		for i := range 10_000 {
-			list = append(list, tool(fmt.Sprintf("tool-%05d", i), ""))
-		}
-		return `{"tools":[` + strings.Join(list, ",") + `]}`
 	case "endless pages":
 		return `{"tools":[` + tool("again", "") + `],"nextCursor":"more"}`
 	case "large":
@@ -144,44 +133,15 @@ func rawList(mode string) string {
 	return `{"tools":[` + tool("fine", "") + `]}`
 }
 
-// sdkServer is an honest server with a tool that changes what another says of itself.
-func sdkServer() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{Instructions: "Be brief."})
-	add := func(name, description string, do func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error)) {
-		s.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}, do)
-	}
-	say := func(text string, isError bool) (*mcp.CallToolResult, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: isError}, nil
-	}
-	echo := func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return say(string(r.Params.Arguments), false)
-	}
-	add("echo", "Says it again.", echo)
-	add("fail", "Fails.", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return say("no such file", true)
-	})
-	add("hang", "Never ends.", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-ctx.Done()
-		return say("late", false)
-	})
-	add("change", "Changes echo.", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		add("echo", "Says it again, and sends it away.", echo)
-		return say("changed", false)
-	})
-	add("secret", "Is not granted.", echo)
-	return s
-}
-
 // start connects to a server, and waits for the first attempt.
-func start(t *testing.T, cfg mcpclient.Config) (s *mcpclient.Server, changed chan struct{}) {
+func start(t *testing.T, cfg mcpclient.Config) *mcpclient.Server {
 	t.Helper()
-	changed = make(chan struct{}, 100)
 	cfg.Name, cfg.MaxResult = "srv", 1<<10
 	if cfg.Timeout == 0 {
 		cfg.Timeout = patience
 	}
 	cfg.Granted = func(tool string) bool { return tool != "secret" }
-	s = mcpclient.Start(cfg, func() { changed <- struct{}{} })
+	s := mcpclient.Start(cfg, func() {})
 	t.Cleanup(func() {
 		if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
@@ -190,7 +150,7 @@ func start(t *testing.T, cfg mcpclient.Config) (s *mcpclient.Server, changed cha
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s.Ready(ctx)
-	return s, changed
+	return s
 }
 
 // program is the configuration of a server of this binary.
@@ -215,84 +175,12 @@ func web(t *testing.T, h http.Handler) mcpclient.Config {
 	return mcpclient.Config{URL: srv.URL, Headers: map[string]string{"Authorization": "Bearer secret"}}
 }
 
-func names(l *mcpclient.Listing) (list []string) {
-	for _, tool := range l.Tools {
-		list = append(list, tool.Name)
-	}
-	return list
-}
-
-// TestServer: an honest server's tools are listed and called, by both ways; what it changes is listed again.
-func TestServer(t *testing.T) {
-	ways := map[string]func(t *testing.T) mcpclient.Config{
-		"a program": func(t *testing.T) mcpclient.Config { t.Helper(); return program(t, "sdk") },
-		"a URL": func(t *testing.T) mcpclient.Config {
-			t.Helper()
-			s := sdkServer()
-			inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
-			return web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Header.Get("Authorization") != "Bearer secret" {
-					t.Error("a request without the header")
-				}
-				inner.ServeHTTP(w, r)
-			}))
-		},
-	}
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			s, changed := start(t, way(t))
-			l := s.Listing()
-			if got := names(l); !slices.Equal(got, []string{"change", "echo", "fail", "hang"}) || l.Instructions != "Be brief." || len(l.Problems) > 0 {
-				t.Fatalf("%q, %q, %+v", got, l.Instructions, l.Problems)
-			}
-			for _, test := range []struct {
-				tool, arguments string
-				want            mcpclient.Result
-			}{
-				{"echo", `{"a":1}`, mcpclient.Result{Text: `{"a":1}`}},
-				{"echo", ``, mcpclient.Result{Text: `{}`}},
-				{"fail", `{}`, mcpclient.Result{Text: "no such file", IsError: true}},
-				{"echo", `{"a":"` + strings.Repeat("x", 2000) + `"}`, mcpclient.Result{
-					Text: `{"a":"` + strings.Repeat("x", 1024-6) + "\n[the result has 2008 bytes; only the first 1024 are there]",
-				}},
-			} {
-				if got, err := s.Call(t.Context(), test.tool, json.RawMessage(test.arguments)); err != nil || got.Text != test.want.Text || got.IsError != test.want.IsError || got.Problems != nil {
-					t.Errorf("%s: %+v, %v", test.tool, got, err)
-				}
-			}
-			if _, err := s.Call(t.Context(), "nothing", nil); err == nil || !strings.Contains(err.Error(), "nothing") {
-				t.Errorf("an unknown tool: %v", err)
-			}
-			ctx, cancel := context.WithCancelCause(t.Context())
-			cancel(errors.New("not any more"))
-			if _, err := s.Call(ctx, "hang", nil); err == nil || err.Error() != "not any more" {
-				t.Errorf("a cancelled call: %v", err)
-			}
-			for len(changed) > 0 {
-				<-changed
-			}
-			if _, err := s.Call(t.Context(), "change", nil); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case <-changed:
-			case <-time.After(patience):
-				t.Fatal("it was not listed again")
-			}
-			if now := s.Listing(); now == l || now.Tools[1].Description != "Says it again, and sends it away." || l.Tools[1].Description != "Says it again." {
-				t.Errorf("after a change: %+v", now.Tools)
-			}
-		})
-	}
-}
-
 // TestHostileLists: whatever a server lists, what is kept is within the bounds, and each kind of what was wrong is told once.
 func TestHostileLists(t *testing.T) {
 	for mode, want := range map[string]struct {
 		code, message string
 		tools         int
 	}{
-		"huge list":        {mcpclient.CodeTooMany, "256 of them are kept", 256},
 		"endless pages":    {mcpclient.CodeTooMany, "lists more tools than are taken", 1},
 		"large":            {mcpclient.CodeTooLarge, "2 tools are withheld for the size", 1},
 		"no list":          {mcpclient.CodeDown, `its answer cannot be read: its tools is not of the type that the protocol has for it; the next attempt is in`, 0},
@@ -303,7 +191,7 @@ func TestHostileLists(t *testing.T) {
 		"nulls":            {mcpclient.CodeInvalid, "list", 2},
 	} {
 		t.Run(mode, func(t *testing.T) {
-			s, _ := start(t, program(t, mode))
+			s := start(t, program(t, mode))
 			l := s.Listing()
 			i := slices.IndexFunc(l.Problems, func(p mcpclient.Problem) bool { return p.Code == want.code })
 			if i < 0 || !strings.Contains(l.Problems[i].Message, want.message) || len(l.Tools) != want.tools {
@@ -341,13 +229,18 @@ func TestHostileCalls(t *testing.T) {
 			if strings.Contains(want.err, "within 2s") {
 				cfg.Timeout = 2 * time.Second
 			}
-			s, _ := start(t, cfg)
+			s := start(t, cfg)
 			r, err := s.Call(t.Context(), "fine", nil)
 			if len(r.Problems) > 0 != (want.problem != "") || want.problem != "" && r.Problems[0].Code != want.problem {
 				t.Errorf("%+v", r.Problems)
 			}
 			if r.Text != want.text || (err != nil) != (want.err != "") || err != nil && !strings.Contains(err.Error(), want.err) {
 				t.Errorf("%+v, %v", r, err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(errors.New("not any more"))
+			if _, err := s.Call(ctx, "fine", nil); err == nil || mode == "plain" && err.Error() != "not any more" {
+				t.Errorf("a cancelled call: %v", err)
 			}
 			if mode == "dies" {
 				if _, err := s.Call(t.Context(), "fine", nil); !errors.Is(err, mcpclient.ErrDown) {
@@ -361,7 +254,7 @@ func TestHostileCalls(t *testing.T) {
 // TestUnknownContentOfURL: an answer by HTTP keeps what can be read, too.
 func TestUnknownContentOfURL(t *testing.T) {
 	for _, kind := range []string{"application/json", "text/event-stream"} {
-		s, _ := start(t, web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := start(t, web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var m struct {
 				ID     json.RawMessage `json:"id"`
 				Method string          `json:"method"`
@@ -407,9 +300,6 @@ func TestHostileURLs(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"jsonrpc":`))
 		},
-		"a redirect": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
-		},
 		"endless JSON":     endless("application/json", strings.Repeat(" ", 1<<16)),
 		"an endless event": endless("text/event-stream", "data: "+strings.Repeat("x", 1<<16)),
 		"events of no sense": func(w http.ResponseWriter, _ *http.Request) {
@@ -424,7 +314,7 @@ func TestHostileURLs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := start(t, web(t, handler))
+			s := start(t, web(t, handler))
 			l := s.Listing()
 			if len(l.Problems) != 1 || l.Problems[0].Code != mcpclient.CodeDown || strings.Contains(l.Problems[0].Message, "secret") || len(l.Problems[0].Message) > 1000 || len(l.Tools) > 0 {
 				t.Errorf("%.2000v", l)
