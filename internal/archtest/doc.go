@@ -1,9 +1,8 @@
 // Package archtest holds the rules of this repository that a compiler cannot check, as tests: which package may
-// import which, what may end up linked into a package, where goroutines may start, and how sources must look.
+// import which, what may end up linked into a package, and where goroutines may start.
 //
 // It is not a library: everything but this comment is in _test.go files, and no other package imports it. Linters
-// that know one file at a time are configured in .golangci.yaml; what needs the whole tree, and what must hold even
-// for somebody who never runs the linter, is here.
+// that know one file at a time are configured in .golangci.yaml; what needs the whole tree is here.
 //
 // Where to start:
 //
@@ -13,13 +12,12 @@
 //     compares.
 //   - closure_test.go looks at everything that a package links, third parties
 //     of third parties included.
-//   - source_test.go checks syntax: documentation, init functions, goroutines,
-//     sleeping tests, clocks in packages that promise to be pure.
+//   - source_test.go checks syntax: goroutines, sleeping tests, clocks in
+//     packages that promise to be pure.
 //   - text_test.go checks all tracked files for paths and hosts that belong to
 //     one machine.
 //
-// Each check is a function from values to a list of problems, and each has a unit test on made-up input that shows it
-// failing. A check says nothing about packages that do not exist.
+// Each check is a function from values to a list of problems. It says nothing about packages that do not exist.
 //
 // Stability: internal.
 package archtest

@@ -60,21 +60,6 @@ func (p sourcePkg) problem(pos token.Pos, format string, args ...any) string {
 	return fmt.Sprintf("%s:%d: %s", path.Join(p.dir, filepath.Base(at.Filename)), at.Line, fmt.Sprintf(format, args...))
 }
 
-// checkInit lists init functions: registration is an explicit list, and
-// importing a package has no effect. Generated protobuf code cannot do without.
-func checkInit(p sourcePkg) []string {
-	var problems []string
-	for _, f := range p.files {
-		for _, decl := range f.ast.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if ok && fn.Recv == nil && fn.Name.Name == "init" && !ast.IsGenerated(f.ast) {
-				problems = append(problems, p.problem(fn.Pos(), "init function"))
-			}
-		}
-	}
-	return problems
-}
-
 // checkTestSleep lists sleeps in tests and test kits that take real time: they
 // wait for a signal instead. In a synctest bubble a sleep only moves the fake
 // clock, so a function that itself uses package synctest may sleep.
@@ -252,11 +237,8 @@ func TestSources(t *testing.T) {
 		t.Fatal("no packages found: the walk does not work")
 	}
 	for _, pkg := range pkgs {
-		report(t, checkInit(pkg))
 		report(t, checkTestSleep(pkg))
 		report(t, checkClock(pkg))
 		report(t, checkGoroutines(pkg))
-		report(t, checkPackageDoc(pkg))
-		report(t, checkExportedDoc(pkg))
 	}
 }
