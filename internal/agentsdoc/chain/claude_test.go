@@ -62,12 +62,9 @@ func TestFrontMatter(t *testing.T) {
 		{"---\npaths: src/**, \"*.{ts,tsx}\"\n---\nx", []string{"src", "*.ts", "*.tsx"}, false, true, "x", "commas and braces"},
 		{"---\npaths:\n  - 'a/*.go'\n  - b\nother: c\n---\nx", []string{"a/*.go", "b"}, false, true, "x", "a list"},
 		{"---\nglobs: [a, b]\nalwaysApply: false\n---\n", []string{"a", "b"}, false, false, "", "a flow list"},
-		{"---\nalwaysApply: true\nglobs: a\n---\nx", []string{"a"}, true, false, "x", "always"},
-		{"---\ndescription: y\n---\nx", nil, false, false, "x", "for a model to choose"},
 		{"---\npaths: \"**\"\n---\nx", nil, true, true, "x", "everything"},
 		{"---\nglobs: a\n---\nx", nil, true, true, "x", "the key of another tool"},
 		{"---\nno end\n", nil, true, true, "---\nno end\n", "no end"},
-		{"x\n---\n", nil, true, true, "x\n---\n", "none"},
 	}
 	for _, tt := range tests {
 		head, body := frontMatter(tt.text)
@@ -79,22 +76,6 @@ func TestFrontMatter(t *testing.T) {
 	hostile := "paths: " + strings.Repeat("{a,b}", 400) + "," + strings.Repeat("x,", 5000)
 	if m := readMatter(hostile, true); len(m.globs) > maxGlobs {
 		t.Errorf("%d patterns", len(m.globs))
-	}
-}
-
-// TestSuffixesOfImports: Claude Code imports what is named like a text.
-func TestSuffixesOfImports(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{
-		".git/": "", "CLAUDE.md": "@a.dat @b.mdc @c.MD @d.v2 @.hidden @Makefile @e.f.md @f.md.bak",
-		"a.dat": "a", "b.mdc": "b", "c.MD": "c", "d.v2": "d", ".hidden": "h", "Makefile": "m", "e.f.md": "e", "f.md.bak": "f",
-	})
-	var got []string
-	for _, s := range Resolve(OS{}, base, preset(t, PresetClaude)).Sources {
-		got = append(got, filepath.Base(s.Path))
-	}
-	if want := []string{"CLAUDE.md", "c.MD", ".hidden", "Makefile", "e.f.md"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

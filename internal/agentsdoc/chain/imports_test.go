@@ -59,12 +59,6 @@ func TestImportBounds(t *testing.T) {
 			"one\nA\nB\ntwo", nil,
 		},
 		{
-			"from where a linked file really is",
-			files{"AGENTS.md": "-> docs/main.md", "docs/main.md": "@./a.md", "docs/a.md": "A", "a.md": "not this"},
-			nil,
-			"A", nil,
-		},
-		{
 			"through a link inside the root",
 			files{"AGENTS.md": "@./l/a.md", "l": "-> docs", "docs/a.md": "A"},
 			nil,
@@ -123,16 +117,6 @@ func repeatLines(n int, detail string) []string {
 		out = append(out, fmt.Sprintf("line %d: %s", i+1, detail))
 	}
 	return out
-}
-
-func TestImportsOfTheGlobalFile(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{"r/.git/": "", "r/x.md": "tree", "g/AGENTS.md": "@./x.md\n@../r/x.md\n", "g/x.md": "user"})
-	o := defaults(func(o *Options) { o.Imports, o.GlobalDir = ImportLines, filepath.Join(base, "g") })
-	c := Resolve(OS{}, filepath.Join(base, "r"), o)
-	if got, want := c.Sources[0].Text, "user\n@../r/x.md"; got != want {
-		t.Errorf("got %q, want %q: the user's files are apart from the tree", got, want)
-	}
 }
 
 func TestKeptNeverExceedsTheFile(t *testing.T) {

@@ -13,14 +13,10 @@ func TestExclude(t *testing.T) {
 		pattern, path string
 		want          bool
 	}{
-		{"AGENTS.md", "AGENTS.md", true},
-		{"/AGENTS.md", "a/AGENTS.md", false},
-		{"vendor", "a/vendor/b/AGENTS.md", true},
 		{"vendor/", "vendor/AGENTS.md", true},
 		{"vendor", "vendors/AGENTS.md", false},
 		{"a/vendor", "a/vendor/b/AGENTS.md", true},
 		{"a/vendor", "b/a/vendor/AGENTS.md", false},
-		{"**/vendor", "vendor/AGENTS.md", true},
 		{"a/**/x", "a/b/c/x/AGENTS.md", true},
 		{"a/**", "a/AGENTS.md", true},
 		{"*.local.md", "a/AGENTS.local.md", true},

@@ -35,29 +35,6 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
-func TestOtherForms(t *testing.T) {
-	t.Parallel()
-	raw := "\uFEFFa\r\n\x00\xff\xe6\x97\u202eb\U000e0041\u200bc"
-	tests := []struct {
-		name     string
-		form     form
-		want     string
-		replaced int
-	}{
-		{"bytes only", form{}, "\uFEFFa\r\n\x00\uFFFD\uFFFD\u202eb\U000e0041\u200bc", 2},
-		{"stripped", form{strip: true}, "\uFEFFa\r\n\x00\uFFFD\uFFFDb\u200bc", 2},
-		{"both", form{normal: true, strip: true}, "a\n\uFFFD\uFFFD\uFFFDb\u200bc", 3},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if got, n := tt.form.text(raw); got != tt.want || n != tt.replaced {
-				t.Errorf("got %q (%d), want %q (%d)", got, n, tt.want, tt.replaced)
-			}
-		})
-	}
-}
-
 func FuzzForm(f *testing.F) {
 	f.Add("a\r\nb\xf0\x9f\x91")
 	f.Add("\uFEFF\x00\r\u202e")
