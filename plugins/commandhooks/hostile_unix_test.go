@@ -31,14 +31,11 @@ func TestHostileScripts(t *testing.T) {
 		want         string
 	}{
 		{"never reads", `exit 0`, big, ""},
-		{"never reads, and denies", `echo no >&2; exec 0<&-; exit 2`, big, "deny no"},
 		{"reads it all", `test "$(wc -c)" -gt 1000000 && echo big >&2 && exit 2`, big, "deny big"},
-		{"endless output", `while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done`, bash("ls"), "failure output_too_long"},
 		{"endless output that ignores signals", `trap '' TERM PIPE; while :; do head -c 100000 /dev/zero || :; done`, bash("ls"), "failure output_too_long"},
 		{"100 MB", `head -c 100000000 /dev/zero; exit 0`, bash("ls"), "failure output_too_long"},
 		{"100 MB of errors", `head -c 100000000 /dev/zero >&2; exit 2`, bash("ls"), ""},
 		{"closes its output", `exec 1>&- 2>&-; exit 0`, bash("ls"), ""},
-		{"a child holds its output", `(sleep 1000) & echo no >&2; exit 2`, bash("ls"), "deny no"},
 		{"children hold its output", `for i in 1 2 3 4 5 6 7 8; do (sleep 1000 & sleep 1000) & done; echo no >&2; exit 2`, bash("ls"), "deny no"},
 		{"not UTF-8", `printf '\377\376 no' >&2; exit 2`, bash("ls"), "deny \ufffd no"},
 		{"a NUL", `printf 'n\000o' >&2; exit 2`, bash("ls"), "deny n\ufffdo"},
