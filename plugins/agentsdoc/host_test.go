@@ -10,17 +10,16 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// fakeHost keeps state as a host does, and records what was invalidated.
+// fakeHost keeps state as a host does.
 type fakeHost struct {
 	// documents answers for the service of that name; nil is a host without it.
 	documents func(ctx context.Context, params string) (string, error)
 	// fail makes every call of the service fail.
 	fail bool
 
-	mu          sync.Mutex
-	values      map[string]json.RawMessage // by workspace and session
-	gets, puts  int
-	invalidated []phases.Invalidation
+	mu         sync.Mutex
+	values     map[string]json.RawMessage // by workspace and session
+	gets, puts int
 }
 
 var _ phases.Host = (*fakeHost)(nil)
@@ -57,9 +56,4 @@ func (h *fakeHost) Call(ctx context.Context, service, method string, params json
 	return json.RawMessage(`{}`), nil
 }
 
-func (h *fakeHost) Invalidate(_ context.Context, what phases.Invalidation) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.invalidated = append(h.invalidated, what)
-	return nil
-}
+func (h *fakeHost) Invalidate(context.Context, phases.Invalidation) error { return nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -151,7 +152,7 @@ func TestResume(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := nestedTree(t)
-			store := newStore()
+			store := hostservice.NewMemoryState()
 			first := session(t, inside(t, "{global: false}", runtime.Options{State: store}), "s", base)
 			text := section(first.compile())
 			where := first.where
@@ -192,7 +193,7 @@ func TestResume(t *testing.T) {
 func TestResumeByTheHostsState(t *testing.T) {
 	t.Parallel()
 	base := nestedTree(t)
-	store := newStore()
+	store := hostservice.NewMemoryState()
 	session(t, inside(t, "{global: false}", runtime.Options{State: store}), "s", base).compile()
 	kept, err := store.GetState(t.Context(), phases.StateKey{WorkspaceID: "w", SessionID: "s", Plugin: "agentsdoc"})
 	if err != nil || kept == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestReload(t *testing.T) {
 	t.Parallel()
 	base := nestedTree(t)
-	eng := inside(t, "{global: false}", runtime.Options{State: newStore()})
+	eng := inside(t, "{global: false}", runtime.Options{State: hostservice.NewMemoryState()})
 	h := session(t, eng, "s", base)
 	before := section(h.compile())
 	if n := len(reminders(h.touch("api/x.go"))); n != 1 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
@@ -35,7 +36,7 @@ func TestSubtaskOfAnotherSession(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.subtasks, func(t *testing.T) {
 			t.Parallel()
-			base, store := subtaskTree(t), newStore()
+			base, store := subtaskTree(t), hostservice.NewMemoryState()
 			fresh := func() *runtime.Engine {
 				return inside(t, `{global: false, managed: "`+base+`/managed.md", subtasks: `+tt.subtasks+`}`, runtime.Options{State: store})
 			}

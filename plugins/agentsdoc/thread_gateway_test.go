@@ -9,6 +9,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -36,7 +37,7 @@ func TestThreadTree(t *testing.T) {
 	t.Parallel()
 	store := newTree(t)
 	eng := withDocuments(t, declared("", treeGrants, "{source: both, global: false}", ""), runtime.Options{
-		Services: map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(store)}, State: newStore(),
+		Services: map[string]runtime.Service{gateway.ServiceDocuments: gateway.Documents(store)}, State: hostservice.NewMemoryState(),
 	})
 	// In a session, in which files would stay the same bytes.
 	where := phases.Context{WorkspaceID: "w", ThreadID: "t", SessionID: "s"}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -288,25 +288,6 @@ func poll(t *testing.T, done func() bool) {
 	}
 }
 
-// kept is a state that outlives engines.
-type kept struct {
-	mu     sync.Mutex
-	values map[phases.StateKey]json.RawMessage
-}
-
-func (k *kept) GetState(_ context.Context, key phases.StateKey) (json.RawMessage, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.values[key], nil
-}
-
-func (k *kept) PutState(_ context.Context, key phases.StateKey, value json.RawMessage) (int, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.values[key] = value
-	return 0, nil
-}
-
 // hashOfEcho is that of echo, as an operator reads it.
 func hashOfEcho(t *testing.T, eng *runtime.Engine) string {
 	t.Helper()
@@ -327,7 +308,7 @@ func hashOfEcho(t *testing.T, eng *runtime.Engine) string {
 // operator accepts it. Others of its tools stay.
 func TestRugPull(t *testing.T) {
 	t.Parallel()
-	state := &kept{values: map[phases.StateKey]json.RawMessage{}}
+	state := hostservice.NewMemoryState()
 	opts := runtime.Options{State: state}
 	only := ", tools: [echo, fail]"
 	first := engine(t, stdio(t, "plain")+only, "", "", opts)
@@ -369,7 +350,7 @@ func TestRugPull(t *testing.T) {
 // TestOneNameOneTool: what the model sees under one name is one tool, however the server spells it.
 func TestOneNameOneTool(t *testing.T) {
 	t.Parallel()
-	state := &kept{values: map[phases.StateKey]json.RawMessage{}}
+	state := hostservice.NewMemoryState()
 	opts := runtime.Options{State: state}
 	only := ", tools: ['read*']"
 	if _, p := turn(t, engine(t, stdio(t, "underscore")+only, "", "", opts), "1"); !slices.Equal(names(p), []string{"srv__read_file"}) {
