@@ -13,17 +13,9 @@ import (
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
+var build, write = agentsdoctest.Build, agentsdoctest.Put
+
 type files = agentsdoctest.Tree
-
-func build(tb testing.TB, tree files) string {
-	tb.Helper()
-	return agentsdoctest.Build(tb, tree)
-}
-
-func write(tb testing.TB, base, name, text string) {
-	tb.Helper()
-	agentsdoctest.Put(tb, base, name, text)
-}
 
 // skillText is a SKILL.md with more keys and a body.
 func skillText(name, more, body string) string {

@@ -19,15 +19,12 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
+var build = agentsdoctest.Build
+
 // TestMain makes the test binary also the plugin that these tests start.
 func TestMain(m *testing.M) {
 	builtin.Main(agentsdoc.New)
 	goleak.VerifyTestMain(m)
-}
-
-func build(tb testing.TB, tree agentsdoctest.Tree) string {
-	tb.Helper()
-	return agentsdoctest.Build(tb, tree)
 }
 
 func write(tb testing.TB, path, text string) {

@@ -13,10 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-func build(tb testing.TB, tree agentsdoctest.Tree) string {
-	tb.Helper()
-	return agentsdoctest.Build(tb, tree)
-}
+var build = agentsdoctest.Build
 
 func write(tb testing.TB, path, text string) {
 	tb.Helper()

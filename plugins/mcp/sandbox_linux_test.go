@@ -15,10 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/grapnelhq/grapnel/builtin"
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
-	mcpplugin "github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -93,7 +90,7 @@ func TestSandbox(t *testing.T) {
 			}
 			defer l.Close() //nolint:errcheck // nobody is served
 			in.Address = l.Addr().String()
-			eng, end := confined(t, test.tier)
+			eng := engine(t, stdio(t, "reach"), "", "    sandbox: "+test.tier+"\n", runtime.Options{})
 			of, p := turn(t, eng, "1")
 			arguments, err := json.Marshal(in)
 			if err != nil {
@@ -110,7 +107,9 @@ func TestSandbox(t *testing.T) {
 			if !lives(got.Child) {
 				t.Fatal("the child did not live")
 			}
-			end()
+			if err := eng.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
 			poll(t, func() bool { return !lives(got.Child) })
 		})
 	}
@@ -120,27 +119,4 @@ func TestSandbox(t *testing.T) {
 func lives(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")
-}
-
-// confined is an engine with the plugin in a tier.
-func confined(t *testing.T, tier string) (eng *runtime.Engine, end func()) {
-	t.Helper()
-	launches, err := builtin.Plugins{mcpplugin.New}.Launches()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := fmt.Sprintf("version: 1\nplugins:\n  - name: mcp\n    builtin: mcp\n    sandbox: %s\n    grants: {contribute: [tool_bundle], tools: ['*']}\n    config: {servers: {srv: {%s}}}\n", tier, stdio(t, "reach"))
-	cfg, err := config.Loader{}.Parse([]byte(text), "grapnel.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if eng, err = runtime.New(t.Context(), cfg, runtime.Options{Builtins: launches}); err != nil {
-		t.Fatal(err)
-	}
-	return eng, func() {
-		if err := eng.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-		_ = launches["mcp"].File.Close()
-	}
 }

@@ -2,7 +2,6 @@ package chain
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,12 +10,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 )
 
-type files = agentsdoctest.Tree
+var build = agentsdoctest.Build
 
-func build(tb testing.TB, tree files) string {
-	tb.Helper()
-	return agentsdoctest.Build(tb, tree)
-}
+type files = agentsdoctest.Tree
 
 // views are the implementations that keep the same promises.
 func views() map[string]FS { return map[string]FS{"os": OS{}, "portable": fsview.Portable{}} }
@@ -64,14 +60,9 @@ func normalText(raw string) string {
 }
 
 // addFile makes a file and its directories.
-func addFile(t testing.TB, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+func addFile(tb testing.TB, path, text string) {
+	tb.Helper()
+	agentsdoctest.Put(tb, "", path, text)
 }
 
 // The documented limits of the presets.

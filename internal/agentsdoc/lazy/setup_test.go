@@ -11,17 +11,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 )
 
+var build, put = agentsdoctest.Build, agentsdoctest.Put
+
 type files = agentsdoctest.Tree
-
-func build(tb testing.TB, tree files) string {
-	tb.Helper()
-	return agentsdoctest.Build(tb, tree)
-}
-
-func put(tb testing.TB, base, name, text string) {
-	tb.Helper()
-	agentsdoctest.Put(tb, base, name, text)
-}
 
 // remove removes what a tree has under a name.
 func remove(tb testing.TB, base, name string) {

@@ -14,12 +14,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 )
 
-type files = agentsdoctest.Tree
+var build = agentsdoctest.Build
 
-func build(tb testing.TB, tree files) string {
-	tb.Helper()
-	return agentsdoctest.Build(tb, tree)
-}
+type files = agentsdoctest.Tree
 
 func write(tb testing.TB, path, text string) {
 	tb.Helper()

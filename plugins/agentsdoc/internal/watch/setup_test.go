@@ -9,12 +9,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var build = agentsdoctest.Build
 
-func build(tb testing.TB, tree agentsdoctest.Tree) string {
-	tb.Helper()
-	return agentsdoctest.Build(tb, tree)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func write(tb testing.TB, path, text string) {
 	tb.Helper()
