@@ -25,7 +25,6 @@ import (
 //	quoted: PATH       the file's content is a Go string, for bytes of any kind
 //	fill: PATH N       a file of N bytes, in lines
 //	fifo: PATH         a fifo
-//	mode: PATH OCTAL   the permissions of a file or directory
 //
 // Files below tree/ are the tree; one whose content begins with "-> " is a
 // link. Files below want/ are compared: sources, diagnostics, text, message and

@@ -154,23 +154,6 @@ func FuzzImports(f *testing.F) {
 	})
 }
 
-func TestDigestIsOfImportsToo(t *testing.T) {
-	t.Parallel()
-	base := build(t, files{".git/": "", "AGENTS.md": "one\n@./x.md\n", "a/AGENTS.md": "two\n@./gone.md\n", "x.md": "three"})
-	look := func() (with, without *Source) {
-		list := Resolve(OS{}, filepath.Join(base, "a"), defaults(importLines)).Sources
-		return &list[0], &list[1]
-	}
-	with, without := look()
-	if with.Digest() == with.SHA256 || without.Digest() != without.SHA256 {
-		t.Errorf("digests %s and %s: only that of the file that imports is another than its hash", with.Digest(), without.Digest())
-	}
-	addFile(t, filepath.Join(base, "x.md"), "four")
-	if after, _ := look(); after.SHA256 != with.SHA256 || after.Digest() == with.Digest() {
-		t.Error("a file whose import changed counts as the same")
-	}
-}
-
 // defaults are the default options with a change.
 func defaults(change func(o *Options)) Options {
 	o := Default()

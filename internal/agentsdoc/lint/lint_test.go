@@ -94,17 +94,6 @@ func TestFromBelow(t *testing.T) {
 	}
 }
 
-// TestWithoutMarker: without a root each directory is its own, as for a chain.
-func TestWithoutMarker(t *testing.T) {
-	t.Parallel()
-
-	base := build(t, files{"AGENTS.md": strings.Repeat("x", 500) + "\n", "a/AGENTS.md": "A\n"})
-	r := mustRun(t, base, noGlobals(func(o *chain.Options) { o.Budget.Total, o.Markers = 300, []string{"no-such-marker"} }))
-	if diff := cmp.Diff(outline(&r, base), []string{"2 files, 2 directories, 1 over", "error omitted_budget AGENTS.md"}); diff != "" {
-		t.Errorf("report (-got +want):\n%s", diff)
-	}
-}
-
 // TestWorstCut: of a file that is cut in several chains, the one that keeps the
 // least is shown.
 func TestWorstCut(t *testing.T) {

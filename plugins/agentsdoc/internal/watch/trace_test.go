@@ -85,23 +85,6 @@ func tree(tb testing.TB) (base, dir string) {
 	return base, filepath.Join(base, "r/a/b")
 }
 
-func TestSeenOfWhatIsNotThere(t *testing.T) {
-	t.Parallel()
-	base := build(t, map[string]string{"r/.git/HEAD": ""})
-	trace := NewTrace(fsview.OS{})
-	o := chain.Default()
-	o.GlobalDir, o.GlobalNames = base+"/person/.config/grapnel", []string{"AGENTS.md"}
-	chain.Resolve(trace, base+"/r", o)
-	seen := trace.Seen()
-	if _, ok := seen[base]["person"]; !ok {
-		t.Errorf("the nearest directory that is there is not among %v", seen)
-	}
-	write(t, base+"/person/x", "")
-	if !seen.Changed(fsview.OS{}) {
-		t.Error("the new directory is not seen")
-	}
-}
-
 func TestBelow(t *testing.T) {
 	t.Parallel()
 	seen := Seen{
