@@ -11,8 +11,8 @@ import (
 func TestBoundary(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{
-		".git/": "", ".agents/skills/above/SKILL.md": skillText("above", "", ""), "out/.agents/skills/out/SKILL.md": skillText("out", "", ""),
-		"w/.agents/skills/top/SKILL.md": skillText("top", "", ""), "w/a/.agents/skills/a/SKILL.md": skillText("a", "", ""), "w/a/x": "",
+		".git/": "", ".agents/skills/above/SKILL.md": skillText("above", ""), "out/.agents/skills/out/SKILL.md": skillText("out", ""),
+		"w/.agents/skills/top/SKILL.md": skillText("top", ""), "w/a/.agents/skills/a/SKILL.md": skillText("a", ""), "w/a/x": "",
 		"w/link": "-> ../out", "w/.git/": "",
 	})
 	for dir, want := range map[string]string{"w": "top", "w/a": "a top", "w/link": "", "out": ""} {
@@ -36,8 +36,8 @@ func TestBoundary(t *testing.T) {
 func TestBoundarySwapped(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{
-		"w/a/.agents/skills/s/SKILL.md": skillText("s", "", ""), "w/a/.agents/skills/s/part": "mine",
-		"out/.agents/skills/s/SKILL.md": skillText("s", "", ""), "out/.agents/skills/s/part": "secret",
+		"w/a/.agents/skills/s/SKILL.md": skillText("s", ""), "w/a/.agents/skills/s/part": "mine",
+		"out/.agents/skills/s/SKILL.md": skillText("s", ""), "out/.agents/skills/s/part": "secret",
 	})
 	o := project(".agents/skills")
 	o.Boundary = filepath.Join(base, "w")

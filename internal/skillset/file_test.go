@@ -11,7 +11,7 @@ func TestReadFile(t *testing.T) {
 	base := build(t, files{
 		"secret":                             "secret",
 		"repo/.git/":                         "",
-		"repo/.agents/skills/a/SKILL.md":     skillText("a", "", "Body"),
+		"repo/.agents/skills/a/SKILL.md":     skillText("a", "Body"),
 		"repo/.agents/skills/a/refs/api.md":  "\ufeffone\r\ntwo \u202e",
 		"repo/.agents/skills/a/empty":        "",
 		"repo/.agents/skills/a/inner":        "-> refs/api.md",
@@ -22,7 +22,7 @@ func TestReadFile(t *testing.T) {
 		"repo/.agents/skills/a/bin":          "a\x00b",
 		"repo/.agents/skills/a/latin":        "caf\xe9",
 		"repo/.agents/skills/a/large":        strings.Repeat("x", maxSkill+1),
-		"repo/.agents/skills/b/SKILL.md":     skillText("b", "", ""),
+		"repo/.agents/skills/b/SKILL.md":     skillText("b", ""),
 		"repo/.agents/skills/a/refs/..x/y.z": "dots",
 	})
 	s := Resolve(base+"/repo", project()).Find("a")

@@ -21,17 +21,17 @@ func TestFresh(t *testing.T) {
 			return nil
 		}, true},
 		{"edited", func(t *testing.T, base string) error {
-			write(t, base, "repo/.agents/skills/one/SKILL.md", skillText("one", "", "longer"))
+			write(t, base, "repo/.agents/skills/one/SKILL.md", skillText("one", "longer"))
 			return nil
 		}, false},
 		{"edited in place, same size", func(_ *testing.T, base string) error {
-			return os.WriteFile(filepath.Join(base, "repo/.agents/skills/one/SKILL.md"), []byte(skillText("one", "", "TEXT")), 0o644)
+			return os.WriteFile(filepath.Join(base, "repo/.agents/skills/one/SKILL.md"), []byte(skillText("one", "TEXT")), 0o644)
 		}, false},
 		{"replaced by another of the same size and time", func(_ *testing.T, base string) error {
 			path := filepath.Join(base, "repo/.agents/skills/one/SKILL.md")
 			info, err := os.Stat(path)
 			if err == nil {
-				err = os.WriteFile(path+".new", []byte(skillText("one", "", "TEXT")), 0o644)
+				err = os.WriteFile(path+".new", []byte(skillText("one", "TEXT")), 0o644)
 			}
 			if err == nil {
 				err = os.Chtimes(path+".new", info.ModTime(), info.ModTime())
@@ -45,15 +45,15 @@ func TestFresh(t *testing.T) {
 			return os.RemoveAll(filepath.Join(base, "repo/.agents/skills/one"))
 		}, false},
 		{"added", func(t *testing.T, base string) error {
-			write(t, base, "repo/.agents/skills/new/SKILL.md", skillText("new", "", ""))
+			write(t, base, "repo/.agents/skills/new/SKILL.md", skillText("new", ""))
 			return nil
 		}, false},
 		{"added to a directory that is there", func(t *testing.T, base string) error {
-			write(t, base, "repo/.agents/skills/empty/SKILL.md", skillText("empty", "", ""))
+			write(t, base, "repo/.agents/skills/empty/SKILL.md", skillText("empty", ""))
 			return nil
 		}, false},
 		{"a nearer directory appears", func(t *testing.T, base string) error {
-			write(t, base, "repo/app/.agents/skills/two/SKILL.md", skillText("two", "", ""))
+			write(t, base, "repo/app/.agents/skills/two/SKILL.md", skillText("two", ""))
 			return nil
 		}, false},
 		{"a nearer root appears", func(t *testing.T, base string) error {
@@ -76,8 +76,8 @@ func TestFresh(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := build(t, files{
-				"repo/.git/": "", "repo/app/": "", "repo/.agents/skills/one/SKILL.md": skillText("one", "", "text"), "repo/.agents/skills/empty/": "",
-				"repo/a/SKILL.md": skillText("linked", "", "a"), "repo/b/SKILL.md": skillText("linked", "", "b"), "repo/.agents/skills/linked": "-> ../../a",
+				"repo/.git/": "", "repo/app/": "", "repo/.agents/skills/one/SKILL.md": skillText("one", "text"), "repo/.agents/skills/empty/": "",
+				"repo/a/SKILL.md": skillText("linked", "a"), "repo/b/SKILL.md": skillText("linked", "b"), "repo/.agents/skills/linked": "-> ../../a",
 			})
 			age(t, base)
 			o := project(".agents/skills", filepath.Join(base, "user"))
@@ -97,7 +97,7 @@ func TestFresh(t *testing.T) {
 
 func TestSettled(t *testing.T) {
 	t.Parallel()
-	base := build(t, files{"s/a/SKILL.md": skillText("a", "", "")})
+	base := build(t, files{"s/a/SKILL.md": skillText("a", "")})
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for _, path := range []string{"s", "s/a/SKILL.md"} {
 		if err := os.Chtimes(filepath.Join(base, path), at, at); err != nil {

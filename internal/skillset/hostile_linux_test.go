@@ -27,7 +27,7 @@ func TestNothingBlocks(t *testing.T) {
 	for kind, create := range makers {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			base := build(t, files{"s/a/": "", "s/fine/SKILL.md": skillText("fine", "", ""), "s/fine/refs/": ""})
+			base := build(t, files{"s/a/": "", "s/fine/SKILL.md": skillText("fine", ""), "s/fine/refs/": ""})
 			for _, name := range []string{"s/a/SKILL.md", "u", "s/fine/refs/x"} {
 				if err := create(filepath.Join(base, name)); err != nil {
 					t.Skipf("cannot make one here: %v", err)
@@ -47,7 +47,7 @@ func TestNothingBlocks(t *testing.T) {
 
 func TestFileBecomesFifo(t *testing.T) {
 	t.Parallel()
-	base := build(t, files{"s/a/SKILL.md": skillText("a", "", "")})
+	base := build(t, files{"s/a/SKILL.md": skillText("a", "")})
 	path := filepath.Join(base, "s/a/SKILL.md")
 	o := project("s")
 	o.opening = func(name string) {
@@ -71,7 +71,7 @@ func TestFileBecomesFifo(t *testing.T) {
 // is opened.
 func TestDirectoryBecomesLink(t *testing.T) {
 	t.Parallel()
-	base := build(t, files{"repo/.git/": "", "repo/s/a/SKILL.md": skillText("a", "", ""), "out/a/SKILL.md": skillText("a", "", "secret")})
+	base := build(t, files{"repo/.git/": "", "repo/s/a/SKILL.md": skillText("a", ""), "out/a/SKILL.md": skillText("a", "secret")})
 	o := project("s")
 	o.opening = func(name string) {
 		if name != "s" {
@@ -93,7 +93,7 @@ func TestDirectoryBecomesLink(t *testing.T) {
 func TestDescriptorsAreClosed(t *testing.T) {
 	// Not parallel: it counts the descriptors of the process.
 	base := build(t, files{
-		".git/": "", "s/a/SKILL.md": skillText("a", "", ""), "s/b/SKILL.md": "damaged", "s/c": "-> ../../x", "s/d/SKILL.md/": "", "u/x/SKILL.md": skillText("x", "", ""),
+		".git/": "", "s/a/SKILL.md": skillText("a", ""), "s/b/SKILL.md": "damaged", "s/c": "-> ../../x", "s/d/SKILL.md/": "", "u/x/SKILL.md": skillText("x", ""),
 	})
 	count := func() int {
 		list, err := os.ReadDir("/proc/self/fd")

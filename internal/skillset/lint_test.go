@@ -14,7 +14,7 @@ import (
 func TestLint(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{
-		"skills/fine/SKILL.md":           skillText("fine", "", ""),
+		"skills/fine/SKILL.md":           skillText("fine", ""),
 		"skills/long/SKILL.md":           "---\nname: long\ndescription: " + strings.Repeat("x", maxDescription+1) + "\n---\n",
 		"skills/renamed/SKILL.md":        "---\ndescription: b\nname: other\n---\n",
 		"skills/twin/SKILL.md":           "---\ndescription: b\nname: other\n---\n",
@@ -22,10 +22,10 @@ func TestLint(t *testing.T) {
 		"skills/node_modules/x/SKILL.md": "no skill",
 		"skills/.git/x/SKILL.md":         "no skill",
 		"outside/SKILL.md":               "no skill",
-		"tree/.agents/skills/a/SKILL.md": skillText("a", "", ""),
-		"deep/skills/b/skill.md":         skillText("b", "", ""),
-		"deep/skills/c/d/SKILL.md":       skillText("d", "", ""),
-		"tree/.claude/skills/b/SKILL.md": skillText("b", "", ""),
+		"tree/.agents/skills/a/SKILL.md": skillText("a", ""),
+		"deep/skills/b/skill.md":         skillText("b", ""),
+		"deep/skills/c/d/SKILL.md":       skillText("d", ""),
+		"tree/.claude/skills/b/SKILL.md": skillText("b", ""),
 		"tree/.claude/other/c/SKILL.md":  "no skill",
 		"skills/away":                    "-> ../outside",
 		"skills/private/SKILL.md":        "---\nname: private\ndescription: b\ndisable-model-invocation: true\n---\n",

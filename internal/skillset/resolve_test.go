@@ -16,7 +16,7 @@ func TestHiddenCharacters(t *testing.T) {
 		".agents/skills/latin/SKILL.md": "---\nname: latin\ndescription: a \xff\xfe thing\n---\nBody\n",
 		".agents/skills/bidi/SKILL.md": "\ufeff---\r\nname: bidi\r\ndescription: \"a \u202eb\u202c \u200bc \U000e0041 \\u2066d \U0001f469\u200d\U0001f469\ufe0f \\e[31m e\\tf\"\r\n---\r\n" +
 			"Body \u202e here\r, \xff and \u0600, \U0001f469\u200d\U0001f469\ufe0f stay.",
-		".agents/skills/na\u200bme/SKILL.md": skillText("na\u200bme", "", ""),
+		".agents/skills/na\u200bme/SKILL.md": skillText("na\u200bme", ""),
 	})
 	s := Resolve(base, project())
 	if len(s.Skills) != 3 || s.Skills[1].Slug != "latin" || s.Skills[2].Slug != "na-me" {
@@ -43,7 +43,7 @@ func TestHiddenCharacters(t *testing.T) {
 
 func TestNoWorkingDirectory(t *testing.T) {
 	t.Parallel()
-	base := build(t, files{"user/mine/SKILL.md": skillText("mine", "", "")})
+	base := build(t, files{"user/mine/SKILL.md": skillText("mine", "")})
 	for _, dir := range []string{"", "relative/path", filepath.Join(base, "absent")} {
 		s := Resolve(dir, project(".agents/skills", "../up", filepath.Join(base, "user")))
 		if diff := cmp.Diff(slugs(s), []string{"mine"}); diff != "" || s.Root != "" || len(s.Diagnostics) > 0 {
@@ -63,28 +63,28 @@ func TestBounds(t *testing.T) {
 		{"too many skills", func() files {
 			tree := files{}
 			for i := range maxSkills + 3 {
-				tree[fmt.Sprintf(".agents/skills/s%03d/SKILL.md", i)] = skillText(fmt.Sprintf("s%03d", i), "", "")
+				tree[fmt.Sprintf(".agents/skills/s%03d/SKILL.md", i)] = skillText(fmt.Sprintf("s%03d", i), "")
 			}
 			return tree
 		}, maxSkills, []Code{CodeTooMany}},
 		{"too many entries", func() files {
-			tree := files{".agents/skills/a/SKILL.md": skillText("a", "", "")}
+			tree := files{".agents/skills/a/SKILL.md": skillText("a", "")}
 			for i := range maxEntries {
 				tree[fmt.Sprintf(".agents/skills/f%04d", i)] = ""
 			}
 			return tree
 		}, 0, []Code{CodeTooMany}},
 		{"file at the limit", func() files {
-			return files{".agents/skills/a/SKILL.md": fill(skillText("a", "", ""), maxSkill)}
+			return files{".agents/skills/a/SKILL.md": fill(skillText("a", ""), maxSkill)}
 		}, 1, nil},
 		{"file beyond the limit", func() files {
-			return files{".agents/skills/a/SKILL.md": fill(skillText("a", "", ""), maxSkill+1)}
+			return files{".agents/skills/a/SKILL.md": fill(skillText("a", ""), maxSkill+1)}
 		}, 0, []Code{CodeTooLarge}},
 		{"too much together", func() files {
 			tree := files{}
 			for i := range maxTotal/maxSkill + 2 {
 				name := fmt.Sprintf("s%03d", i)
-				tree[".agents/skills/"+name+"/SKILL.md"] = fill(skillText(name, "", ""), maxSkill)
+				tree[".agents/skills/"+name+"/SKILL.md"] = fill(skillText(name, ""), maxSkill)
 			}
 			return tree
 		}, maxTotal / maxSkill, []Code{CodeTooLarge}},
@@ -118,7 +118,7 @@ func TestTooManyDirectories(t *testing.T) {
 	tree, o := files{}, project()
 	for i := range maxDirectories + 2 {
 		directory := fmt.Sprintf("f%03d", i)
-		tree[directory+"/"+directory+"/SKILL.md"] = skillText(directory, "", "")
+		tree[directory+"/"+directory+"/SKILL.md"] = skillText(directory, "")
 		o.Directories = append(o.Directories, directory)
 	}
 	s := Resolve(build(t, tree), o)
@@ -133,7 +133,7 @@ func TestTooManyDirectories(t *testing.T) {
 func TestDeepDirectory(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("d/", maxLevels+8)
-	base := build(t, files{".agents/skills/top/SKILL.md": skillText("top", "", ""), ".git/": "", deep: ""})
+	base := build(t, files{".agents/skills/top/SKILL.md": skillText("top", ""), ".git/": "", deep: ""})
 	s := Resolve(filepath.Join(base, filepath.FromSlash(deep)), project())
 	if len(s.Skills) != 0 || !strings.HasSuffix(s.Root, "d") {
 		t.Errorf("root %q, skills %q: the walk has no end", s.Root, slugs(s))
@@ -177,7 +177,7 @@ func TestUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("the superuser reads everything")
 	}
-	base := build(t, files{"s/a/SKILL.md": skillText("a", "", ""), "s/b/SKILL.md": skillText("b", "", "")})
+	base := build(t, files{"s/a/SKILL.md": skillText("a", ""), "s/b/SKILL.md": skillText("b", "")})
 	if err := os.Chmod(filepath.Join(base, "s/a/SKILL.md"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ var build, write = agentsdoctest.Build, agentsdoctest.Put
 
 type files = agentsdoctest.Tree
 
-// skillText is a SKILL.md with more keys and a body.
-func skillText(name, more, body string) string {
-	return fmt.Sprintf("---\nname: %s\ndescription: About %s.\n%s---\n%s\n", name, name, more, body)
+// skillText is a SKILL.md with a body.
+func skillText(name, body string) string {
+	return fmt.Sprintf("---\nname: %s\ndescription: About %s.\n---\n%s\n", name, name, body)
 }
 
 // project are the options of most tests.
