@@ -103,6 +103,8 @@ func rawAnswer(mode, method, id string) string {
 			return result(unknownContent)
 		case "no content":
 			return result(`{}`)
+		case "long":
+			return result(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 2000) + `"}]}`)
 		case "an error":
 			return `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32000,"message":"out of order"}}`
 		}
@@ -222,6 +224,7 @@ func TestHostileCalls(t *testing.T) {
 		"bytes":           {"[resource a:b (3 bytes) is not shown]", "", ""},
 		"unknown content": {unreadable("hologram") + "\nafter it\n" + unreadable("") + "\n" + unreadable("image") + "\n" + unreadable("tool_use"), "", mcpclient.CodeContent},
 		"no content":      {"", "", ""},
+		"long":            {strings.Repeat("x", 1024) + "\n[the result has 2000 bytes; only the first 1024 are there]", "", ""},
 		"an error":        {"", "out of order", ""},
 	} {
 		t.Run(mode, func(t *testing.T) {
