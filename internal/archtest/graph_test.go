@@ -123,3 +123,32 @@ func TestImportGraph(t *testing.T) {
 	report(t, checkGraph(rules, graph))
 	report(t, checkPure(graph))
 }
+
+// TestLayersForbid pins edges whose absence is a promise to users, so that a
+// too generous line in the text is noticed.
+func TestLayersForbid(t *testing.T) {
+	t.Parallel()
+
+	rules, err := parseRules(layers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ pkg, imp string }{
+		{"runtime", modulePath + "/sdk"},
+		{"sdk", modulePath + "/runtime"},
+		{"sdk/serve", modulePath + "/runtime"},
+		{"runtime", modulePath + "/plugins/agentsdoc"},
+		{"runtime", "google.golang.org/grpc"},
+		{"phases", modulePath + "/internal/text"},
+		{"compiler", modulePath + "/plugins/agentsdoc"},
+		{"plugins/memory", modulePath + "/plugins/agentsdoc"},
+		{"plugins/agentsdoc", modulePath + "/internal/text"},
+		{"examples/host", modulePath + "/internal/wire"},
+		{"internal/wire", modulePath + "/runtime"},
+	}
+	for _, tt := range tests {
+		if rules.allows(tt.pkg, tt.imp) {
+			t.Errorf("layers allow %s to import %s", tt.pkg, tt.imp)
+		}
+	}
+}
