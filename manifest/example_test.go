@@ -46,29 +46,6 @@ func ExampleSeal() {
 	// valid: true
 }
 
-func ExampleHashLabels() {
-	m := record("01JZ0000000000000000000000")
-	m.Files = []manifest.File{{Path: "SOUL.md", Status: "loaded", Chars: 10}}
-	hashed := manifest.HashLabels(m, nil)
-	fmt.Println(m.Files[0].Path, "becomes", hashed.Files[0].Path)
-	fmt.Println(hashed.Sections[0].SectionID, "has the title", hashed.Sections[0].Title)
-	// Output:
-	// SOUL.md becomes sha256:bde0ac766bf0a14e24556e1998952f8521c6b1c9f90ecb9a0295f905eddac9d4
-	// identity has the title sha256:999f23fcd7bec7075e54bb5dea0d9c548bfe7261f95b911ed8e23d2f4188724f
-}
-
-func ExampleParse() {
-	m := record("01JZ0000000000000000000000")
-	m.Complete()
-	b, err := manifest.Canonical(&m)
-	if err != nil {
-		fmt.Println(err)
-	}
-	again, err := manifest.Parse(b)
-	fmt.Println(again.SectionIDs, err)
-	// Output: [identity] <nil>
-}
-
 func ExampleCompare() {
 	before, after := record("01JZ0000000000000000000000"), record("01JZ0000000000000000000001")
 	after.Sections[0].Hash = manifest.Hash("You are brief.", nil)

