@@ -1,7 +1,6 @@
 package translog
 
 import (
-	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -39,32 +38,6 @@ func root(t *testing.T, n int64, s stored) tlog.Hash {
 		t.Fatal(err)
 	}
 	return h
-}
-
-// TestVectors compares with the test vectors that the implementations of RFC 6962 share
-// (google/certificate-transparency, merkletree/merkle_tree_test.cc).
-func TestVectors(t *testing.T) {
-	t.Parallel()
-
-	var leaves []string
-	for _, leaf := range []string{"", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"} {
-		b, err := hex.DecodeString(leaf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaves = append(leaves, string(b))
-	}
-	s := grow(t, nil, 0, leaves...)
-	for n, want := range map[int64]string{
-		1: "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
-		2: "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
-		3: "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
-		8: "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
-	} {
-		if h := root(t, n, s); hex.EncodeToString(h[:]) != want {
-			t.Errorf("the root of %d leaves is %x, want %s", n, h, want)
-		}
-	}
 }
 
 // keys of a log, of another log of the same name, and of a witness.
