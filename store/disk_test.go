@@ -85,11 +85,6 @@ func (r *recording) cuts(t *testing.T, check func(t *testing.T, dsn string, prin
 	}
 }
 
-// unsynced is the same for a disk that ignores syncs.
-func (r *recording) unsynced() *recording {
-	return &recording{ops: slices.DeleteFunc(slices.Clone(r.ops), func(op diskOp) bool { return op.kind == "sync" })}
-}
-
 type disk struct {
 	printed []string
 	dirs    map[string]bool

@@ -9,9 +9,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // withStore calls do with a store in a new directory.
@@ -60,52 +58,6 @@ func Example() {
 	// true true 3 <nil>
 	// 2 <nil>
 	// true
-}
-
-// What a provider reports stands beside the manifest that it is about.
-func ExampleStore_Report() {
-	withStore(func(ctx context.Context, s *store.Store) error {
-		if err := s.Append(ctx, sample("workspace", "thread", 0), sampleTexts()); err != nil {
-			return err
-		}
-		last, err := s.Last(ctx, "workspace", "thread")
-		if err != nil {
-			return err
-		}
-		fmt.Println(s.Report(ctx, manifest.Usage{ManifestID: last.ManifestID, Rounds: 1, ReportedAt: epoch(), Usage: phases.Usage{CacheReadTokens: 900}}))
-		reports, err := s.Usage(ctx, last.ManifestID)
-		fmt.Println(reports[0].CacheReadTokens, err)
-		text, err := s.Text(ctx, last.Sections[3].Hash)
-		fmt.Println(text, err)
-		return nil
-	})
-	// Output:
-	// <nil>
-	// 900 <nil>
-	// text of section 3 <nil>
-}
-
-// A document is kept at a folder, and found for a thread below it.
-func ExampleStore_Tree() {
-	withStore(func(ctx context.Context, s *store.Store) error {
-		t, err := s.Tree(ctx)
-		if err != nil {
-			return err
-		}
-		_, errWorkspace := t.CreateWorkspace(ctx, tree.CreateWorkspace{ID: "acme", Name: "ACME"})
-		_, errFolder := t.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "acme", ID: "backend", Name: "Backend"})
-		_, errBelow := t.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "acme", ID: "billing", ParentID: "backend", Name: "Billing"})
-		_, errThread := t.CreateThread(ctx, tree.CreateThread{WorkspaceID: "acme", FolderID: "billing", ID: "t1", Title: "Invoices"})
-		place := tree.Scope{WorkspaceID: "acme", FolderID: "backend"}
-		_, errSave := t.Save(ctx, tree.Save{Scope: place, Content: "Write tests first.", Actor: "ann"})
-		got, err := t.Resolve(ctx, tree.ThreadRef{WorkspaceID: "acme", ThreadID: "t1"})
-		if err := errors.Join(errWorkspace, errFolder, errBelow, errThread, errSave, err); err != nil {
-			return err
-		}
-		fmt.Printf("%s (from %s, for thread t1)\n", got.Effective.Doc.Content, got.Effective.SourcePath[0])
-		return nil
-	})
-	// Output: Write tests first. (from Backend, for thread t1)
 }
 
 // An engine gets the queue by its options; here the work is done by hand.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 )
 
 // The statements that read the end of a conversation.
@@ -12,33 +11,16 @@ const (
 	ReadTail    = readTail
 )
 
-// ExplainPage returns the rows of a plan of a page's query.
-func (s *Store) ExplainPage(ctx context.Context, explain string, f Filter, before string) (plan []string, err error) {
+// PageQuery is the query of a page, and its arguments.
+func (s *Store) PageQuery(ctx context.Context, f Filter, before string) (query string, args []any, err error) {
 	err = s.db.Snapshot(ctx, "explaining", func(tx *sql.Tx) error {
 		terms, err := pageTerms(ctx, tx, f, before)
-		if err != nil {
-			return err
+		if err == nil {
+			query, args = terms.query(keptColumns, "manifests", f.Limit)
 		}
-		query, args := terms.query(keptColumns, "manifests", f.Limit)
-		rows, err := tx.QueryContext(ctx, explain+query, args...)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = rows.Close() }()
-		columns, err := rows.Columns()
-		for err == nil && rows.Next() {
-			var line string
-			to := make([]any, len(columns))
-			for i := range to {
-				to[i] = new(any)
-			}
-			to[len(to)-1] = &line
-			err = rows.Scan(to...)
-			plan = append(plan, line)
-		}
-		return errors.Join(err, rows.Err())
+		return err
 	})
-	return plan, err
+	return query, args, err
 }
 
 // Writer is the connection that changes things, for tests that make it fail.

@@ -25,7 +25,7 @@ func TestSQLiteFullDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=8m"); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, s, n, n+3)
+	fillThread(t, s, "w", "t", n, n+3)
 	wantGood(t, s, n+3)
 }
 

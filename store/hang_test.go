@@ -18,8 +18,6 @@ type proxy struct {
 	listener net.Listener
 	target   string
 	group    sync.WaitGroup
-	mu       sync.Mutex
-	conns    []net.Conn
 	// gate is read-locked for each piece that is forwarded.
 	gate sync.RWMutex
 }
@@ -34,7 +32,10 @@ func newProxy(t *testing.T, target string) *proxy {
 	}
 	p := &proxy{listener: l, target: target}
 	p.group.Go(p.serve)
-	t.Cleanup(p.close)
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.group.Wait() // the stores have closed their ends, and the gate is open
+	})
 	return p
 }
 
@@ -49,9 +50,6 @@ func (p *proxy) serve() {
 			_ = client.Close()
 			continue
 		}
-		p.mu.Lock()
-		p.conns = append(p.conns, client, server)
-		p.mu.Unlock()
 		p.group.Go(func() { p.forward(client, server) })
 		p.group.Go(func() { p.forward(server, client) })
 	}
@@ -73,17 +71,6 @@ func (p *proxy) forward(from, to net.Conn) {
 	}
 }
 
-// close ends all connections. The gate must be open.
-func (p *proxy) close() {
-	_ = p.listener.Close()
-	p.mu.Lock()
-	for _, c := range p.conns {
-		_ = c.Close()
-	}
-	p.mu.Unlock()
-	p.group.Wait()
-}
-
 // TestPostgresHangs has a connection over which nothing comes any more. What
 // waits for it ends soon after its context, also where the connection was idle
 // and where none was open, and it works again when packets do.
@@ -93,7 +80,7 @@ func TestPostgresHangs(t *testing.T) {
 	p := newProxy(t, shared.Postgres(t).Socket())
 	dsn := throughProxy(t, shared.NewDSN(t), p)
 	s := open(t, dsn, store.Options{MaxConns: 2})
-	fill(t, s, 0, 2)
+	fillThread(t, s, "w", "t", 0, 2)
 
 	p.gate.Lock()
 	cause := errors.New("the turn is over")

@@ -20,7 +20,7 @@ func TestStoresOfOneProcess(t *testing.T) {
 
 	dsn := storetest.SQLite(t)
 	first := open(t, dsn, store.Options{})
-	fill(t, first, 0, 1)
+	fillThread(t, first, "w", "t", 0, 1)
 	if !isLocked(t, pathOf(dsn)) {
 		t.Fatal("SQLite's lock is not seen")
 	}
@@ -34,7 +34,7 @@ func TestStoresOfOneProcess(t *testing.T) {
 	if !isLocked(t, pathOf(dsn)) {
 		t.Error("closing a second store took the lock of the first away")
 	}
-	fill(t, first, 1, 2)
+	fillThread(t, first, "w", "t", 1, 2)
 }
 
 // isLocked reports whether this process holds a lock on a file.

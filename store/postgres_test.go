@@ -23,7 +23,7 @@ func TestPostgresLocked(t *testing.T) {
 	t.Parallel()
 
 	dsn := shared.NewDSN(t)
-	fill(t, open(t, dsn, store.Options{}), 0, 1)
+	fillThread(t, open(t, dsn, store.Options{}), "w", "t", 0, 1)
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPostgresLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	free := open(t, dsn, store.Options{}) // with time enough on a busy machine
-	fill(t, free, 1, 2)
+	fillThread(t, free, "w", "t", 1, 2)
 	wantGood(t, free, 3)
 }
 
@@ -64,7 +64,7 @@ func TestPostgresRefuses(t *testing.T) {
 
 	dsn := shared.NewDSN(t)
 	s := open(t, dsn, store.Options{})
-	fill(t, s, 0, 1)
+	fillThread(t, s, "w", "t", 0, 1)
 	// Roles belong to the server, which several runs of this test may share.
 	storetest.Exec(t, dsn, "DO $$ BEGIN CREATE ROLE auditor"+t.Name()+" LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	other := strings.Replace(dsn, "user=grapnel", "user=auditor"+strings.ToLower(t.Name()), 1)

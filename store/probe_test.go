@@ -25,7 +25,7 @@ func TestProbeUnlinkedFile(t *testing.T) {
 
 			dsn := storetest.SQLite(t)
 			s := open(t, dsn, store.Options{})
-			fill(t, s, 0, 1)
+			fillThread(t, s, "w", "t", 0, 1)
 			for range 3 {
 				if err := s.DB().Probe(t.Context()); err != nil {
 					t.Fatalf("before: %v", err)

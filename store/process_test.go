@@ -23,7 +23,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 
 	dsn := storetest.SQLite(t)
 	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
-	fill(t, s, 0, 1)
+	fillThread(t, s, "w", "t", 0, 1)
 	release := holdByProgram(t, dsn)
 	wantGood(t, open(t, dsn, store.Options{ReadOnly: true}), 1)
 	wantError(t, s.Append(t.Context(), sample("w", "t", 1), nil), store.CodeLocked, "another program")
@@ -42,7 +42,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	})
 	release()
 	group.Wait()
-	fill(t, s, 2, 3)
+	fillThread(t, s, "w", "t", 2, 3)
 	wantGood(t, s, 3)
 }
 

@@ -25,7 +25,6 @@ func programs() storetest.Programs {
 		"keep full":    keepAll(store.Options{}),
 		"keep normal":  keepAll(normal()),
 		"hold":         holdLock,
-		"open":         read(func(context.Context, *store.Store, string) error { return nil }),
 		"list":         read(readList),
 		"show":         read(readShow),
 		"diff":         read(readDiff),

@@ -17,7 +17,7 @@ func TestSQLiteOnAReadOnlyMedium(t *testing.T) {
 	dir := mountTemp(t, "size=4m")
 	dsn := "sqlite:" + filepath.Join(dir, "grapnel.db")
 	s := open(t, dsn, store.Options{})
-	fill(t, s, 0, 3)
+	fillThread(t, s, "w", "t", 0, 3)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

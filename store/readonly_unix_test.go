@@ -20,7 +20,7 @@ func TestSQLiteOfAnotherUser(t *testing.T) {
 	}
 	dsn := storetest.SQLite(t)
 	s := open(t, dsn, store.Options{})
-	fill(t, s, 0, 3)
+	fillThread(t, s, "w", "t", 0, 3)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestSQLiteOfAnotherUser(t *testing.T) {
 	}
 	setModes(t, pathOf(dsn), 0o600, dir, 0o700)
 	s = open(t, dsn, store.Options{})
-	fill(t, s, 3, 4)
+	fillThread(t, s, "w", "t", 3, 4)
 	wantGood(t, s, 4)
 }
 

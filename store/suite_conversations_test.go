@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -154,8 +153,7 @@ func (x suite) testLongConversation(t *testing.T) {
 	s := open(t, dsn, store.Options{})
 	say(t, s, store.Scope{WorkspaceID: "w", ThreadID: "t"}, "1", epoch(), "a")
 	var id string
-	db := storetest.Raw(t, dsn)
-	if err := db.QueryRowContext(t.Context(), "SELECT id FROM conversations").Scan(&id); err != nil {
+	if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT id FROM conversations").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	storetest.Exec(t, dsn, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
@@ -166,31 +164,28 @@ func (x suite) testLongConversation(t *testing.T) {
 	if err != nil || len(c.Entries) != 200 || !c.More || c.Entries[199].Seq != 100_000 {
 		t.Fatalf("%d entries, %v", len(c.Entries), err)
 	}
-	explain := "EXPLAIN QUERY PLAN "
-	if strings.HasPrefix(dsn, "postgres:") {
-		explain = "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF) "
-	}
-	for name, query := range map[string]string{
-		store.MeasureTail: `'` + id + `', 100001, -1, 201`,
-		store.ReadTail:    `'` + id + `', 100001, 99801`,
+	for query, args := range map[string][]any{
+		store.MeasureTail: {id, 100_001, -1, 201},
+		store.ReadTail:    {id, 100_001, 99_801},
 	} {
-		for i, arg := range strings.Split(query, ", ") {
-			name = strings.ReplaceAll(name, fmt.Sprint("$", i+1), arg)
-		}
-		rows, err := db.QueryContext(t.Context(), explain+name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan := planOf(t, rows)
+		plan := planOf(t, dsn, query, args...)
 		if strings.Contains(plan, "Seq Scan on conversation_entries") || strings.Contains(plan, "SCAN e") || strings.Contains(plan, "SCAN conversation_entries") || strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "rows=100") {
-			t.Errorf("%s\n%s", name, plan)
+			t.Errorf("%s\n%s", query, plan)
 		}
 	}
 }
 
-// planOf returns the last column of all rows, a line each.
-func planOf(t *testing.T, rows *sql.Rows) string {
+// planOf is how the database answers a query.
+func planOf(t *testing.T, dsn, query string, args ...any) string {
 	t.Helper()
+	explain := "EXPLAIN QUERY PLAN "
+	if strings.HasPrefix(dsn, "postgres:") {
+		explain = "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF) "
+	}
+	rows, err := storetest.Raw(t, dsn).QueryContext(t.Context(), explain+query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
 	if err != nil {

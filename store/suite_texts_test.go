@@ -84,6 +84,8 @@ func (x suite) testTextsOrNothing(t *testing.T) {
 	if err := s.Append(t.Context(), sample("w", "t", 0), []manifest.Text{good}); err == nil {
 		t.Error("one id was kept twice")
 	}
+	_, err := s.Text(t.Context(), good.Hash)
+	wantCode(t, err, store.CodeNotFound)
 	storetest.Exec(t, dsn, "ALTER TABLE texts RENAME TO no_texts")
 	if err := s.Append(t.Context(), sample("w", "t", 1), []manifest.Text{good}); err == nil {
 		t.Error("a text was kept nowhere")
@@ -92,17 +94,6 @@ func (x suite) testTextsOrNothing(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Errorf("%d manifests are kept, %v; want the one", len(list), err)
 	}
-}
-
-func (x suite) testNoTextWithoutManifest(t *testing.T) {
-	s := open(t, x.newDSN(t), store.Options{})
-	good := manifest.Text{Hash: manifest.Hash("good", nil), Text: "good"}
-	keep(t, s, sample("w", "t", 0))
-	if err := s.Append(t.Context(), sample("w", "t", 0), []manifest.Text{good}); err == nil {
-		t.Error("one id was kept twice")
-	}
-	_, err := s.Text(t.Context(), good.Hash)
-	wantCode(t, err, store.CodeNotFound)
 }
 
 func (x suite) testAlteredText(t *testing.T) {
@@ -246,19 +237,6 @@ func (x suite) testPruneUsage(t *testing.T) {
 	wantUsage(t, s, 3, usage(3, 1, epoch()), usage(3, 2, epoch().Add(time.Second)))
 }
 
-// testPruneAllTexts takes the last manifests away: no text stays either.
-func (x suite) testPruneAllTexts(t *testing.T) {
-	s := open(t, x.newDSN(t), store.Options{})
-	keep(t, s, sample("w", "t", 0), sampleTexts()...)
-	got, err := s.Prune(t.Context(), store.Retention{Age: time.Second}, epoch().Add(time.Hour))
-	if diff := cmp.Diff(got, store.Pruned{Manifests: 1, Texts: 10}); diff != "" || err != nil {
-		t.Errorf("%v (-got +want):\n%s", err, diff)
-	}
-	if got, err := s.Prune(t.Context(), store.Retention{Age: time.Second}, epoch().Add(time.Hour)); err != nil || got != (store.Pruned{}) {
-		t.Errorf("nothing is left, and pruned was %+v, %v", got, err)
-	}
-}
-
 // testPruneWhileAppending takes manifests and texts away while others append with
 // the same texts: nobody fails, and no text is missing that a manifest names.
 func (x suite) testPruneWhileAppending(t *testing.T) {
@@ -309,6 +287,9 @@ func (x suite) testClock(t *testing.T) {
 	var got []string
 	for _, x := range list {
 		got = append(got, fmt.Sprint(x.Seq, x.ManifestID))
+		if !x.CreatedAt.Equal(epoch()) {
+			t.Errorf("record %d is from %s, before the one in front of it", x.Seq, x.CreatedAt)
+		}
 	}
 	want := []string{"0" + sampleID(0), "1" + sampleID(1), "2" + sampleID(2), "3" + sampleID(3), "4" + sampleID(4), "5" + sampleID(5)}
 	if diff := cmp.Diff(got, want); diff != "" {
@@ -325,4 +306,22 @@ func (x suite) testClock(t *testing.T) {
 		t.Errorf("pruned %+v, %v", pruned, err)
 	}
 	wantGood(t, s, 2)
+}
+
+// testIdleThread: a thread that nobody uses any more keeps its own texts, and not those of others.
+func (x suite) testIdleThread(t *testing.T) {
+	s := open(t, x.newDSN(t), store.Options{})
+	text := func(s string) manifest.Text { return manifest.Text{Hash: manifest.Hash(s, nil), Text: s} }
+	keep(t, s, sample("w", "idle", 0), text("of both"), text("of the idle thread"))
+	keep(t, s, sample("w", "busy", 1), text("of both"), text("old"))
+	keep(t, s, sample("w", "busy", 2), text("new"))
+	done, err := s.Prune(t.Context(), store.Retention{Count: 1}, epoch())
+	if err != nil || done.Manifests != 1 || done.Texts != 1 {
+		t.Errorf("pruned %+v, %v, want one manifest and its text", done, err)
+	}
+	for name, kept := range map[string]bool{"of both": true, "of the idle thread": true, "old": false, "new": true} {
+		if _, err := s.Text(t.Context(), text(name).Hash); (err == nil) != kept {
+			t.Errorf("the text %q: %v, want kept = %v", name, err, kept)
+		}
+	}
 }

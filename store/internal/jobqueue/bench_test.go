@@ -2,14 +2,12 @@ package jobqueue_test
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
@@ -132,54 +130,4 @@ func report(b *testing.B, times []time.Duration, prefix string) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Microseconds()), prefix+"p50-µs")
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), prefix+"p99-µs")
-}
-
-// BenchmarkSavers is what a queue on the same SQLite file costs others who write to
-// it: with none, with one that has nothing to do, and with one that does jobs all
-// the time.
-func BenchmarkSavers(b *testing.B) {
-	for _, kind := range []string{"alone", "idle", "busy"} {
-		b.Run(kind, func(b *testing.B) {
-			db := storetest.Open(b, storetest.SQLite(b), sqldb.Options{})
-			if _, err := db.Writer().ExecContext(b.Context(), "CREATE TABLE notes (text)"); err != nil {
-				b.Fatal(err)
-			}
-			if kind != "alone" {
-				q := on(b, db, roomy())
-				serve(b, q, done)
-				if kind == "busy" {
-					keepBusy(b, q)
-				}
-			}
-			var times []time.Duration
-			for b.Loop() {
-				start := time.Now()
-				err := db.Join(b.Context(), "noting", func(ctx context.Context, tx *sql.Tx) error {
-					_, err := tx.ExecContext(ctx, "INSERT INTO notes VALUES ($1)", "some text")
-					return err
-				})
-				if err != nil {
-					b.Fatal(err)
-				}
-				times = append(times, time.Since(start))
-			}
-			report(b, times, "")
-		})
-	}
-}
-
-// keepBusy adds jobs one after the other until the benchmark ends.
-func keepBusy(b *testing.B, q *jobqueue.Queue) {
-	b.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var group sync.WaitGroup
-	group.Go(func() {
-		for ctx.Err() == nil {
-			_ = q.Add(ctx, ordinary()) // full is as busy as can be
-		}
-	})
-	b.Cleanup(func() {
-		cancel()
-		group.Wait()
-	})
 }

@@ -99,26 +99,6 @@ func TestSQLiteReadsNoJobs(t *testing.T) {
 	}
 }
 
-// TestStoreWithoutDatabase: a result that cannot be stored delays nobody whose time is
-// over.
-func TestStoreWithoutDatabase(t *testing.T) {
-	t.Parallel()
-
-	db, q := inside(t)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	held := q.leases.hold(attempt{id: 1, number: 1}, func(error) { cancel() })
-	stored := make(chan struct{})
-	go func() {
-		defer close(stored)
-		q.store(ctx, &ending{attempt: held.attempt, result: jobs.Result{Action: jobs.Done}})
-	}()
-	q.leases.expire(0)
-	<-stored
-}
-
 // TestLeaseOfTheSameNumber: a job comes back with the number of an attempt that has not released its lease yet.
 func TestLeaseOfTheSameNumber(t *testing.T) {
 	t.Parallel()

@@ -215,28 +215,3 @@ func TestUnreadable(t *testing.T) {
 		}
 	})
 }
-
-// TestLaterJobs: jobs that wait for long come when their time has come.
-func TestLaterJobs(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, server.NewDSN, func(t *testing.T, dsn string) {
-		q := open(t, dsn, jobs.QueueOptions{})
-		ran := make(chan string, 3)
-		serve(t, q, func(_ context.Context, j jobs.Job, attempt int) jobs.Result {
-			if attempt == 1 && j.Kind == "fails" {
-				return jobs.Result{Action: jobs.Retry, Err: errors.New("not now")}
-			}
-			ran <- j.Kind
-			return jobs.Result{Action: jobs.Done}
-		})
-		add(t, q, jobs.Job{Kind: "later", Plugin: "p", NotBefore: time.Now().Add(time.Hour)})
-		add(t, q, jobs.Job{Kind: "fails", Plugin: "p", Attempts: 2, Backoff: time.Hour})
-		await(t, "two jobs that wait for their time", func() bool { return counts(t, q) == jobs.Counts{Scheduled: 2} })
-		execute(t, dsn, "UPDATE jobs SET due = added - 1")
-		got := map[string]bool{<-ran: true, <-ran: true}
-		if diff := cmp.Diff(got, map[string]bool{"later": true, "fails": true}); diff != "" {
-			t.Errorf("jobs (-got +want):\n%s", diff)
-		}
-	})
-}

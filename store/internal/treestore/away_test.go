@@ -58,13 +58,7 @@ func callsOf(s *treestore.Store) map[string]func(ctx context.Context) error {
 			_, err := s.Save(ctx, tree.Save{Scope: scope(""), Content: "x"})
 			return err
 		},
-		"doc":     func(ctx context.Context) error { _, err := s.Doc(ctx, scope("")); return err },
-		"tree":    func(ctx context.Context) error { _, err := s.Tree(ctx, tree.Query{Scope: scope("")}); return err },
-		"changes": func(ctx context.Context) error { _, err := s.Changes(ctx, 0, 0); return err },
-		"listen":  func(ctx context.Context) error { return s.Listen(ctx, func() {}) },
-		"resolve": func(ctx context.Context) error {
-			_, err := s.Resolve(ctx, tree.ThreadRef{WorkspaceID: "w", ThreadID: "t"})
-			return err
-		},
+		"tree":   func(ctx context.Context) error { _, err := s.Tree(ctx, tree.Query{Scope: scope("")}); return err },
+		"listen": func(ctx context.Context) error { return s.Listen(ctx, func() {}) },
 	}
 }

@@ -71,61 +71,48 @@ func percentile(list []time.Duration, p int) time.Duration {
 // BenchmarkResolve looks for the document in effect for a thread 32 folders deep,
 // where only the root has one, and beside it for a row by its primary key.
 func BenchmarkResolve(b *testing.B) {
-	for _, kind := range []struct {
-		name   string
-		newDSN func(tb testing.TB) string
-	}{{"sqlite", storetest.SQLite}, {"postgres", shared.NewStore}} {
-		b.Run(kind.name, func(b *testing.B) {
-			dsn := kind.newDSN(b)
-			fill(b, dsn, benchFolders, benchThreads)
-			db := storetest.Open(b, dsn, sqldb.Options{MaxConns: 1})
-			s := on(b, db, time.Now)
-			row, err := db.Reader().PrepareContext(b.Context(), "SELECT title FROM tree_threads WHERE workspace_id = $1 AND id = $2")
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = row.Close() }()
-			var rows, resolved []time.Duration
-			n := 0
-			for b.Loop() {
-				n++
-				var title string
-				start := time.Now()
-				if err := row.QueryRowContext(b.Context(), "w", deepThread(n)).Scan(&title); err != nil {
-					b.Fatal(err)
-				}
-				rows = append(rows, time.Since(start))
-				start = time.Now()
-				got, err := s.Resolve(b.Context(), tree.ThreadRef{WorkspaceID: "w", ThreadID: deepThread(n)})
-				if err != nil || got.Effective == nil || got.Effective.SourceFolderID != "" {
-					b.Fatalf("%+v, %v", got, err)
-				}
-				resolved = append(resolved, time.Since(start))
-			}
-			row50, got50 := percentile(rows, 50), percentile(resolved, 50)
-			b.ReportMetric(float64(row50.Microseconds()), "µs-row-p50")
-			b.ReportMetric(float64(got50.Microseconds()), "µs-resolve-p50")
-			b.ReportMetric(float64(percentile(resolved, 99).Microseconds()), "µs-resolve-p99")
-			b.ReportMetric(float64(got50)/float64(row50), "rows")
-		})
+	dsn := storetest.SQLite(b)
+	fill(b, dsn, benchFolders, benchThreads)
+	db := storetest.Open(b, dsn, sqldb.Options{MaxConns: 1})
+	s := on(b, db, time.Now)
+	row, err := db.Reader().PrepareContext(b.Context(), "SELECT title FROM tree_threads WHERE workspace_id = $1 AND id = $2")
+	if err != nil {
+		b.Fatal(err)
 	}
+	defer func() { _ = row.Close() }()
+	var rows, resolved []time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		var title string
+		start := time.Now()
+		if err := row.QueryRowContext(b.Context(), "w", deepThread(n)).Scan(&title); err != nil {
+			b.Fatal(err)
+		}
+		rows = append(rows, time.Since(start))
+		start = time.Now()
+		got, err := s.Resolve(b.Context(), tree.ThreadRef{WorkspaceID: "w", ThreadID: deepThread(n)})
+		if err != nil || got.Effective == nil || got.Effective.SourceFolderID != "" {
+			b.Fatalf("%+v, %v", got, err)
+		}
+		resolved = append(resolved, time.Since(start))
+	}
+	b.ReportMetric(float64(percentile(rows, 50).Microseconds()), "µs-row-p50")
+	b.ReportMetric(float64(percentile(resolved, 50).Microseconds()), "µs-resolve-p50")
 }
 
 // BenchmarkAutosave has 200 clients that save documents of their own: as fast as
 // they can, and at the rate of 1,500 saves a second together.
 func BenchmarkAutosave(b *testing.B) {
 	for _, tt := range []struct {
-		name   string
-		newDSN func(tb testing.TB) string
-		pause  time.Duration
+		name  string
+		pause time.Duration
 	}{
-		{"sqlite as fast as possible", storetest.SQLite, 0},
-		{"sqlite 1500 a second", storetest.SQLite, 200 * time.Second / 1500},
-		{"postgres as fast as possible", shared.NewStore, 0},
+		{"as fast as possible", 0},
+		{"1500 a second", 200 * time.Second / 1500},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
-			s := open(b, tt.newDSN(b))
-			autosave(b, s, 200, tt.pause)
+			autosave(b, open(b, storetest.SQLite(b)), 200, tt.pause)
 		})
 	}
 }

@@ -130,37 +130,6 @@ func TestCommitsOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestWaitingForOlderTransactions: a reader that finds only what is not ready yet
-// waits for it a moment, and no longer than its context.
-//
-// It is not parallel, for the same reason.
-func TestWaitingForOlderTransactions(t *testing.T) {
-	dsn := shared.NewStore(t)
-	s := open(t, dsn)
-	_, after := changesBehind(t, s, 0)
-	older := logPast(t, dsn, "older")
-	if _, err := s.CreateFolder(t.Context(), tree.CreateFolder{WorkspaceID: "w", ID: "f", Name: "f"}); err != nil {
-		t.Fatal(err)
-	}
-	cause := errors.New("no more time")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Millisecond, cause)
-	defer cancel()
-	if got, err := s.Changes(ctx, after, 0); !errors.Is(err, cause) {
-		t.Errorf("a reader whose context ended: %+v, %v", got, err)
-	}
-	read := make(chan []string)
-	go func() {
-		list, _ := changesBehind(t, s, after)
-		read <- list
-	}()
-	if err := older.Commit(); err != nil {
-		t.Error(err)
-	}
-	if list := <-read; len(list) != 2 && len(list) != 0 { // it may have given up on a busy machine
-		t.Errorf("changes %q", list)
-	}
-}
-
 // TestRestoredLog has a database that came from another server, whose transactions
 // have other numbers. Its readers are told to read again, and go on from there.
 func TestRestoredLog(t *testing.T) {

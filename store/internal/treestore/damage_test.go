@@ -55,24 +55,12 @@ func damagedCalls() map[string]func(ctx context.Context, s *treestore.Store) err
 			_, err := s.Resolve(ctx, tree.ThreadRef{WorkspaceID: "w", ThreadID: "t"})
 			return err
 		},
-		"doc": func(ctx context.Context, s *treestore.Store) error {
-			_, err := s.Doc(ctx, scope("a"))
-			return err
-		},
 		"affected": func(ctx context.Context, s *treestore.Store) error {
 			_, err := s.Affected(ctx, scope("c"))
 			return err
 		},
 		"tree": func(ctx context.Context, s *treestore.Store) error {
 			_, err := s.Tree(ctx, tree.Query{Scope: scope("a"), Depth: 3})
-			return err
-		},
-		"create below": func(ctx context.Context, s *treestore.Store) error {
-			_, err := s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "w", ParentID: "b", Name: "n"})
-			return err
-		},
-		"move": func(ctx context.Context, s *treestore.Store) error {
-			_, err := s.MoveFolder(ctx, tree.MoveFolder{WorkspaceID: "w", FolderID: "b"})
 			return err
 		},
 		"move into": func(ctx context.Context, s *treestore.Store) error {

@@ -1,8 +1,6 @@
 package treestore_test
 
 import (
-	"context"
-	"database/sql"
 	"strings"
 	"testing"
 
@@ -21,11 +19,7 @@ func TestResolving(t *testing.T) {
 	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		deepResolving(t, fill(t, dsn, 10*bareFolders, 60*bareFolders))
 		for name, query := range map[string]string{"thread": treestore.ForThread, "folder": treestore.ForFolder} {
-			explain := explainSQLite
-			if strings.HasPrefix(dsn, "postgres:") {
-				explain = explainPostgres
-			}
-			plan := explain(t, dsn, query)
+			plan := planOf(t, dsn, query)
 			for _, index := range []string{rootIndex, folderIndex} {
 				if !strings.Contains(plan, index) {
 					t.Errorf("%s: the index %s is not used:\n%s", name, index, plan)
@@ -42,52 +36,32 @@ func TestResolving(t *testing.T) {
 	})
 }
 
-func explainSQLite(t *testing.T, dsn, query string) string {
-	t.Helper()
-	db := storetest.Raw(t, dsn)
-	return planOf(t, func(ctx context.Context) (*sql.Rows, error) {
-		return db.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, "w", "f1")
-	})
-}
-
-func explainPostgres(t *testing.T, dsn, query string) string {
+// planOf is how the database answers a query: the last column of all rows, a line each.
+func planOf(t *testing.T, dsn, query string) string {
 	t.Helper()
 	conn, err := storetest.Raw(t, dsn).Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	for _, statement := range []string{"SET plan_cache_mode = force_generic_plan", "PREPARE look(text, text) AS " + query} {
-		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
+	columns, explain := 4, "EXPLAIN QUERY PLAN "+strings.NewReplacer("$1", "'w'", "$2", "'f1'").Replace(query)
+	if strings.HasPrefix(dsn, "postgres:") {
+		columns, explain = 1, "EXPLAIN EXECUTE look('w', 'f1')"
+		for _, statement := range []string{"SET plan_cache_mode = force_generic_plan", "PREPARE look(text, text) AS " + query} {
+			if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	return planOf(t, func(ctx context.Context) (*sql.Rows, error) {
-		return conn.QueryContext(ctx, "EXPLAIN EXECUTE look('w', 'f1')")
-	})
-}
-
-// planOf returns the last column of all rows, a line each.
-func planOf(t *testing.T, explain func(ctx context.Context) (*sql.Rows, error)) string {
-	t.Helper()
-	rows, err := explain(t.Context())
+	rows, err := conn.QueryContext(t.Context(), explain)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var plan strings.Builder
-	into := make([]any, len(columns))
 	var detail string
-	for n := range into {
-		into[n] = new(any)
-	}
-	into[len(into)-1] = &detail
 	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
+		if err := rows.Scan([]any{new(any), new(any), new(any), &detail}[4-columns:]...); err != nil {
 			t.Fatal(err)
 		}
 		plan.WriteString(detail + "\n")
