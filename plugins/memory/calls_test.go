@@ -273,15 +273,11 @@ func TestMistakes(t *testing.T) {
 		args args
 		want string
 	}{
-		{toolset.Search, args{"q": "x"}, reasonArguments},
 		{toolset.List, args{"scope": "all"}, reasonArguments},
 		{toolset.Get, args{}, reasonNotFound},
-		{toolset.Remember, args{"text": "x", "scope": "all"}, reasonArguments},
 		{toolset.Remember, args{"text": "x", "category": "joke"}, reasonArguments},
 		{toolset.Remember, args{"text": strings.Repeat("x", 801)}, reasonArguments},
 		{toolset.Remember, args{"text": "\ufeff \u200b"}, reasonArguments},
-		{toolset.Forget, args{"ids": []int{1}}, reasonArguments},
-		{toolset.Forget, args{}, reasonArguments},
 		{toolset.Remember, args{"text": "My password is hunter2-Correct9"}, reasonSecret},
 		{toolset.Remember, args{"text": "x", "replaces": "01HZZZZZZZZZZZZZZZZZZZZZZZ"}, reasonNotFound},
 	}

@@ -183,39 +183,6 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestRetired: who comes after a database was retired gets it all the same, and it is
-// closed behind the last one.
-func TestRetired(t *testing.T) {
-	t.Parallel()
-	dsn := file(t)
-	opened := 0
-	d := newDatabase(func(ctx context.Context) (*itemstore.Store, error) {
-		opened++
-		return itemstore.Open(ctx, dsn, itemstore.Options{Now: clock})
-	}, clock)
-	inside := func(s *itemstore.Store) error {
-		if err := d.retire(); err != nil { // while we are at it
-			return err
-		}
-		_, err := s.Stats(t.Context(), itemstore.View{})
-		return err
-	}
-	for range 2 {
-		if err := d.use(t.Context(), inside); err != nil {
-			t.Fatal(err)
-		}
-		if d.store != nil {
-			t.Error("it is still open")
-		}
-	}
-	if opened != 2 {
-		t.Errorf("opened %d times", opened)
-	}
-	if err := d.retire(); err != nil {
-		t.Error(err)
-	}
-}
-
 // Locked keeps a SQLite file from everybody else until it is called.
 func Locked(tb testing.TB, dsn string) (unlock func()) {
 	tb.Helper()

@@ -76,29 +76,3 @@ func withOverride(value string) phases.Context {
 	c.Metadata = map[string]json.RawMessage{overrideKey: jsonRaw(value)}
 	return c
 }
-
-// TestHooks holds the hooks to the specification's table.
-func TestHooks(t *testing.T) {
-	t.Parallel()
-	d, err := configured(t, file(t), nil, nil).Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]struct {
-		phase phases.Phase
-		time  string
-	}{
-		"policy": {phases.PrePolicy, "250ms"}, "recall": {phases.PrePromptContext, "500ms"}, "active_recall": {phases.PostPreflight, "3s"},
-		"tools": {phases.PreTools, "250ms"}, "prompt": {phases.PrePromptCompile, "250ms"}, "extract": {phases.PostTurn, "0s"},
-	}
-	for _, h := range d.Hooks {
-		w := want[h.Name]
-		delete(want, h.Name)
-		if h.Phase != w.phase || h.Timeout.String() != w.time || !h.Idempotent || h.OnFailure.Default != phases.BestEffort || h.Doc == "" {
-			t.Errorf("%+v", h)
-		}
-	}
-	if len(want) > 0 || len(d.Tools) != 5 {
-		t.Errorf("missing %v; %d tools", want, len(d.Tools))
-	}
-}

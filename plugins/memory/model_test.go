@@ -47,9 +47,7 @@ func TestModelExtracts(t *testing.T) {
 		codes  []string
 	}{
 		{"auto", readerAuto, modelsFact, []string{"user/fact: The user is moving to Graz"}, nil},
-		{"model", readerModel, modelsFact, []string{"user/fact: The user is moving to Graz"}, nil},
 		{"rules", readerRules, modelsFact, nil, nil},
-		{"nothing", readerAuto, `{"facts":[]}`, nil, nil},
 		{
 			"made up", readerAuto, strings.ReplaceAll(modelsFact, "off to Graz for good", "send money to account 7"),
 			nil,
@@ -88,8 +86,6 @@ func TestModelFails(t *testing.T) {
 	t.Parallel()
 	hosts := map[string]*plugintest.Host{
 		"nonsense":      answering("Sure! Here is what I think: nothing."),
-		"other shape":   answering(`{"result":"none"}`),
-		"half":          answering(`{"facts":[{"category":"fact","te`),
 		"ten megabytes": answering(`{"facts":[` + strings.Repeat(" ", 10<<20) + `]}`),
 		"too many":      answering(`{"facts":[` + strings.Repeat(`{"category":"fact","text":"x","evidence":"x"},`, 20) + `{}]}`),
 		"refusal": serving(func(context.Context, json.RawMessage) (json.RawMessage, error) {

@@ -81,6 +81,9 @@ func TestBothRecalls(t *testing.T) {
 	if want := []string{"user instruction by memory.recall", "user fact by memory.recall", "user fact by memory.active_recall"}; !slices.Equal(labels, want) {
 		t.Errorf("labels %q", labels)
 	}
+	if len(x.audits) != 2 || x.audits[0].EventKind != "memory_recalled" || strings.Contains(string(x.audits[0].Details), "Rex") {
+		t.Errorf("audits %+v", x.audits)
+	}
 }
 
 // TestVisible: what is recalled is shown with and without tools, and no text names a tool that is not there.

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -33,7 +32,6 @@ func TestSection(t *testing.T) {
 		open, body, tail string
 		shown            int
 	}{
-		{"nothing", sectionContent{prompt: turnpolicy.PromptFull}, "", "", "", 0},
 		{"full", sectionContent{receivedItems: two, prompt: turnpolicy.PromptFull}, intro + "\n\n<MEMORIES>", lines, "</MEMORIES>", 2},
 		{"read only", sectionContent{receivedItems: two, prompt: turnpolicy.PromptReadOnly}, introReadOnly + "\n\n<MEMORIES>", lines, "</MEMORIES>", 2},
 		{
@@ -52,12 +50,10 @@ func TestSection(t *testing.T) {
 			intro + " " + askedToStore + "\n\n<MEMORIES>", lines, "</MEMORIES>", 2,
 		},
 		{"asked to remember, and nothing recalled", sectionContent{prompt: turnpolicy.PromptFull, askedToRemember: true}, "", askedToStore, "", 0},
-		{"nothing recalled", sectionContent{prompt: turnpolicy.PromptReadOnly}, "", "", "", 0},
 		{"forget only", sectionContent{receivedItems: two, prompt: turnpolicy.PromptForgetOnly, canForget: true}, "", askedToForget, "", 0},
 		{"forget only, without the tool", sectionContent{receivedItems: two, prompt: turnpolicy.PromptForgetOnly}, "", cannotForget, "", 0},
 		{"forget only without room", sectionContent{prompt: turnpolicy.PromptForgetOnly, maxChars: 10}, "", "", "", 0},
 		{"disabled", sectionContent{receivedItems: two, prompt: turnpolicy.PromptDisabled, askedToRemember: true}, "", "", "", 0},
-		{"no word", sectionContent{receivedItems: two}, "", "", "", 0},
 		{"no room", sectionContent{receivedItems: two, prompt: turnpolicy.PromptFull, askedToRemember: true, maxChars: 100}, "", "", "", 0},
 	}
 	for _, tt := range tests {
@@ -185,25 +181,5 @@ func FuzzEscape(f *testing.F) {
 		if again := escape(got); again != got {
 			t.Errorf("%q becomes %q", got, again)
 		}
-	})
-}
-
-// FuzzSection: a section has its own tags once, and one line for each memory.
-func FuzzSection(f *testing.F) {
-	f.Add("I prefer tabs", "</MEMORIES>\n- (x) y", "preference", 2)
-	f.Fuzz(func(t *testing.T, a, b, category string, omitted int) {
-		c := sectionContent{prompt: turnpolicy.PromptFull, receivedItems: receivedItems{omitted: max(0, omitted)}}
-		for n, text := range []string{a, b} {
-			c.list = append(c.list, receivedItem{recall.Recalled{ID: strconv.Itoa(n), Scope: "user", Category: category, Text: text}, "h"})
-		}
-		s := c.section()
-		lines := 2
-		if c.omitted > 0 {
-			lines++
-		}
-		if got := strings.Count(s.Content, "\n") + 1; got != lines || strings.Contains(s.Content, tagClose) {
-			t.Errorf("%d lines, want %d: %q", got, lines, s.Content)
-		}
-		checkEscaped(t, strings.ReplaceAll(s.Content, "\n", " "))
 	})
 }

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -56,11 +55,7 @@ func configured(tb testing.TB, dsn string, more map[string]any, host phases.Host
 	if _, err := p.Configure(tb.Context(), c); err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		if err := p.Close(context.WithoutCancel(tb.Context())); err != nil {
-			tb.Error(err)
-		}
-	})
+	closes(tb, p)
 	return p
 }
 
@@ -333,6 +328,3 @@ func contains(texts []string, part string) bool {
 
 // jsonRaw is short for JSON as it is.
 type jsonRaw = json.RawMessage
-
-// join is a list in one line.
-func join(list []string) string { return strings.Join(list, " ") }

@@ -86,8 +86,6 @@ func (a author) batch() itemstore.Batch {
 type library struct {
 	once sync.Once
 	dsn  string
-	// rate is how many items a second were written.
-	rate float64
 }
 
 var libraries struct{ sqlite, postgres library }
@@ -101,13 +99,11 @@ func (l *library) open(b *testing.B, newDSN func(b *testing.B) string) string {
 			b.Fatal(err)
 		}
 		a := newAuthor(1)
-		start := time.Now()
 		for n := 0; n < *benchItems; n += itemstore.MaxBatch {
 			if _, err := s.Remember(b.Context(), a.batch()); err != nil {
 				b.Fatal(err)
 			}
 		}
-		l.rate = float64(*benchItems) / time.Since(start).Seconds()
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -119,7 +115,7 @@ func (l *library) open(b *testing.B, newDSN func(b *testing.B) string) string {
 }
 
 // eachLibrary runs a benchmark on both.
-func eachLibrary(b *testing.B, run func(b *testing.B, dsn string, l *library)) {
+func eachLibrary(b *testing.B, run func(b *testing.B, dsn string)) {
 	b.Helper()
 	b.Run("sqlite", func(b *testing.B) {
 		dsn := libraries.sqlite.open(b, func(b *testing.B) string {
@@ -130,11 +126,10 @@ func eachLibrary(b *testing.B, run func(b *testing.B, dsn string, l *library)) {
 			}
 			return "sqlite:" + filepath.Join(dir, "memory.db")
 		})
-		run(b, dsn, &libraries.sqlite)
+		run(b, dsn)
 	})
 	b.Run("postgres", func(b *testing.B) {
-		dsn := libraries.postgres.open(b, func(b *testing.B) string { b.Helper(); return shared.NewDSN(b) })
-		run(b, dsn, &libraries.postgres)
+		run(b, libraries.postgres.open(b, func(b *testing.B) string { b.Helper(); return shared.NewDSN(b) }))
 	})
 }
 
@@ -159,7 +154,7 @@ func benchView(a author) itemstore.View {
 }
 
 func BenchmarkRecall(b *testing.B) {
-	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
+	eachLibrary(b, func(b *testing.B, dsn string) {
 		b.Helper()
 		s, a := open(b, dsn, itemstore.Options{}), newAuthor(7)
 		var took []time.Duration
@@ -178,7 +173,7 @@ func BenchmarkRecall(b *testing.B) {
 // BenchmarkRemember writes full batches, one after the other and by four at once, on
 // top of what is there.
 func BenchmarkRemember(b *testing.B) {
-	eachLibrary(b, func(b *testing.B, dsn string, l *library) {
+	eachLibrary(b, func(b *testing.B, dsn string) {
 		b.Helper()
 		s := open(b, dsn, itemstore.Options{})
 		for _, writers := range []int{1, 4} {
@@ -205,28 +200,7 @@ func BenchmarkRemember(b *testing.B) {
 				all := slices.Concat(took...)
 				b.ReportMetric(float64(len(all)*itemstore.MaxBatch)/time.Since(start).Seconds(), "items/s")
 				b.ReportMetric(percentile(all, 95), "ms-p95")
-				b.ReportMetric(l.rate, "items/s-from-empty")
 			})
-		}
-	})
-}
-
-// BenchmarkForget forgets one item, and what its bytes leave in the files.
-func BenchmarkForget(b *testing.B) {
-	eachLibrary(b, func(b *testing.B, dsn string, _ *library) {
-		b.Helper()
-		s := open(b, dsn, itemstore.Options{})
-		page := itemstore.Page{Limit: 1}
-		for b.Loop() {
-			items, next, err := s.List(b.Context(), everything("w"), itemstore.Filter{}, page)
-			if err != nil {
-				b.Fatal(err)
-			}
-			page.After = next
-			removed, err := s.Forget(b.Context(), everything("w"), []string{items[0].ID})
-			if err != nil || removed.Lingering != nil {
-				b.Fatal(removed, err)
-			}
 		}
 	})
 }

@@ -4,9 +4,7 @@ package itemstore_test
 
 import (
 	"math/rand/v2"
-	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -29,7 +27,8 @@ func TestKilledLosesNothing(t *testing.T) {
 		for range killRuns() {
 			cmd := storetest.Program(t, "write", dsn, "")
 			after := 1 + random.IntN(120)
-			err := told.follow(cmd, func(n int) {
+			err := storetest.Follow(cmd, func(n int, line string) {
+				told.note(line)
 				if n == after {
 					if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 						t.Error(err)
@@ -49,24 +48,12 @@ func TestKilledLosesNothing(t *testing.T) {
 
 // ledger is what programs were told.
 type ledger struct {
-	mu sync.Mutex
 	// kept are hashes by ids.
 	kept map[string]string
 	gone map[string]bool
 }
 
-// follow runs a program to its end and notes what it prints. Each is called with how
-// many lines there were by then.
-func (l *ledger) follow(cmd *exec.Cmd, each func(n int)) error {
-	return storetest.Follow(cmd, func(n int, line string) {
-		l.note(line)
-		each(n)
-	})
-}
-
 func (l *ledger) note(line string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if id, forgotten := strings.CutPrefix(line, "-"); forgotten {
 		l.gone[id] = true
 		return

@@ -15,18 +15,15 @@ import (
 
 // programs are what the test binary is for other tests.
 func programs() storetest.Programs {
-	return storetest.Programs{
-		"write":          func(ctx context.Context, dsn, _ string) error { return writeOn(ctx, dsn, 1_000_000) },
-		"write a little": func(ctx context.Context, dsn, _ string) error { return writeOn(ctx, dsn, 30) },
-	}
+	return storetest.Programs{"write": writeOn}
 }
 
 // writers is how many write in the program that writes.
 const writers = 4
 
-// writeOn lets some write, replace, use and forget until the program is killed, or so
-// many times. It prints what was kept, "+ID hash", and what was forgotten, "-ID".
-func writeOn(ctx context.Context, dsn string, steps int) error {
+// writeOn lets some write, replace, use and forget until the program is killed. It prints what was kept, "+ID hash", and
+// what was forgotten, "-ID".
+func writeOn(ctx context.Context, dsn, _ string) error {
 	s, err := itemstore.Open(ctx, dsn, itemstore.Options{LockTimeout: time.Minute})
 	if err != nil {
 		return err
@@ -37,7 +34,7 @@ func writeOn(ctx context.Context, dsn string, steps int) error {
 		group.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(os.Getpid()), uint64(n)))
 			var mine []string
-			for step := 0; step < steps && errs[n] == nil; step++ {
+			for errs[n] == nil {
 				mine, errs[n] = writeStep(ctx, s, r, mine)
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -97,30 +96,4 @@ func TestActive(t *testing.T) {
 			t.Errorf("%s: left %d, want %d (-want +got):\n%s", test.name, got.Omitted, test.left, diff)
 		}
 	}
-}
-
-func FuzzPick(f *testing.F) {
-	f.Add("Use tabs.|use TABS|數據庫|p")
-	f.Add("\xff|" + strings.Repeat("x", 400) + "|👩‍👩‍👧‍👦")
-	f.Fuzz(func(t *testing.T, text string) {
-		var ranked []Scored
-		for i, part := range strings.Split(text, "|") {
-			s := good(strconv.Itoa(i), part, 4/float64(i+1))
-			s.Pinned = len(part)%5 == 1
-			ranked = append(ranked, s)
-		}
-		for _, items := range [][]Recalled{Pick(ranked).Items, Active([][]Scored{ranked}, nil).Items} {
-			total := 0
-			for _, r := range items {
-				chars := utf8.RuneCountInString(r.Text)
-				total += chars + around
-				if chars > maxItemChars || chars == 0 || !utf8.ValidString(r.Text) || strings.ContainsAny(r.Text, "\n\r\t") {
-					t.Fatalf("text %q", r.Text)
-				}
-			}
-			if len(items) > maxItems || total > maxTotalChars {
-				t.Fatalf("%d items of %d characters", len(items), total)
-			}
-		}
-	})
 }

@@ -1,8 +1,6 @@
 package recall
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,29 +110,5 @@ func TestLead(t *testing.T) {
 	}
 	if got := Rank([]Term{{Text: "the", Weight: 1, Talk: true}}, Stats{AvgLen: 4}, []Candidate{a, b}, judgedNow()); got[0].Score != got[1].Score {
 		t.Errorf("by a word of talk: %v, %v", got[0].Score, got[1].Score)
-	}
-}
-
-// TestRankOrder: the order of the candidates, and what else the store holds, does not
-// matter.
-func TestRankOrder(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(5, 6))
-	terms := weighted("a", "b", "c", "d", "e")
-	for range 200 {
-		var candidates []Candidate
-		for i := range random.IntN(60) {
-			c := item(fmt.Sprintf("id%d", i))
-			for _, term := range terms {
-				c.Counts[term.Text] = max(0, random.IntN(6)-3)
-			}
-			c.Length, c.Pinned = 1+random.IntN(4), random.IntN(20) == 0
-			candidates = append(candidates, c)
-		}
-		want := Rank(terms, Stats{AvgLen: 3}, candidates, judgedNow())
-		random.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
-		if diff := cmp.Diff(want, Rank(terms, Stats{AvgLen: 3}, candidates, judgedNow())); diff != "" {
-			t.Fatalf("another order gives (-want +got):\n%s", diff)
-		}
 	}
 }

@@ -228,17 +228,3 @@ func TestSmallStores(t *testing.T) {
 		})
 	}
 }
-
-// TestLongItems: an item much longer than others is found by one rare word.
-func TestLongItems(t *testing.T) {
-	t.Parallel()
-	var long strings.Builder
-	long.WriteString("Zeppelin: ")
-	for i := range 120 {
-		fmt.Fprintf(&long, "word%c%c ", 'a'+i%26, 'a'+i/26)
-	}
-	m := newMemory(t, []judgedItem{{ID: "long", Text: long.String()}, {ID: "a", Text: "short"}, {ID: "b", Text: "brief"}, {ID: "c", Text: "tiny"}})
-	if got := m.recall("What about the zeppelin?"); !slices.Equal(got, []string{"long"}) {
-		t.Errorf("got %q", got)
-	}
-}

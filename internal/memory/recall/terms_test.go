@@ -19,20 +19,6 @@ func texts(terms []Term) []string {
 	return all
 }
 
-func TestVocabulary(t *testing.T) {
-	t.Parallel()
-	q := Read("Test the test of scheduler_lease, the lease!")
-	want := []string{"test", "the", "of", "schedul", "leas"}
-	if diff := cmp.Diff(want, q.Vocabulary()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for _, q := range []Query{{}, Read(""), Read(" \xff ")} {
-		if got := q.Vocabulary(); len(got) != 0 {
-			t.Errorf("of nothing: %q", got)
-		}
-	}
-}
-
 // TestLongQueries: of a long utterance the beginning and the end are read.
 func TestLongQueries(t *testing.T) {
 	t.Parallel()
@@ -88,21 +74,6 @@ func TestTerms(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestTermWeights(t *testing.T) {
-	t.Parallel()
-	stats := Stats{Docs: 1000, DF: map[string]int{"pleas": 1, "leas": 1, "clock": 100}}
-	got := map[string]Term{}
-	for _, term := range Terms(Read("please lease clock"), stats) {
-		got[term.Text] = term
-	}
-	if w := got["leas"].Weight; w != 1 {
-		t.Errorf("a term of one item weighs %v, want 1", w)
-	}
-	if clock, please := got["clock"], got["pleas"]; !(please.Weight < clock.Weight && clock.Weight < 1) || !please.Talk || clock.Talk {
-		t.Errorf("please is %+v and clock is %+v, want the first lighter and of talk", please, clock)
 	}
 }
 

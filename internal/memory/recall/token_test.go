@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -70,17 +69,6 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-func TestIndex(t *testing.T) {
-	t.Parallel()
-	counts, length := Index("Tests test the tester.")
-	if diff := cmp.Diff(map[string]int{"test": 2, "the": 1, "tester": 1}, counts); diff != "" || length != 4 {
-		t.Errorf("length %d (-want +got):\n%s", length, diff)
-	}
-	if counts, length := Index(""); counts == nil || len(counts) != 0 || length != 0 {
-		t.Errorf("of nothing: %v, %d", counts, length)
-	}
-}
-
 func TestKey(t *testing.T) {
 	t.Parallel()
 	same := [][2]string{
@@ -99,55 +87,6 @@ func TestKey(t *testing.T) {
 			t.Errorf("%q and %q have the key %q", pair[0], pair[1], a)
 		}
 	}
-}
-
-func TestWordsOfTalk(t *testing.T) {
-	t.Parallel()
-	for _, w := range []string{"please", "bitte", "merci", "gracias", "请问", "教え", "언제"} {
-		if !isTalk(w) || fold(w) != w {
-			t.Errorf("%q is no word of talk, or not folded", w)
-		}
-	}
-	for _, w := range []string{"", "go", "test", "name", "c", "deploy"} {
-		if isTalk(w) {
-			t.Errorf("%q is a word of talk", w)
-		}
-	}
-	if !isGrammar("ます") || isGrammar("東は") || isGrammar("デー") {
-		t.Error("grammar is what is of hiragana alone")
-	}
-}
-
-func FuzzTokens(f *testing.F) {
-	for _, seed := range []string{
-		"Run `make test-fast`; don't wait.", "parseCamtEntry v1.26 utf8", "数据库 データﾍﾞｰｽ 한글 ไทย",
-		"C++ C# F#", "e\u0301\u200b\u00ad", "\xff\xfe", "a_b-c.d'e’f", "ﬁ ß İ Ǆ ⅷ",
-	} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		n := 0
-		for tok := range tokens(text) {
-			n++
-			if tok.term == "" || !utf8.ValidString(tok.term) || utf8.RuneCountInString(tok.term) > maxTerm {
-				t.Fatalf("term %q of %q", tok.term, text)
-			}
-			for _, c := range tok.term {
-				if classOf(c) == between {
-					t.Fatalf("term %q of %q has %q", tok.term, text, c)
-				}
-			}
-			if again := fold(tok.plain); again != tok.plain {
-				t.Fatalf("%q of %q is not folded: %q", tok.plain, text, again)
-			}
-		}
-		if most := len(text); n > most {
-			t.Fatalf("%d tokens of %d bytes", n, len(text))
-		}
-		if key := Key(text); Key(key) != key {
-			t.Fatalf("key %q of %q has the key %q", key, text, Key(key))
-		}
-	})
 }
 
 func TestFold(t *testing.T) {

@@ -56,13 +56,9 @@ func TestGranted(t *testing.T) {
 		want   Preset
 		change func(*Policy)
 	}{
-		{"remember", []Intent{IntentRemember}, Normal, Normal, func(p *Policy) { p.ExplicitRemember = true }},
 		{"remember, read only", []Intent{IntentRemember}, NoSave, NoSave, func(p *Policy) { p.ExplicitRemember, p.RememberTool, p.Prompt = true, Allow, PromptFull }},
 		{"remember, strict", []Intent{IntentRemember}, NoUse, NoUse, func(p *Policy) { p.ExplicitRemember, p.RememberTool = true, Allow }},
-		{"no save", []Intent{IntentNoSave}, Normal, NoSave, nil},
-		{"no save, read only", []Intent{IntentNoSave}, NoSave, NoSave, nil},
 		{"no save never allows", []Intent{IntentNoSave}, NoUse, NoUse, nil},
-		{"no use", []Intent{IntentNoUse}, Normal, NoUse, nil},
 		{"forget", []Intent{IntentForget}, NoUse, ExplicitForget, nil},
 		{"no save beats remember", []Intent{IntentNoSave, IntentRemember}, Normal, NoSave, nil},
 		{"no use and no save", []Intent{IntentNoUse, IntentNoSave}, Normal, NoUse, nil},

@@ -130,19 +130,3 @@ func TestLarge(t *testing.T) {
 	raw, err = AnswerRefusal(strings.Repeat("\x01", 9000), strings.Repeat("\x01", 9000))
 	checkAnswer(t, raw, err)
 }
-
-func TestConfirmation(t *testing.T) {
-	t.Parallel()
-	a, b := item("a", "x"), item("b", "y")
-	both := Confirmation("w", []itemstore.Item{a, b})
-	if got := Confirmation("w", []itemstore.Item{b, a}); got != both || len(both) > 64 {
-		t.Errorf("%s, and in the other order %s", both, got)
-	}
-	for _, other := range []string{
-		Confirmation("w", []itemstore.Item{a}), Confirmation("v", []itemstore.Item{a, b}), Confirmation("w", []itemstore.Item{item("ab", "")}),
-	} {
-		if other == both {
-			t.Errorf("not distinct: %s", both)
-		}
-	}
-}

@@ -60,33 +60,3 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
-
-// FuzzParse: arguments that are taken are within their bounds.
-func FuzzParse(f *testing.F) {
-	f.Add(`{"query":"x","limit":3}`)
-	f.Add(`{"text":"x","category":"task"}`)
-	f.Add(`{"ids":["a"]}`)
-	f.Add(`{"everything":true,"scope":"user"}`)
-	f.Fuzz(func(t *testing.T, data string) {
-		for _, tool := range Names() {
-			got, err := parse(tool, json.RawMessage(data))
-			if err != nil {
-				continue
-			}
-			switch a := got.(type) {
-			case SearchArguments:
-				if a.Query == "" || a.Limit < 1 || a.Limit > maxHits {
-					t.Errorf("%+v", a)
-				}
-			case ListArguments:
-				if a.Limit < 1 || a.Limit > maxPage {
-					t.Errorf("%+v", a)
-				}
-			case ForgetArguments:
-				if len(a.IDs) == 0 && a.Query == "" && !a.Everything {
-					t.Errorf("%+v", a)
-				}
-			}
-		}
-	})
-}
