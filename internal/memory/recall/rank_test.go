@@ -2,9 +2,13 @@ package recall
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// asked is when recalls are.
+func asked() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) }
 
 // weighted returns terms of the weight 1.
 func weighted(texts ...string) []Term {
@@ -35,7 +39,7 @@ func ids(ranked []Scored) []string {
 
 func TestRank(t *testing.T) {
 	t.Parallel()
-	now := judgedNow()
+	now := asked()
 	with := func(c Candidate, change func(*Candidate)) Candidate {
 		change(&c)
 		return c
@@ -88,14 +92,14 @@ func TestRank(t *testing.T) {
 func TestScore(t *testing.T) {
 	t.Parallel()
 	terms := []Term{{Text: "x", Weight: 1}, {Text: "please", Weight: 0.25, Talk: true}}
-	got := Rank(terms, Stats{AvgLen: 4}, []Candidate{item("a", "x", "please")}, judgedNow())[0]
+	got := Rank(terms, Stats{AvgLen: 4}, []Candidate{item("a", "x", "please")}, asked())[0]
 	if got.Score != 1.25 || got.Evidence != 1 {
 		t.Errorf("score %v and evidence %v, want 1.25 and 1", got.Score, got.Evidence)
 	}
 	// One rare term and all that recency and use can add.
 	best := item("a", "x")
-	best.UpdatedAt, best.LastUsedAt, best.Uses = judgedNow(), judgedNow(), manyUses
-	if got := Rank(terms, Stats{AvgLen: 4}, []Candidate{best}, judgedNow())[0]; got.Score != 1.3 {
+	best.UpdatedAt, best.LastUsedAt, best.Uses = asked(), asked(), manyUses
+	if got := Rank(terms, Stats{AvgLen: 4}, []Candidate{best}, asked())[0]; got.Score != 1.3 {
 		t.Errorf("score %v, want 1.3", got.Score)
 	}
 }
@@ -105,10 +109,10 @@ func TestLead(t *testing.T) {
 	t.Parallel()
 	a, b := item("a", "anna", "the"), item("b", "anna", "the")
 	a.Text, b.Text = "The house of Anna", "Anna, of the house"
-	if got := ids(Rank(weighted("anna"), Stats{AvgLen: 4}, []Candidate{a, b}, judgedNow())); got[0] != "b" {
+	if got := ids(Rank(weighted("anna"), Stats{AvgLen: 4}, []Candidate{a, b}, asked())); got[0] != "b" {
 		t.Errorf("by her name: %q", got)
 	}
-	if got := Rank([]Term{{Text: "the", Weight: 1, Talk: true}}, Stats{AvgLen: 4}, []Candidate{a, b}, judgedNow()); got[0].Score != got[1].Score {
+	if got := Rank([]Term{{Text: "the", Weight: 1, Talk: true}}, Stats{AvgLen: 4}, []Candidate{a, b}, asked()); got[0].Score != got[1].Score {
 		t.Errorf("by a word of talk: %v, %v", got[0].Score, got[1].Score)
 	}
 }

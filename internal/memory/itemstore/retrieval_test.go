@@ -1,4 +1,4 @@
-package recall
+package itemstore_test
 
 import (
 	"bufio"
@@ -10,20 +10,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
+	"github.com/grapnelhq/grapnel/internal/memory/recall"
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
 // judgedItem is a line of testdata/retrieval/items.jsonl.
 type judgedItem struct {
-	ID, Lang, Scope, Category, Text string
-	Updated, Used                   string
-	Uses                            int
+	ID, Text, Updated, Used string
+	Uses                    int
 }
 
 // judgedQuery is a line of development.jsonl or held_out.jsonl. Relevant has the
 // grades: 2 for an item that is needed, 1 for one that helps.
 type judgedQuery struct {
-	ID, Lang, Kind, Text string
-	Relevant             map[string]int
+	Text     string
+	Relevant map[string]int
 }
 
 // readLines decodes a file of the set, whose first line says where it is from.
@@ -55,84 +58,43 @@ func readLines[T any](tb testing.TB, name string) []T {
 // judgedNow is the time at which the queries are asked.
 func judgedNow() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) }
 
-// memory is a store for tests: all items in memory, and what it takes to recall.
-type memory struct {
-	items []Candidate
-	stats Stats
-}
-
-// newMemory indexes items.
-func newMemory(tb testing.TB, items []judgedItem) *memory {
-	tb.Helper()
-	day := func(s string) time.Time {
-		if s == "" {
-			return time.Time{}
-		}
-		at, err := time.Parse(time.DateOnly, s)
-		if err != nil {
-			tb.Fatal(err)
+// recalling stores items, and returns what a recall brings: their ids.
+func recalling(t *testing.T, items []judgedItem) func(text string) []string {
+	t.Helper()
+	day := func(s string) (at time.Time) {
+		if s != "" {
+			var err error
+			if at, err = time.Parse(time.DateOnly, s); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return at
 	}
-	m := &memory{stats: Stats{Docs: len(items), DF: map[string]int{}}}
-	total := 0
+	s := open(t, storetest.SQLite(t), itemstore.Options{Now: judgedNow})
+	var all []itemstore.Item
+	ids := map[string]string{}
 	for _, it := range items {
-		counts, length := Index(it.Text)
-		for term := range counts {
-			m.stats.DF[term]++
+		item := fact(it.Text)
+		item.WorkspaceID, item.Uses, item.UpdatedAt, item.LastUsedAt = "w", it.Uses, day(it.Updated), day(it.Used)
+		item.CreatedAt = item.UpdatedAt
+		all = append(all, item)
+		ids[it.Text] = it.ID
+	}
+	importAll(t, s, all)
+	for _, item := range list(t, s, everything("w")) {
+		ids[item.ID] = ids[item.Text]
+	}
+	return func(text string) []string {
+		found, err := s.Recall(t.Context(), itemstore.View{WorkspaceID: "w"}, recall.Read(text), judgedNow())
+		if err != nil {
+			t.Fatal(err)
 		}
-		total += length
-		m.items = append(m.items, Candidate{
-			ID: it.ID, Text: it.Text, Scope: it.Scope, Category: it.Category, Counts: counts, Length: length,
-			UpdatedAt: day(it.Updated), LastUsedAt: day(it.Used), Uses: it.Uses,
-		})
-	}
-	m.stats.AvgLen = float64(total) / float64(max(1, len(items)))
-	return m
-}
-
-// rank runs a query up to the ranking, by way of what a store would be asked for.
-func (m *memory) rank(utterance string) []Scored {
-	q := Read(utterance)
-	asked := Stats{Docs: m.stats.Docs, AvgLen: m.stats.AvgLen, DF: map[string]int{}}
-	for _, term := range q.Vocabulary() {
-		if n := m.stats.DF[term]; n > 0 {
-			asked.DF[term] = n
+		brought := []string{}
+		for _, r := range recall.Pick(found).Items {
+			brought = append(brought, ids[r.ID])
 		}
+		return brought
 	}
-	for _, begin := range q.Prefixes(asked) {
-		for term, n := range m.stats.DF {
-			if strings.HasPrefix(term, begin) {
-				asked.DF[term] = n
-			}
-		}
-	}
-	terms := Terms(q, asked)
-	return Rank(terms, asked, m.candidates(terms), judgedNow())
-}
-
-// candidates returns at most 200 items, those with the rarest terms first.
-func (m *memory) candidates(terms []Term) []Candidate {
-	var found []Candidate
-	has := map[string]bool{}
-	for _, t := range terms {
-		for _, c := range m.items {
-			if c.Counts[t.Text] > 0 && !has[c.ID] && len(found) < 200 {
-				has[c.ID] = true
-				found = append(found, c)
-			}
-		}
-	}
-	return found
-}
-
-// recall runs a query to its end and returns the ids.
-func (m *memory) recall(utterance string) []string {
-	ids := make([]string, 0, maxItems)
-	for _, r := range Pick(m.rank(utterance)).Items {
-		ids = append(ids, r.ID)
-	}
-	return ids
 }
 
 // figures are the mean share of the relevant items, at most five, that came; the mean reciprocal rank of the first that is
@@ -162,7 +124,7 @@ func judge(queries []judgedQuery, recall func(string) []string) figures {
 			}
 		}
 		asked++
-		f.recall += found / float64(min(maxItems, len(q.Relevant)))
+		f.recall += found / float64(min(5, len(q.Relevant)))
 		f.rank += rank
 		if len(ids) > 0 {
 			answered++
@@ -175,7 +137,6 @@ func judge(queries []judgedQuery, recall func(string) []string) figures {
 // TestRetrieval judges recall by the labelled set, and prints its figures with -v.
 func TestRetrieval(t *testing.T) {
 	t.Parallel()
-	items := readLines[judgedItem](t, "items.jsonl")
 	parts := []struct {
 		name    string
 		queries []judgedQuery
@@ -184,9 +145,9 @@ func TestRetrieval(t *testing.T) {
 		{"development", readLines[judgedQuery](t, "development.jsonl"), figures{0.78, 0.84, 0.51, 0.8}},
 		{"held-out", readLines[judgedQuery](t, "held_out.jsonl"), figures{0.82, 0.82, 0.55, 0.9}},
 	}
-	m := newMemory(t, items)
+	brings := recalling(t, readLines[judgedItem](t, "items.jsonl"))
 	for _, part := range parts {
-		f := judge(part.queries, m.recall)
+		f := judge(part.queries, brings)
 		t.Logf("%s, %d queries: %+v", part.name, len(part.queries), f)
 		if f.recall < part.floor.recall || f.rank < part.floor.rank || f.precision < part.floor.precision || f.quiet < part.floor.quiet {
 			t.Errorf("%s: %+v, want at least %+v", part.name, f, part.floor)
@@ -208,7 +169,7 @@ func TestSmallStores(t *testing.T) {
 	for n := 1; n <= len(all); n++ {
 		t.Run(fmt.Sprint(n, " items"), func(t *testing.T) {
 			t.Parallel()
-			m := newMemory(t, all[:n])
+			brings := recalling(t, all[:n])
 			for _, c := range []struct{ asked, want string }{
 				{"Which editor do I use?", "editor"},
 				{"what is the port of the staging database", "port"},
@@ -216,12 +177,12 @@ func TestSmallStores(t *testing.T) {
 				{"什么时候发布新版本?", "zh"},
 			} {
 				has := slices.ContainsFunc(all[:n], func(it judgedItem) bool { return it.ID == c.want })
-				if got := m.recall(c.asked); has && !slices.Contains(got, c.want) {
+				if got := brings(c.asked); has && !slices.Contains(got, c.want) {
 					t.Errorf("%q brings %q, want %q among them", c.asked, got, c.want)
 				}
 			}
 			for _, talk := range []string{"Thanks!", "Could you please do it?", "What is it in the end?", "谢谢你", "Und was ist mit dem?"} {
-				if got := m.recall(talk); len(got) != 0 {
+				if got := brings(talk); len(got) != 0 {
 					t.Errorf("%q brings %q", talk, got)
 				}
 			}
