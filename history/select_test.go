@@ -159,27 +159,14 @@ func TestSelectThresholds(t *testing.T) {
 	t.Parallel()
 
 	in := Input{Entries: []Entry{user("1", "a", strings.Repeat("x ", 50))}}
-	tests := []struct {
-		name       string
-		start, now int
-		want       Compaction
-	}{
-		{"below both", 5001, 6000, CompactNone},
-		{"at the start", 5000, 6000, CompactStart},
-		{"at both", 5000, 5000, CompactNow},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			w, err := Select(in, Settings{ContextTokens: 100, EntryOverhead: -1, CompactStart: tt.start, CompactNow: tt.now}, words)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if w.BasisPoints != 5000 || w.Compaction != tt.want {
-				t.Errorf("%d basis points: %s, want 5000: %s", w.BasisPoints, w.Compaction, tt.want)
-			}
-		})
+	for set, want := range map[[2]int]Compaction{{5001, 6000}: CompactNone, {5000, 6000}: CompactStart, {5000, 5000}: CompactNow} {
+		w, err := Select(in, Settings{ContextTokens: 100, EntryOverhead: -1, CompactStart: set[0], CompactNow: set[1]}, words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.BasisPoints != 5000 || w.Compaction != want {
+			t.Errorf("%v: %d basis points: %s, want 5000: %s", set, w.BasisPoints, w.Compaction, want)
+		}
 	}
 }
 

@@ -152,8 +152,6 @@ Wohnverhältnisse und Versicherungen. Unvollständige Anträge verzögern das Ve
 Представитель заказчика попросил уточнить требования к безопасности и описать порядок приёмки. Протокол будет разослан всем участникам до конца недели. `},
 		"chinese": {`系统在启动时会读取配置文件，并检查每个插件的权限。如果某个插件没有在规定时间内回应，主机会终止它的进程，然后按照退避策略重新启动。
 管理员可以在日志中看到每次失败的原因，也可以通过命令行工具查看当前的状态。请不要手动修改数据库中的记录，否则校验会失败。`},
-		"japanese": {`このプログラムは起動時に設定を読み込み、各プラグインの権限を確認します。応答が遅い場合は処理を中断し、一定の時間を置いてから再び起動します。
-記録は改ざんを検出できる形で保存されるため、後から誰が何を変更したのかを確かめることができます。`},
 	}
 }
 
@@ -219,24 +217,15 @@ func TestEstimator(t *testing.T) {
 	}
 
 	pool := newPool(t)
-	conversations := map[string][][2]string{ // language and results, turn by turn
-		"english": {{"english", "english"}}, "german": {{"german", "english"}}, "russian": {{"russian", "json"}}, "chinese": {{"chinese", "json"}},
-		"japanese": {{"japanese", "code"}}, "code": {{"english", "code"}}, "data": {{"english", "json"}},
-		"mixed": {{"english", "code"}, {"russian", "json"}, {"chinese", "english"}, {"german", "code"}, {"english", "json"}},
-	}
+	// Language and results, turn by turn.
+	kinds := [][2]string{{"english", "code"}, {"russian", "json"}, {"chinese", "english"}, {"german", "code"}, {"english", "json"}}
 	counter := newCounter(t, CounterOptions{Encoding: O200kBase, Remember: 100_000})
-	for name, kinds := range conversations {
-		if name != "mixed" && os.Getenv("GRAPNEL_LONG") != "1" {
-			continue // make long has all
-		}
-		for i, p := range providersOf() {
-			t.Run(name+"/"+p.model, func(t *testing.T) {
-				t.Parallel()
+	for i, p := range providersOf() {
+		t.Run(p.model, func(t *testing.T) {
+			t.Parallel()
 
-				s := speech{rand.New(rand.NewPCG(7, uint64(i))), pool}
-				simulate(t, s, p, kinds, counter.Count)
-			})
-		}
+			simulate(t, speech{rand.New(rand.NewPCG(7, uint64(i))), pool}, p, kinds, counter.Count)
+		})
 	}
 }
 

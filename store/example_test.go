@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -58,55 +57,4 @@ func Example() {
 	// true true 3 <nil>
 	// 2 <nil>
 	// true
-}
-
-// An engine gets the queue by its options; here the work is done by hand.
-func ExampleStore_Queue() {
-	withStore(func(ctx context.Context, s *store.Store) error {
-		q, err := s.Queue(jobs.QueueOptions{})
-		if err != nil {
-			return err
-		}
-		serving, end := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() {
-			ended <- q.Serve(serving, func(_ context.Context, a jobs.Attempt) jobs.Result {
-				fmt.Println("attempt", a.Number, "at", a.Job.Kind)
-				return jobs.Result{Action: jobs.Discard, Err: errors.New("the address does not exist")}
-			})
-		}()
-		mail := jobs.Job{Kind: "mail", Plugin: "p", IdempotencyKey: "turn-1"}
-		err = errors.Join(q.Add(ctx, mail), q.Idle(ctx))
-		fmt.Println("a second one:", errors.Is(q.Add(ctx, mail), jobs.ErrDuplicate))
-		end()
-		if served := <-ended; !errors.Is(served, context.Canceled) {
-			err = errors.Join(err, served)
-		}
-		if err != nil {
-			return err
-		}
-		return operate(ctx, s.Jobs())
-	})
-	// Output:
-	// attempt 1 at mail
-	// a second one: true
-	// mail: the address does not exist
-	// waiting 1, dead 0
-}
-
-// operate is what an operator does with dead jobs.
-func operate(ctx context.Context, r jobs.Records) error {
-	list, err := r.List(ctx, jobs.Filter{Dead: true})
-	if err != nil {
-		return err
-	}
-	for _, d := range list {
-		fmt.Printf("%s: %s\n", d.Job.Kind, d.Error)
-		if _, err := r.Retry(ctx, d.ID); err != nil {
-			return err
-		}
-	}
-	c, err := r.Counts(ctx)
-	fmt.Printf("waiting %d, dead %d\n", c.Waiting, c.Dead)
-	return err
 }

@@ -57,23 +57,17 @@ func TestKilledWriterLosesNothing(t *testing.T) {
 func killWriter(t *testing.T, name, dsn string, run, after int, acknowledged map[string]string) {
 	t.Helper()
 	cmd := storetest.Program(t, name, dsn, fmt.Sprintf("%d:%d", run, 1_000_000))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	noteAcknowledged(out, acknowledged, func() {
-		if n++; n == after {
+	acknowledgedNow := 0
+	err := storetest.Follow(cmd, func(n int, line string) {
+		noteAcknowledged(acknowledged, line)
+		if acknowledgedNow = n; n == after {
 			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	if err := cmd.Wait(); err == nil || n < after {
-		t.Fatalf("the writer ended by itself after %d manifests: %v", n, err)
+	if err == nil || acknowledgedNow < after {
+		t.Fatalf("the writer ended by itself after %d manifests: %v", acknowledgedNow, err)
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -120,26 +118,20 @@ func writeAtOnce(t *testing.T, dsn string, programs, each int) []map[string]stri
 	for n := range programs {
 		lists[n] = map[string]string{}
 		cmd := storetest.Program(t, "write full", dsn, fmt.Sprintf("%d:%d", n, each))
-		out, err := cmd.StdoutPipe()
-		if err = errors.Join(err, cmd.Start()); err != nil {
-			t.Fatal(err)
-		}
 		begun := make(chan struct{})
-		group.Go(func() { follow(t, cmd, out, lists[n], begun) })
+		once := sync.OnceFunc(func() { close(begun) })
+		group.Go(func() {
+			defer once()
+			err := storetest.Follow(cmd, func(_ int, line string) {
+				noteAcknowledged(lists[n], line)
+				once()
+			})
+			if err != nil {
+				t.Errorf("a writer: %v", err)
+			}
+		})
 		<-begun
 	}
 	group.Wait()
 	return lists
-}
-
-// follow notes what a writer prints, closes begun with the first of it or its
-// end, and waits for the end.
-func follow(t *testing.T, cmd *exec.Cmd, out io.Reader, list map[string]string, begun chan struct{}) {
-	t.Helper()
-	once := sync.OnceFunc(func() { close(begun) })
-	noteAcknowledged(out, list, once)
-	once()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("a writer: %v", err)
-	}
 }

@@ -1,11 +1,9 @@
 package store_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -116,16 +114,10 @@ func readDiff(ctx context.Context, s *store.Store, id string) error {
 	return err
 }
 
-// noteAcknowledged notes what a writer prints until its output ends, and calls
-// each after every manifest.
-func noteAcknowledged(out io.Reader, acknowledged map[string]string, each func()) {
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if id, hash, ok := strings.Cut(lines.Text(), " "); ok {
-			acknowledged[id] = hash
-			each()
-		}
-	}
+// noteAcknowledged notes a manifest that a writer prints.
+func noteAcknowledged(acknowledged map[string]string, line string) {
+	id, hash, _ := strings.Cut(line, " ")
+	acknowledged[id] = hash
 }
 
 // checkAcknowledged wants everything that writers acknowledged to be kept, and

@@ -226,4 +226,8 @@ func (x suite) testSentence(t *testing.T) {
 	if got := found(t, s, store.Query{Sentence: "हिन्दी आती"}); cmp.Diff(got, []int{3}) != "" {
 		t.Errorf("the text that is left is found in %v", got)
 	}
+	erase(t, s, store.Erasing{Scope: store.Scope{WorkspaceID: "w"}})
+	if got := found(t, s, store.Query{Sentence: "हिन्दी आती"}); len(got) != 0 {
+		t.Errorf("an erased text is found in %v", got)
+	}
 }

@@ -140,24 +140,6 @@ func (x suite) testStateEviction(t *testing.T) {
 	wantStateTotals(t, dsn)
 }
 
-// testManySmallStates: a value counts for more than its bytes, so that their number is
-// bounded, too.
-func (x suite) testManySmallStates(t *testing.T) {
-	dsn := x.newDSN(t)
-	s := open(t, dsn, store.Options{Now: epoch})
-	k := phases.StateKey{WorkspaceID: "a", SessionID: "s", Plugin: "p"}
-	for range 2 {
-		if _, err := s.PutState(t.Context(), k, json.RawMessage(`1`)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var bytes int
-	if err := storetest.Raw(t, dsn).QueryRowContext(t.Context(), "SELECT bytes FROM state_totals WHERE plugin = 'p'").Scan(&bytes); err != nil || bytes != 643 {
-		t.Errorf("a small value counts as %d bytes, %v", bytes, err)
-	}
-	wantStateTotals(t, dsn)
-}
-
 // wantStateTotals compares what is counted with what is there, and with the bound.
 func wantStateTotals(t *testing.T, dsn string) {
 	t.Helper()

@@ -139,32 +139,6 @@ func (x suite) testCollidingTexts(t *testing.T) {
 	}
 }
 
-func (x suite) testLast(t *testing.T) {
-	s := open(t, x.newDSN(t), store.Options{})
-	last := func(workspace, thread string) *manifest.Manifest {
-		m, err := s.Last(t.Context(), workspace, thread)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	fillThread(t, s, "w", "t", 5, 7)
-	fillThread(t, s, "v", "t", 7, 8)
-	if m := last("", ""); m != nil {
-		t.Errorf("a thread without ids has the manifest %s of another one", m.ManifestID)
-	}
-	fillThread(t, s, "w", "t", 2, 3) // by an old clock
-	fillThread(t, s, "", "", 9, 10)
-	for _, tt := range []struct {
-		workspace, thread string
-		want              int
-	}{{"w", "t", 2}, {"v", "t", 7}, {"", "", 9}} {
-		if m := last(tt.workspace, tt.thread); m == nil || m.ManifestID != sampleID(tt.want) {
-			t.Errorf("the last manifest of %q, %q is %+v, want %s", tt.workspace, tt.thread, m, sampleID(tt.want))
-		}
-	}
-}
-
 // usage is a report with numbers that tell the columns apart.
 func usage(n, rounds int, at time.Time) manifest.Usage {
 	return manifest.Usage{

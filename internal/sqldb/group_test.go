@@ -124,41 +124,6 @@ func TestJoinShares(t *testing.T) {
 	}
 }
 
-// TestJoinIsBounded: of many that come together not all are in one transaction.
-func TestJoinIsBounded(t *testing.T) {
-	t.Parallel()
-
-	d := openTest(t, Options{LockTimeout: time.Minute})
-	release := hold(t, d)
-	var mu sync.Mutex
-	seen := map[*sql.Tx]int{}
-	var group sync.WaitGroup
-	for range 2*maxBatch + 1 {
-		group.Go(func() {
-			err := d.Join(t.Context(), "noting", func(_ context.Context, tx *sql.Tx) error {
-				mu.Lock()
-				defer mu.Unlock()
-				seen[tx]++
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	awaitQueue(t, d, 2*maxBatch+1)
-	release()
-	group.Wait()
-	for _, n := range seen {
-		if n > maxBatch {
-			t.Errorf("%d parts in a transaction", n)
-		}
-	}
-	if len(seen) < 3 {
-		t.Errorf("%d transactions", len(seen))
-	}
-}
-
 // TestPiecesLetOthersIn: who waits for the writer gets it between two pieces.
 func TestPiecesLetOthersIn(t *testing.T) {
 	t.Parallel()

@@ -119,21 +119,6 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-func TestSearchTool(t *testing.T) {
-	t.Parallel()
-	p := configured(t, file(t), nil, nil)
-	x, _ := remembering(t, p, "My dog is called Rex", "The staging database is called kiwi", "We deploy on Tuesdays")
-	for query, want := range map[string]int{
-		"my dog": 1, "what could you please": 0, "quantum chromodynamics": 0,
-		`NEAR("dog" OR deploy*) AND text:kiwi`: 3, `"; DROP TABLE items; --`: 0, `'"*^:(){}[]-+`: 0,
-	} {
-		var hits toolset.Hits
-		if no := x.call(toolset.Search, args{"query": query}, &hits); no != "" || len(hits.Items) != want {
-			t.Errorf("%s: %q, %+v", query, no, hits)
-		}
-	}
-}
-
 // TestListPages: with items of any length the pages together have each item once, and
 // none is longer than answers are.
 func TestListPages(t *testing.T) {

@@ -203,23 +203,3 @@ func TestModelSchema(t *testing.T) {
 		t.Error("not every key is required")
 	}
 }
-
-// FuzzFoundedFacts: whatever a model answers, what comes of it is in the user's words.
-func FuzzFoundedFacts(f *testing.F) {
-	f.Add(`{"facts":[{"category":"fact","text":"I moved to Graz","evidence":"I moved to Graz"}]}`, "I moved to Graz.")
-	f.Add(`{"facts":[{"category":"fact","text":"我住在上海","evidence":"我住在上海"}]}`, "我住在上海。")
-	f.Fuzz(func(t *testing.T, answer, user string) {
-		facts, unfounded, err := foundedFacts(answer, user)
-		if err != nil {
-			return
-		}
-		if len(facts)+unfounded > turnpolicy.MaxFacts {
-			t.Errorf("%d facts", len(facts)+unfounded)
-		}
-		for _, fact := range facts {
-			if strings.TrimSpace(user) == "" || fact.Text == "" || fact.Evidence == "" {
-				t.Errorf("%q gives %+v", user, fact)
-			}
-		}
-	})
-}

@@ -10,7 +10,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -83,39 +82,6 @@ func TestBothRecalls(t *testing.T) {
 	}
 	if len(x.audits) != 2 || x.audits[0].EventKind != "memory_recalled" || strings.Contains(string(x.audits[0].Details), "Rex") {
 		t.Errorf("audits %+v", x.audits)
-	}
-}
-
-// TestVisible: what is recalled is shown with and without tools, and no text names a tool that is not there.
-func TestVisible(t *testing.T) {
-	t.Parallel()
-	all := toolset.Names()
-	tests := []struct {
-		name     string
-		text     string
-		in       phases.PrePromptCompileInput
-		withheld []string
-		want     string
-	}{
-		{"all", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all}, nil, "memories"},
-		{"none", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: []string{"edit"}}, nil, "memories"},
-		{"no tool calling", "How is my dog?", phases.PrePromptCompileInput{AvailableTools: all}, nil, "memories"},
-		{"withheld", "How is my dog?", phases.PrePromptCompileInput{ToolCalling: true}, []string{"available_tools"}, "memories"},
-		{"forget", "Forget my dog's name.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all}, nil, "forget"},
-		{"forget without the tool", "Forget my dog's name.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:4]}, nil, "other"},
-		{"remember without the tool", "Remember that my dog barks.", phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: all[:1]}, nil, "memories"},
-	}
-	p := desk(t)
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			x := begin(t, p, ada("1")).says(tt.text)
-			x.withheld = tt.withheld
-			if got := kindOf(x.sectionFor(&tt.in)); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-			x.fine()
-		})
 	}
 }
 

@@ -81,9 +81,8 @@ type turn struct {
 	contexts []phases.ContextEntry
 	notes    []phases.Diagnostic
 	audits   []*phases.Audit
-	// withheld and room go into each dispatch.
+	// withheld goes into each dispatch.
 	withheld []string
-	room     int
 	// errors are hooks that failed.
 	errors []error
 }
@@ -98,7 +97,7 @@ func (x *turn) dispatch(hook string, in phases.Input) []phases.Contribution {
 	x.tb.Helper()
 	res, err := x.plugin.Dispatch(x.tb.Context(), &phases.Dispatch{
 		Subscription: "memory." + hook, Hook: hook, Phase: phases.PhaseOf(in), Context: x.context, Input: in, Policies: x.policies, Contexts: x.contexts,
-		Withheld: x.withheld, IdempotencyKey: x.context.TurnID + "/memory." + hook, Budget: phases.AnswerBudget{MaxChars: x.room}, Attempt: 1,
+		Withheld: x.withheld, IdempotencyKey: x.context.TurnID + "/memory." + hook, Attempt: 1,
 	})
 	if err != nil {
 		x.errors = append(x.errors, err)

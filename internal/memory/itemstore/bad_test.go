@@ -1,9 +1,7 @@
 package itemstore_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,14 +38,11 @@ func TestOpenRefused(t *testing.T) {
 		o    itemstore.Options
 		code sqldb.Code
 	}{
-		"no DSN":         {"", itemstore.Options{}, sqldb.CodeDSN},
-		"no path":        {"sqlite:", itemstore.Options{}, sqldb.CodeDSN},
 		"no database":    {file(strings.Repeat("no database ", 1000)), itemstore.Options{}, sqldb.CodeDamaged},
 		"foreign":        {foreign, itemstore.Options{}, sqldb.CodeSchema},
 		"newer":          {newer, itemstore.Options{}, sqldb.CodeSchema},
 		"not there":      {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), itemstore.Options{ReadOnly: true}, sqldb.CodeNotFound},
 		"without key":    {secretless, itemstore.Options{}, sqldb.CodeDamaged},
-		"no server":      {"postgres:///x?host=/nonexistent&sslmode=disable", itemstore.Options{}, sqldb.CodeUnreachable},
 		"empty, to read": {file(""), itemstore.Options{ReadOnly: true}, sqldb.CodeSchema},
 	} {
 		s, err := itemstore.Open(t.Context(), tt.dsn, tt.o)
@@ -75,79 +70,6 @@ func TestDamagedIndex(t *testing.T) {
 	if got := list(t, s, everything("w")); len(got) != 1 {
 		t.Errorf("%+v", got)
 	}
-}
-
-// TestLocked has somebody else who keeps the database locked. Changes say after a
-// while that it is; reading goes on.
-func TestLocked(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		remember(t, open(t, dsn, itemstore.Options{}), fact("x"))
-		impatient := open(t, dsn, itemstore.Options{LockTimeout: 300 * time.Millisecond})
-		patient := open(t, dsn, itemstore.Options{LockTimeout: time.Hour})
-		holder, err := storetest.Raw(t, dsn).BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lock := "UPDATE memory_items SET uses = uses"
-		if isPostgres(dsn) {
-			lock = "LOCK TABLE memory_items IN EXCLUSIVE MODE"
-		}
-		if _, err := holder.ExecContext(t.Context(), lock); err != nil {
-			t.Fatal(err)
-		}
-		b := itemstore.Batch{WorkspaceID: "w", Key: "k", Items: []itemstore.Item{fact("y")}}
-		_, err = impatient.Remember(t.Context(), b)
-		wantCode(t, err, sqldb.CodeLocked)
-		if hits, err := search(t.Context(), impatient, everything("w"), "x", 0); err != nil || len(hits) != 1 {
-			t.Errorf("reading meanwhile: %+v, %v", hits, err)
-		}
-		cause := errors.New("no more time")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, cause)
-		defer cancel()
-		if _, err := patient.Remember(ctx, b); !errors.Is(err, cause) {
-			t.Errorf("a context that ends: %v", err)
-		}
-		if err := holder.Rollback(); err != nil {
-			t.Fatal(err)
-		}
-		if got := write(t, patient, b); got[0].Change != itemstore.Added {
-			t.Errorf("after the lock: %+v", got)
-		}
-	})
-}
-
-// TestFull fills a database that may not grow. What was acknowledged is there, and it
-// goes on when there is room.
-func TestFull(t *testing.T) {
-	t.Parallel()
-
-	dsn := storetest.SQLite(t)
-	s := open(t, dsn, itemstore.Options{})
-	if err := s.Limit(t.Context(), 120); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	kept := 0
-	for n := 0; err == nil; n++ {
-		var items []itemstore.Item
-		for m := range 8 {
-			items = append(items, fact(fmt.Sprint("batch ", n, " item ", m, strings.Repeat(" and so on", 60))))
-		}
-		if _, err = s.Remember(t.Context(), itemstore.Batch{WorkspaceID: "w", Items: items}); err == nil {
-			kept += len(items)
-		}
-	}
-	wantCode(t, err, sqldb.CodeFull)
-	if got := list(t, s, everything("w")); len(got) != kept || kept < 16 {
-		t.Errorf("%d items, %d were acknowledged", len(got), kept)
-	}
-	if err := s.Limit(t.Context(), 100_000); err != nil {
-		t.Fatal(err)
-	}
-	remember(t, s, fact("room again"))
-	checkIndex(t, dsn)
 }
 
 // TestForgetWithoutRoom: a database that cannot grow forgets all the same.

@@ -103,22 +103,3 @@ func TestPresetJSON(t *testing.T) {
 		}
 	}
 }
-
-// FuzzParse: what is read stays what it is when it is written and read again, and a word that is unknown allows nothing.
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"recall":"yes","prompt":"loud"}`))
-	f.Add([]byte(`{"recal":"allow"}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := Parse(data)
-		if err != nil && p != (Policy{}) {
-			t.Fatalf("%+v of an error", p)
-		}
-		again, err := json.Marshal(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if back, err := Parse(again); err != nil || p.Recall.Allowed() != (p.Recall == Allow) || back.Prompt != p.Prompt {
-			t.Fatalf("%+v is %+v: %v", p, back, err)
-		}
-	})
-}

@@ -64,20 +64,8 @@ func serve(tb testing.TB, q jobs.Queue, work func(ctx context.Context, j jobs.Jo
 // serveAttempts is serve for work that wants to know all of an attempt.
 func serveAttempts(tb testing.TB, q jobs.Queue, work func(context.Context, jobs.Attempt) jobs.Result) (end func()) {
 	tb.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := q.Serve(ctx, work); err == nil || ctx.Err() == nil {
-			tb.Errorf("Serve = %v", err)
-		}
-	}()
-	end = func() {
-		cancel()
-		<-ended
-	}
-	tb.Cleanup(end)
-	return end
+	s := record(tb, q, work)
+	return func() { s.stop(tb) }
 }
 
 // simple is work that wants to know no more of an attempt than its number.
@@ -138,9 +126,9 @@ type served struct {
 var errEnd = errors.New("the test is over")
 
 // record serves a queue until the test ends, and notes what it offers.
-func record(t *testing.T, q jobs.Queue, work func(context.Context, jobs.Attempt) jobs.Result) *served {
-	t.Helper()
-	ctx, end := context.WithCancelCause(context.WithoutCancel(t.Context()))
+func record(tb testing.TB, q jobs.Queue, work func(context.Context, jobs.Attempt) jobs.Result) *served {
+	tb.Helper()
+	ctx, end := context.WithCancelCause(context.WithoutCancel(tb.Context()))
 	s := &served{end: end, err: make(chan error, 1)}
 	go func() {
 		s.err <- q.Serve(ctx, func(ctx context.Context, a jobs.Attempt) jobs.Result {
@@ -150,12 +138,12 @@ func record(t *testing.T, q jobs.Queue, work func(context.Context, jobs.Attempt)
 			return work(ctx, a)
 		})
 	}()
-	t.Cleanup(func() { s.stop(t) })
+	tb.Cleanup(func() { s.stop(tb) })
 	return s
 }
 
-func (s *served) stop(t *testing.T) {
-	t.Helper()
+func (s *served) stop(tb testing.TB) {
+	tb.Helper()
 	s.end(errEnd)
 	err, first := <-s.err
 	if !first {
@@ -163,7 +151,7 @@ func (s *served) stop(t *testing.T) {
 	}
 	close(s.err)
 	if !errors.Is(err, errEnd) {
-		t.Errorf("Serve = %v, want the cause of its end", err)
+		tb.Errorf("Serve = %v, want the cause of its end", err)
 	}
 }
 
