@@ -45,13 +45,3 @@ func ExampleSelect() {
 	// dropped 2 budget
 	// compaction: now
 }
-
-func ExampleNewCounter() {
-	counter, err := history.NewCounter(history.CounterOptions{Encoding: history.EncodingFor("gpt-5.6-sol")})
-	if err != nil {
-		panic(err)
-	}
-	// Count fits the compiler's CountTokens, and Encoding its Tokenizer.
-	fmt.Println(counter.Encoding(), counter.Count("Nothing fails silently."))
-	// Output: o200k_base 4
-}

@@ -36,7 +36,7 @@ func TestPostgresLocked(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "SELECT next_seq FROM chains FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
+	s := open(t, dsn, store.Options{LockTimeout: 2 * time.Second})
 	wantError(t, s.Append(t.Context(), sample("w", "t", 1), nil), store.CodeLocked, "again")
 	if err := open(t, dsn, store.Options{}).Append(t.Context(), sample("w", "other", 2), nil); err != nil {
 		t.Errorf("another thread waits too: %v", err)

@@ -20,15 +20,15 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	t.Parallel()
 
 	dsn := storetest.SQLite(t)
-	s := open(t, dsn, store.Options{LockTimeout: 500 * time.Millisecond})
-	fillThread(t, s, "w", "t", 0, 1)
+	patient := open(t, dsn, store.Options{LockTimeout: time.Hour})
+	fillThread(t, patient, "w", "t", 0, 1)
+	s := open(t, dsn, store.Options{LockTimeout: 2 * time.Second}) // time to open it on a busy machine
 	release := holdByProgram(t, dsn)
 	wantGood(t, open(t, dsn, store.Options{ReadOnly: true}), 1)
 	wantError(t, s.Append(t.Context(), sample("w", "t", 1), nil), store.CodeLocked, "another program")
 	cause := errors.New("no more time")
 	ctx, cancel := contextWithCause(t, 60*time.Millisecond, cause)
 	defer cancel()
-	patient := open(t, dsn, store.Options{LockTimeout: time.Hour})
 	if err := patient.Append(ctx, sample("w", "t", 1), nil); !errors.Is(err, cause) {
 		t.Errorf("Append behind a lock: %v", err)
 	}

@@ -83,43 +83,58 @@ func TestForgottenBytes(t *testing.T) {
 	storetest.SkipShort(t)
 	t.Parallel()
 
-	dsn := storetest.SQLite(t)
-	s := open(t, dsn, itemstore.Options{})
-	r := rand.New(rand.NewPCG(1, 2))
+	for name, restored := range map[string]bool{"ours": false, "restored from a dump": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			dsn := storetest.SQLite(t)
+			s := open(t, dsn, itemstore.Options{})
+			if restored {
+				storetest.Exec(t, dsn, "PRAGMA auto_vacuum = NONE; VACUUM")
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			for range rounds(1, 4) {
+				forgetHalf(t, dsn, s, r)
+			}
+			checkIndex(t, dsn)
+		})
+	}
+}
+
+// forgetHalf remembers many items, forgets half of what there is, and looks for the words of both.
+func forgetHalf(t *testing.T, dsn string, s *itemstore.Store, r *rand.Rand) {
+	t.Helper()
 	secrets := map[string][]string{}
-	for range rounds(1, 4) {
-		for range 12 {
-			var items []itemstore.Item
-			for range itemstore.MaxBatch {
-				item, words := secret(r)
-				items = append(items, item)
-				secrets[item.Text] = words
-			}
-			remember(t, s, items...)
+	for range 12 {
+		var items []itemstore.Item
+		for range itemstore.MaxBatch {
+			item, words := secret(r)
+			items = append(items, item)
+			secrets[item.Text] = words
 		}
-		all := list(t, s, everything("w"))
-		var ids, gone, left []string
-		for n, i := range all {
-			if i.SupersededBy == "" && n%2 == 0 {
-				ids = append(ids, i.ID)
-			}
-		}
-		removed := forget(t, s, ids...)
-		for _, i := range all {
-			if slices.Contains(removed.IDs, i.ID) {
-				gone = append(gone, secrets[i.Text]...)
-			} else {
-				left = append(left, secrets[i.Text]...)
-			}
-		}
-		if found := wordsOnDisk(t, dsn, gone); len(found) > 0 || len(gone) < 1000 {
-			t.Errorf("%d of %d words are still there: %.200q", len(found), len(gone), found)
-		}
-		if found := wordsOnDisk(t, dsn, left); len(found) != len(left) {
-			t.Errorf("of %d words that are kept %d were found: this test looks at the wrong place", len(left), len(found))
+		remember(t, s, items...)
+	}
+	all := list(t, s, everything("w"))
+	var ids, gone, left []string
+	for n, i := range all {
+		if i.SupersededBy == "" && n%2 == 0 {
+			ids = append(ids, i.ID)
 		}
 	}
-	checkIndex(t, dsn)
+	removed := forget(t, s, ids...)
+	for _, i := range all {
+		if slices.Contains(removed.IDs, i.ID) {
+			gone = append(gone, secrets[i.Text]...)
+		} else {
+			left = append(left, secrets[i.Text]...)
+		}
+	}
+	if found := wordsOnDisk(t, dsn, gone); len(found) > 0 || len(gone) < 1000 {
+		t.Errorf("%d of %d words are still there", len(found), len(gone))
+	}
+	if found := wordsOnDisk(t, dsn, left); len(found) != len(left) {
+		t.Errorf("of %d words that are kept %d were found: this test looks at the wrong place", len(left), len(found))
+	}
 }
 
 // secret is an item, and the words by which it is known again. Some are alike: the

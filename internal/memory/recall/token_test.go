@@ -1,12 +1,8 @@
 package recall
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // wordsOf returns the tokens of a text before they are stemmed, with blanks between.
@@ -53,18 +49,6 @@ func TestTokens(t *testing.T) {
 	} {
 		if got := wordsOf(c.in); got != c.want {
 			t.Errorf("%s: tokens of %q: %q, want %q", c.name, c.in, got, c.want)
-		}
-	}
-}
-
-// TestSpellings: the ways to write one name have its words in common.
-func TestSpellings(t *testing.T) {
-	t.Parallel()
-	want := []string{"id", "order"}
-	for _, name := range []string{"order_id", "orderId", "OrderID", "ORDER_ID", "order-id", "Order.Id", "order‑id"} {
-		counts, length := Index(name)
-		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(counts))); diff != "" || length != 2 {
-			t.Errorf("%s: length %d (-want +got):\n%s", name, length, diff)
 		}
 	}
 }

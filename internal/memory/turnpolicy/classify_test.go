@@ -55,29 +55,3 @@ func TestClassifyWhole(t *testing.T) {
 		})
 	}
 }
-
-// FuzzWishes: whatever the text, there is one wish of an intent, and the same each time.
-func FuzzWishes(f *testing.F) {
-	rules := builtin(f)
-	for _, l := range rules.languages {
-		for i, p := range l.patterns(f) {
-			if i%16 == 0 && len(p.Says) > 0 {
-				f.Add(p.Says[0])
-			}
-		}
-	}
-	f.Add("`\"'« remember that 記住!我\xff\x1a\n```")
-	f.Fuzz(func(t *testing.T, text string) {
-		wishes := rules.Wishes(text)
-		if diff := cmp.Diff(wishes, rules.Wishes(text)); diff != "" {
-			t.Fatalf("twice is not once:\n%s", diff)
-		}
-		seen := map[Intent]bool{}
-		for _, w := range wishes {
-			if seen[w.Intent] || w.Rule == "" {
-				t.Fatalf("%+v", wishes)
-			}
-			seen[w.Intent] = true
-		}
-	})
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,40 +60,6 @@ func TestClockSetForward(t *testing.T) {
 		got, err := q.Counts(t.Context())
 		if got.OldestSeconds = 0; got != step.want || err != nil {
 			t.Errorf("%s: %+v, %v", step.name, got, err)
-		}
-	}
-}
-
-// TestSQLiteReadsNoJobs: the statements that run all the time read indexes alone:
-// jobs may be long, and finished ones many.
-func TestSQLiteReadsNoJobs(t *testing.T) {
-	t.Parallel()
-
-	db, q := inside(t)
-	for name, statement := range map[string]string{
-		"count": q.statements.count, "states": q.statements.states, "due": q.statements.due,
-	} {
-		var args []any
-		if strings.Contains(statement, "$1") {
-			args = []any{"p"}
-		}
-		var plan []string
-		err := db.Snapshot(t.Context(), "explaining", func(tx *sql.Tx) error {
-			return sqldb.Each(t.Context(), tx, "EXPLAIN QUERY PLAN "+statement, args, func(rows *sql.Rows) error {
-				var id, parent, unused int
-				var detail string
-				err := rows.Scan(&id, &parent, &unused, &detail)
-				plan = append(plan, detail)
-				return err
-			})
-		})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for _, step := range plan {
-			if strings.Contains(step, " jobs") && !strings.Contains(step, "SEARCH jobs USING COVERING INDEX") {
-				t.Errorf("%s: %s", name, step)
-			}
 		}
 	}
 }

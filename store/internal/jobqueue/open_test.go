@@ -18,13 +18,10 @@ func TestOptions(t *testing.T) {
 
 	db := storetest.Open(t, storetest.SQLite(t), sqldb.Options{})
 	for name, o := range map[string]jobs.QueueOptions{
-		"workers":    {Workers: -1},
-		"many":       {Workers: 5000},
-		"waiting":    {Waiting: -1},
-		"per plugin": {PerPlugin: -1},
-		"lease":      {Lease: time.Millisecond},
-		"keep done":  {KeepDone: -time.Second},
-		"keep dead":  {KeepDead: -time.Second},
+		"workers":   {Workers: -1},
+		"waiting":   {Waiting: -1},
+		"lease":     {Lease: time.Millisecond},
+		"keep done": {KeepDone: -time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
