@@ -9,6 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 
@@ -30,6 +31,23 @@ func TestOptions(t *testing.T) {
 				t.Errorf("Open = %v", err)
 			}
 		})
+	}
+}
+
+// TestClosed: the queue of a store that is closed says so, and cannot be opened.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+
+	db := storetest.Open(t, storetest.SQLite(t), sqldb.Options{})
+	q := on(t, db, jobs.QueueOptions{})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := jobqueue.Open(db, jobs.QueueOptions{})
+	for doing, err := range map[string]error{"Open": err, "Add": q.Add(t.Context(), jobs.Job{Plugin: "p"})} {
+		if e, ok := errors.AsType[*phases.Error](err); !ok || e.Code != phases.CauseUnavailable {
+			t.Errorf("%s = %v", doing, err)
+		}
 	}
 }
 
