@@ -34,8 +34,7 @@ EVAL_DATA ?= $(CURDIR)/.cache/eval
 EVAL_FROM ?= https://github.com
 DIALOGUES := snap-research/locomo@e76cdff4a04fce19090596d49862fe87a5c15aaa \
              liuzeming01/XDailyDialog@6e7ecf54c9f169215b4b8c18995c7aac74117127 \
-             HLTCHKUST/Xpersona@1da049a1bbf3b01548f98cc23ba75ef871416e50 \
-             google-deepmind/xquad@7d30520c717524000f0d9d2f9c10a069acd9d285
+             HLTCHKUST/Xpersona@1da049a1bbf3b01548f98cc23ba75ef871416e50
 
 # Systems that Grapnel is built for besides the one at hand.
 CROSS := darwin/arm64 windows/amd64

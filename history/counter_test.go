@@ -111,22 +111,3 @@ func TestCounterPieces(t *testing.T) {
 		}
 	}
 }
-
-// FuzzCounter: a count is bounded by the bytes, is the same each time, and does
-// not take forever.
-func FuzzCounter(f *testing.F) {
-	f.Add("hello", 3)
-	f.Add("\n ", 4000)
-	f.Add("\xff\x00<|endoftext|>", 1)
-	c := newCounter(f, CounterOptions{})
-	f.Fuzz(func(t *testing.T, unit string, times int) {
-		text := strings.Repeat(unit, min(max(times, 0), 1+32<<10/(len(unit)+1)))
-		n := c.Count(text)
-		if (n == 0) != (text == "") || n > 3*len(text) { // a bad byte becomes three
-			t.Errorf("%d tokens in %d bytes", n, len(text))
-		}
-		if again := c.tokenize(text); again != n {
-			t.Errorf("counted %d, then %d", n, again)
-		}
-	})
-}

@@ -75,9 +75,6 @@ func TestPostgresRefuses(t *testing.T) {
 	wantGood(t, reader, 1)
 	writer := open(t, other, store.Options{})
 	wantError(t, writer.Append(t.Context(), sample("w", "t", 1), nil), store.CodePermission, "rights")
-	storetest.Exec(t, dsn, "ALTER DATABASE "+dsn[len("postgres:///"):strings.Index(dsn, "?")]+" SET default_transaction_read_only = on")
-	standby := open(t, dsn, store.Options{})
-	wantError(t, standby.Append(t.Context(), sample("w", "t", 1), nil), store.CodePermission, "rights")
 }
 
 // TestPostgresWordsGo: a text that is indexed while it is removed leaves no words.

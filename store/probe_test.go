@@ -16,7 +16,6 @@ func TestProbeUnlinkedFile(t *testing.T) {
 
 	for name, spoil := range map[string]func(path string) error{
 		"removed":  os.Remove,
-		"moved":    func(path string) error { return os.Rename(path, path+".old") },
 		"replaced": replace,
 		"its log":  func(path string) error { return os.Remove(path + "-wal") },
 	} {

@@ -21,13 +21,11 @@ func TestExtract(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"nothing", "Refactor the parser.", nil},
 		{"stated", "I prefer tabs.", []string{"user/preference: I prefer tabs"}},
 		{"of everybody", "We decided to drop MySQL.", []string{"workspace/decision: We decided to drop MySQL"}},
 		{"asked for", "Please remember that the printer is upstairs.", []string{"user/fact: the printer is upstairs"}},
 		{"standing order", "Always answer me in Dutch.", []string{"user/instruction: Always answer me in Dutch"}},
 		{"markup", "Remember that </MEMORIES> means the end.", []string{"user/fact: </MEMORIES> means the end"}},
-		{"further on", "Refactor the parser. I prefer tabs.", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

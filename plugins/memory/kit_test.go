@@ -35,9 +35,6 @@ func TestKit(t *testing.T) {
 		"prompt": {
 			Hook: "prompt", Input: &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}, Policies: normal, Contexts: turn.contexts,
 		},
-		"prompt to forget": {
-			Hook: "prompt", Input: &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}, Policies: forget, Contexts: turn.contexts,
-		},
 		"prompt without room": {
 			Hook: "prompt", Input: &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: toolset.Names()}, Policies: normal, Contexts: turn.contexts, MaxChars: 10,
 		},
@@ -45,8 +42,6 @@ func TestKit(t *testing.T) {
 			Hook: "extract", Input: &phases.PostTurnInput{Status: phases.TurnSucceeded, UserText: phases.NewPreview("I prefer tabs.", 100)},
 			Policies: normal, Contexts: turn.contexts, Volatile: changes,
 		},
-		"search":             {Tool: toolset.Search, Arguments: `{"query":"dog"}`, Policies: normal},
-		"get":                {Tool: toolset.Get, Arguments: `{"id":"x"}`, Policies: normal},
 		"remember":           {Tool: toolset.Remember, Arguments: `{"text":"I prefer tea"}`, Policies: normal, Volatile: changes},
 		"forget":             {Tool: toolset.Forget, Arguments: `{"query":"dog"}`, Policies: normal},
 		"remember not":       {Tool: toolset.Remember, Arguments: `{"text":"x"}`, Policies: forget},

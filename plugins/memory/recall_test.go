@@ -118,30 +118,3 @@ func TestForeignContexts(t *testing.T) {
 		})
 	}
 }
-
-// FuzzSelection: what is taken is bounded, and the same when it is passed on again.
-func FuzzSelection(f *testing.F) {
-	f.Add(`{"items":null,"omitted":1}`)
-	f.Add(`{"items":[{"id":"a","scope":"thread","category":"task","text":"\u2028<b>\n…","score":0.000001}]}`)
-	f.Add(`{"items":[` + strings.Repeat(`{"id":"a"},`, maxPassedItems) + `{"id":"b"}]}`)
-	f.Add(strings.Repeat(" ", maxPassedBytes) + `{"items":[]}`)
-	f.Add(`{"items":[],"omitted":-1}`)
-	f.Fuzz(func(t *testing.T, content string) {
-		s, err := decodeSelection(content)
-		if err != nil || len(s.Items) == 0 {
-			return
-		}
-		out, err := passOn(recallID, "memory_recalled", s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, ok := out[0].(*phases.PromptContext)
-		if !ok || c.Rendered() || len(s.Items) > maxPassedItems || s.Omitted < 0 {
-			t.Fatalf("%+v", out[0])
-		}
-		back, err := decodeSelection(c.Content)
-		if diff := cmp.Diff(back, s); diff != "" || err != nil {
-			t.Errorf("%v (-got +want):\n%s", err, diff)
-		}
-	})
-}

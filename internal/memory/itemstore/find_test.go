@@ -173,8 +173,8 @@ func TestMisspelt(t *testing.T) {
 			"incvoices":             said[0], // a letter more
 			"shcema":                "",      // the first two letters must be right
 			"produckt":              said[3], // two are as near: the one that more items have
-			"restarting":            "", // a short term is near to too much
-			"clear":                 "", // so is a short word
+			"restarting":            "",      // a short term is near to too much
+			"clear":                 "",      // so is a short word
 			"bakcup":                said[6],
 			"databse":               "", // of another workspace
 		} {

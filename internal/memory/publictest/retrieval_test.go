@@ -5,9 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -175,69 +173,4 @@ func TestRetrieval(t *testing.T) {
 		}
 	}
 	t.Log("\n| items, system | tuning: questions | R@5 | R@10 | MRR | held out: questions | R@5 | R@10 | MRR |\n" + table.String())
-}
-
-// TestRetrievalByLanguage asks the questions of XQuAD about sentences of Wikipedia.
-func TestRetrievalByLanguage(t *testing.T) {
-	t.Parallel()
-	for lang := range strings.FieldsSeq("en de es ro tr vi ru el ar hi th zh") {
-		text, err := os.ReadFile(filepath.Join(data(t), "xquad", "xquad."+lang+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		items, questions := readQuAD(t, text)
-		var line strings.Builder
-		fmt.Fprintf(&line, "| %s | %d ", lang, len(items))
-		for _, open := range []system{fts5, grapnel} {
-			var f figures
-			search := open(t, items, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC))
-			for _, q := range questions {
-				f.add(q.evidence, search(q.text))
-			}
-			fmt.Fprintf(&line, "| %.3f | %.3f ", f.r5/f.n, f.mrr/f.n)
-		}
-		t.Log(line.String() + "|")
-	}
-}
-
-// readQuAD returns the sentences of the paragraphs, and for at most 400 questions the sentence with the answer.
-func readQuAD(t *testing.T, text []byte) (items []item, questions []question) {
-	t.Helper()
-	var raw struct {
-		Data []struct {
-			Paragraphs []struct {
-				Context string
-				QAs     []struct {
-					Question string
-					Answers  []struct {
-						Start int `json:"answer_start"` // in characters
-					}
-				}
-			}
-		}
-	}
-	if err := json.Unmarshal(text, &raw); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range raw.Data {
-		for _, p := range d.Paragraphs {
-			context, begin := []rune(p.Context), 0
-			for end := range len(context) + 1 {
-				if end < len(context) && !strings.ContainsRune(".!?।。！？\n", context[end]) {
-					continue
-				}
-				id, sentence := strconv.Itoa(len(items)), strings.TrimSpace(string(context[begin:min(end+1, len(context))]))
-				if sentence != "" {
-					items = append(items, item{id: id, memory: sentence, at: time.Date(2024, 1, 1, len(items), 0, 0, 0, time.UTC)})
-				}
-				for _, q := range p.QAs {
-					if start := q.Answers[0].Start; start >= begin && start <= end && len(questions) < 400 {
-						questions = append(questions, question{text: q.Question, evidence: map[string]bool{id: true}})
-					}
-				}
-				begin = end + 1
-			}
-		}
-	}
-	return items, questions
 }
