@@ -1,4 +1,4 @@
-package itemstore_test
+package recall_test
 
 import (
 	"bufio"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/recall"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 
@@ -70,28 +71,39 @@ func recalling(t *testing.T, items []judgedItem) func(text string) []string {
 		}
 		return at
 	}
-	s := open(t, storetest.SQLite(t), itemstore.Options{Now: judgedNow})
-	var all []itemstore.Item
-	ids := map[string]string{}
-	for _, it := range items {
-		item := fact(it.Text)
-		item.WorkspaceID, item.Uses, item.UpdatedAt, item.LastUsedAt = "w", it.Uses, day(it.Updated), day(it.Used)
-		item.CreatedAt = item.UpdatedAt
-		all = append(all, item)
-		ids[it.Text] = it.ID
+	s, err := itemstore.Open(t.Context(), storetest.SQLite(t), itemstore.Options{Now: judgedNow})
+	if err != nil {
+		t.Fatal(err)
 	}
-	importAll(t, s, all)
-	for _, item := range list(t, s, everything("w")) {
-		ids[item.ID] = ids[item.Text]
+	t.Cleanup(func() { _ = s.Close() })
+	ids := map[string]string{} // by the text, which the store keeps
+	_, err = s.Import(t.Context(), func(yield func(itemstore.Item, error) bool) {
+		for _, it := range items {
+			ids[it.Text] = it.ID
+			item := itemstore.Item{
+				WorkspaceID: "w", Scope: itemstore.ScopeWorkspace, Category: turnpolicy.Factual, Source: itemstore.SourceTurn, Text: it.Text,
+				CreatedAt: day(it.Updated), UpdatedAt: day(it.Updated), LastUsedAt: day(it.Used), Uses: it.Uses,
+			}
+			if !yield(item, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return func(text string) []string {
 		found, err := s.Recall(t.Context(), itemstore.View{WorkspaceID: "w"}, recall.Read(text), judgedNow())
 		if err != nil {
 			t.Fatal(err)
 		}
+		texts := map[string]string{}
+		for _, r := range found {
+			texts[r.ID] = r.Text
+		}
 		brought := []string{}
 		for _, r := range recall.Pick(found).Items {
-			brought = append(brought, ids[r.ID])
+			brought = append(brought, ids[texts[r.ID]])
 		}
 		return brought
 	}
