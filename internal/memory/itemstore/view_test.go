@@ -114,47 +114,28 @@ func seen(t *testing.T, s *itemstore.Store, v itemstore.View, ids map[string]str
 	return all
 }
 
-// TestOutOfView: what is not in view is neither forgotten nor used.
+// TestOutOfView: what is not in view is neither forgotten nor used. Uses are counted, once a call, and the last one is the
+// latest.
 func TestOutOfView(t *testing.T) {
-	t.Parallel()
-
-	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
-		s := open(t, dsn, itemstore.Options{})
-		mine := write(t, s, placed("w user ann", "mine"))[0].Item.ID
-		hers := write(t, s, placed("w user bob", "hers"))[0].Item.ID
-		view := itemstore.View{WorkspaceID: "w", UserID: "ann"}
-		if err := s.Used(t.Context(), view, []string{mine, hers, mine, "nothing", ""}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-		removed, err := s.Forget(t.Context(), view, []string{hers, "nothing"})
-		if err != nil || len(removed.IDs) > 0 {
-			t.Errorf("forgot %v, %v", removed, err)
-		}
-		got := map[string]int{}
-		for _, i := range list(t, s, everything("w")) {
-			got[i.Text] = i.Uses
-		}
-		if diff := cmp.Diff(map[string]int{"mine": 1, "hers": 0}, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	})
-}
-
-// TestUsed: uses are counted, and the last one is the latest.
-func TestUsed(t *testing.T) {
 	t.Parallel()
 
 	storetest.Both(t, shared.NewDSN, func(t *testing.T, dsn string) {
 		c := newClock()
 		s := open(t, dsn, fixed(c))
-		want := remember(t, s, fact("used"))[0].Item
+		mine := write(t, s, placed("w user ann", "mine"))[0].Item
+		hers := write(t, s, placed("w user bob", "hers"))[0].Item
+		view := itemstore.View{WorkspaceID: "w", UserID: "ann"}
 		for _, d := range []time.Duration{time.Hour, 3 * time.Hour, 2 * time.Hour} {
-			if err := s.Used(t.Context(), everything("w"), []string{want.ID}, c.Now().Add(d)); err != nil {
+			if err := s.Used(t.Context(), view, []string{mine.ID, hers.ID, mine.ID, "nothing", ""}, c.Now().Add(d)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want.Uses, want.LastUsedAt = 3, c.Now().Add(3*time.Hour)
-		if diff := cmp.Diff([]itemstore.Item{want}, list(t, s, everything("w"))); diff != "" {
+		removed, err := s.Forget(t.Context(), view, []string{hers.ID, "nothing"})
+		if err != nil || len(removed.IDs) > 0 {
+			t.Errorf("forgot %v, %v", removed, err)
+		}
+		mine.Uses, mine.LastUsedAt = 3, c.Now().Add(3*time.Hour)
+		if diff := cmp.Diff([]itemstore.Item{mine, hers}, list(t, s, everything("w"))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})

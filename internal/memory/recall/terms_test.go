@@ -75,4 +75,7 @@ func TestTerms(t *testing.T) {
 			}
 		})
 	}
+	if got := Read("postgresqll").Exact().Prefixes(stats); len(got) > 0 {
+		t.Errorf("an exact query guesses %q", got)
+	}
 }
