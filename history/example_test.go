@@ -45,3 +45,26 @@ func ExampleSelect() {
 	// dropped 2 budget
 	// compaction: now
 }
+
+func ExampleNewCounter() {
+	counter, err := history.NewCounter(history.CounterOptions{Encoding: history.EncodingFor("gpt-5.6-sol")})
+	if err != nil {
+		panic(err)
+	}
+	// Count fits the compiler's CountTokens, and Encoding its Tokenizer.
+	fmt.Println(counter.Encoding(), counter.Count("Nothing fails silently."))
+	// Output: o200k_base 4
+}
+
+func ExampleRepair() {
+	entries, dropped := history.Repair([]history.Entry{
+		{ID: "1", Role: history.RoleUser, Text: "Delete it."},
+		{ID: "2", Role: history.RoleAssistant, Text: "Deleting.", Calls: []history.Call{{ID: "c1", Tool: "rm"}}},
+		{ID: "3", Role: history.RoleUser, Text: "Stop!"},
+	})
+	fmt.Println(len(entries), "entries,", len(entries[1].Calls), "calls")
+	fmt.Println(dropped[0].CallID, dropped[0].Reason)
+	// Output:
+	// 3 entries, 0 calls
+	// c1 unanswered
+}

@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // withStore calls do with a store in a new directory.
@@ -57,4 +60,101 @@ func Example() {
 	// true true 3 <nil>
 	// 2 <nil>
 	// true
+}
+
+// What a provider reports stands beside the manifest that it is about.
+func ExampleStore_Report() {
+	withStore(func(ctx context.Context, s *store.Store) error {
+		if err := s.Append(ctx, sample("workspace", "thread", 0), sampleTexts()); err != nil {
+			return err
+		}
+		last, err := s.Last(ctx, "workspace", "thread")
+		if err != nil {
+			return err
+		}
+		fmt.Println(s.Report(ctx, manifest.Usage{ManifestID: last.ManifestID, Rounds: 1, ReportedAt: epoch(), Usage: phases.Usage{CacheReadTokens: 900}}))
+		reports, err := s.Usage(ctx, last.ManifestID)
+		fmt.Println(reports[0].CacheReadTokens, err)
+		text, err := s.Text(ctx, last.Sections[3].Hash)
+		fmt.Println(text, err)
+		return nil
+	})
+	// Output:
+	// <nil>
+	// 900 <nil>
+	// text of section 3 <nil>
+}
+
+// A document is kept at a folder, and found for a thread below it.
+func ExampleStore_Tree() {
+	withStore(func(ctx context.Context, s *store.Store) error {
+		t, err := s.Tree(ctx)
+		if err != nil {
+			return err
+		}
+		_, errWorkspace := t.CreateWorkspace(ctx, tree.CreateWorkspace{ID: "acme", Name: "ACME"})
+		_, errFolder := t.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "acme", ID: "backend", Name: "Backend"})
+		_, errBelow := t.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "acme", ID: "billing", ParentID: "backend", Name: "Billing"})
+		_, errThread := t.CreateThread(ctx, tree.CreateThread{WorkspaceID: "acme", FolderID: "billing", ID: "t1", Title: "Invoices"})
+		place := tree.Scope{WorkspaceID: "acme", FolderID: "backend"}
+		_, errSave := t.Save(ctx, tree.Save{Scope: place, Content: "Write tests first.", Actor: "ann"})
+		got, err := t.Resolve(ctx, tree.ThreadRef{WorkspaceID: "acme", ThreadID: "t1"})
+		if err := errors.Join(errWorkspace, errFolder, errBelow, errThread, errSave, err); err != nil {
+			return err
+		}
+		fmt.Printf("%s (from %s, for thread t1)\n", got.Effective.Doc.Content, got.Effective.SourcePath[0])
+		return nil
+	})
+	// Output: Write tests first. (from Backend, for thread t1)
+}
+
+// An engine gets the queue by its options; here the work is done by hand.
+func ExampleStore_Queue() {
+	withStore(func(ctx context.Context, s *store.Store) error {
+		q, err := s.Queue(jobs.QueueOptions{})
+		if err != nil {
+			return err
+		}
+		serving, end := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- q.Serve(serving, func(_ context.Context, a jobs.Attempt) jobs.Result {
+				fmt.Println("attempt", a.Number, "at", a.Job.Kind)
+				return jobs.Result{Action: jobs.Discard, Err: errors.New("the address does not exist")}
+			})
+		}()
+		mail := jobs.Job{Kind: "mail", Plugin: "p", IdempotencyKey: "turn-1"}
+		err = errors.Join(q.Add(ctx, mail), q.Idle(ctx))
+		fmt.Println("a second one:", errors.Is(q.Add(ctx, mail), jobs.ErrDuplicate))
+		end()
+		if served := <-ended; !errors.Is(served, context.Canceled) {
+			err = errors.Join(err, served)
+		}
+		if err != nil {
+			return err
+		}
+		return operate(ctx, s.Jobs())
+	})
+	// Output:
+	// attempt 1 at mail
+	// a second one: true
+	// mail: the address does not exist
+	// waiting 1, dead 0
+}
+
+// operate is what an operator does with dead jobs.
+func operate(ctx context.Context, r jobs.Records) error {
+	list, err := r.List(ctx, jobs.Filter{Dead: true})
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		fmt.Printf("%s: %s\n", d.Job.Kind, d.Error)
+		if _, err := r.Retry(ctx, d.ID); err != nil {
+			return err
+		}
+	}
+	c, err := r.Counts(ctx)
+	fmt.Printf("waiting %d, dead %d\n", c.Waiting, c.Dead)
+	return err
 }

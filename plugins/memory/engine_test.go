@@ -19,25 +19,6 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// declaration is the plugin with all that it needs of an operator. Without the grant
-// host: model.complete the rules alone read what users write.
-const declaration = `version: 1
-plugins:
-  - name: memory
-    builtin: memory
-    grants:
-      contribute: [policy, prompt_context, tool_bundle, prompt_section, audit]
-      policies: [memory/turn_policy]
-      domains: [memory]
-      sections: [memory_recall]
-      tools: ['memory_*']
-      see: [policy, context, metadata, user_text, assistant_text, recall_plan, tool_calling, available_tools, status, tool_events]
-      host: [model.complete]
-    env: {pass: [HOME, XDG_DATA_HOME]}
-    config:
-      default_policy: normal
-`
-
 // place gives the plugin's process a data folder of its own. Tests that use it are not
 // parallel: it sets the environment.
 func place(tb testing.TB) {
