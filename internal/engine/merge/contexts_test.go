@@ -35,65 +35,51 @@ func TestContexts(t *testing.T) {
 		name    string
 		turn    []phases.ContextEntry
 		limits  merge.Limits
-		replies func(t *testing.T) []merge.Reply
+		replies []gave
 		want    []string
 		turns   []string // the turn's set, if it is not the dispatch's
 		omitted []string
 	}{
 		{
-			name: "by rank", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{
-					from(t, ranked("a.h", 1), contextOf("x", "1", 0), prio(contextOf("y", "22", 0), 3)), from(t, ranked("b.h", 2), contextOf("z", "333", 0)),
-				}
+			name: "by rank", replies: []gave{
+				by(ranked("a.h", 1), contextOf("x", "1", 0), prio(contextOf("y", "22", 0), 3)), by(ranked("b.h", 2), contextOf("z", "333", 0)),
 			},
 			want: []string{"z of b.h: 3", "y of a.h: 2", "x of a.h: 1"},
 		},
 		{
-			name: "count", limits: merge.Limits{Contexts: 1}, replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), contextOf("x", "1", 0)), from(t, ranked("b.h", 2), contextOf("z", "333", 0))}
-			},
+			name: "count", limits: merge.Limits{Contexts: 1}, replies: []gave{by(ranked("a.h", 1), contextOf("x", "1", 0)), by(ranked("b.h", 2), contextOf("z", "333", 0))},
 			want: []string{"z of b.h: 3"}, omitted: []string{"x of a: budget"},
 		},
 		{
-			name: "limits", limits: merge.Limits{ContextChars: 400}, replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{
-					from(t, ranked("a.h", 9), contextOf("own", chars(500), 100)), from(t, budget, contextOf("sub", chars(500), 0)),
-					from(t, hook("c.h"), contextOf("rest", chars(500), 0), contextOf("none", chars(60), 0), contextOf("blank", "\n", 0)),
-				}
+			name: "limits", limits: merge.Limits{ContextChars: 400}, replies: []gave{
+				by(ranked("a.h", 9), contextOf("own", chars(500), 100)), by(budget, contextOf("sub", chars(500), 0)),
+				by(hook("c.h"), contextOf("rest", chars(500), 0), contextOf("none", chars(60), 0), contextOf("blank", "\n", 0)),
 			},
 			want:    []string{"own of a.h: 99 contribution 60/500", "sub of b.h: 150 subscription 110/500", "rest of c.h: 151 total 111/500"},
 			omitted: []string{"none of c: budget", "blank of c: blank"},
 		},
 		{
-			name: "a smaller one may follow one that does not fit", limits: merge.Limits{ContextChars: 20}, replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, hook("a.h"), contextOf("big", chars(50), 0), contextOf("small", chars(20), 0))}
-			},
+			name: "a smaller one may follow one that does not fit", limits: merge.Limits{ContextChars: 20}, replies: []gave{by(hook("a.h"), contextOf("big", chars(50), 0), contextOf("small", chars(20), 0))},
 			want: []string{"small of a.h: 20"}, omitted: []string{"big of a: budget"},
 		},
 		{
-			name: "later replaces in one dispatch", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{
-					from(t, ranked("a.one", 9), contextOf("x", "1", 0)), from(t, ranked("a.two", 1), contextOf("x", "22", 0)), from(t, hook("b.h"), contextOf("x", "333", 0)),
-				}
+			name: "later replaces in one dispatch", replies: []gave{
+				by(ranked("a.one", 9), contextOf("x", "1", 0)), by(ranked("a.two", 1), contextOf("x", "22", 0)), by(hook("b.h"), contextOf("x", "333", 0)),
 			},
 			want: []string{"x of a.two: 2", "x of b.h: 3"}, omitted: []string{"x of a: replaced"},
 		},
 		{
 			name: "totals of the turn", limits: merge.Limits{ContextChars: 100, Contexts: 3},
-			turn: []phases.ContextEntry{{ContributionID: "x", Owner: "a.h", Content: chars(60), Priority: 1}, {ContributionID: "y", Owner: "b.h", Content: chars(40), Priority: 3}},
-			replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.other", 2), contextOf("x", chars(50), 0), contextOf("z", chars(10), 0), contextOf("w", "1", 0))}
-			},
+			turn:    []phases.ContextEntry{{ContributionID: "x", Owner: "a.h", Content: chars(60), Priority: 1}, {ContributionID: "y", Owner: "b.h", Content: chars(40), Priority: 3}},
+			replies: []gave{by(ranked("a.other", 2), contextOf("x", chars(50), 0), contextOf("z", chars(10), 0), contextOf("w", "1", 0))},
 			want:    []string{"x of a.other: 50", "z of a.other: 10"},
 			turns:   []string{"y of b.h: 40", "x of a.other: 50", "z of a.other: 10"},
 			omitted: []string{"w of a: budget"},
 		},
 		{
 			name: "what was taken back is gone", limits: merge.Limits{ContextChars: 50},
-			turn: []phases.ContextEntry{{ContributionID: "x", Owner: "a.h", Content: chars(40)}},
-			replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, hook("a.h"), contextOf("x", chars(400), 20))}
-			},
+			turn:    []phases.ContextEntry{{ContributionID: "x", Owner: "a.h", Content: chars(40)}},
+			replies: []gave{by(hook("a.h"), contextOf("x", chars(400), 20))},
 			omitted: []string{"x of a: budget"},
 		},
 	}
@@ -101,7 +87,7 @@ func TestContexts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			got := merge.Merge(anyRow(), tt.replies(t), merge.State{Contexts: tt.turn}, tt.limits)
+			got := merge.Merge(anyRow(), admitted(t, tt.replies), merge.State{Contexts: tt.turn}, tt.limits)
 			checkSame(t, "contexts", entries(got.Merged.Contexts), tt.want)
 			if tt.turns == nil {
 				tt.turns = tt.want

@@ -60,6 +60,25 @@ func from(t testing.TB, h *merge.Hook, cs ...phases.Contribution) merge.Reply {
 	return merge.Reply{Hook: h, Entries: got.Entries, Dropped: got.Dropped}
 }
 
+// gave is what a hook answered.
+type gave struct {
+	hook *merge.Hook
+	list []phases.Contribution
+}
+
+func by(h *merge.Hook, list ...phases.Contribution) gave { return gave{h, list} }
+
+// admitted admits what hooks answered.
+func admitted(t testing.TB, all []gave) []merge.Reply {
+	t.Helper()
+
+	var replies []merge.Reply
+	for _, g := range all {
+		replies = append(replies, from(t, g.hook, g.list...))
+	}
+	return replies
+}
+
 // with sets fields of a hook.
 func with(h *merge.Hook, set func(*merge.Hook)) *merge.Hook {
 	set(h)

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
@@ -146,15 +144,6 @@ func inForce(l merge.Limits) merge.Limits {
 	return l
 }
 
-func TestNeverOverAnyLimit(t *testing.T) {
-	t.Parallel()
-
-	eachWorld(t, func(t *testing.T, _ *rand.Rand, w world) {
-		replies := w.admit(t)
-		checkLimits(t, w, replies, merge.Merge(anyRow(), replies, w.state, w.limits))
-	})
-}
-
 // checkLimits: no section, context, sum or subscription has more than it may.
 func checkLimits(t *testing.T, w world, replies []merge.Reply, got merge.Result) {
 	t.Helper()
@@ -203,25 +192,33 @@ func checkText(t *testing.T, s string) {
 	}
 }
 
-func TestSameInputSameBytes(t *testing.T) {
+// TestProperties: of any dispatch nothing is lost, no limit is passed, and the same input gives the same bytes.
+func TestProperties(t *testing.T) {
 	t.Parallel()
 
 	eachWorld(t, func(t *testing.T, rng *rand.Rand, w world) {
-		replies := w.admit(t)
-		before := encode(t, replies)
-		first := encode(t, merge.Merge(anyRow(), replies, w.state, w.limits))
-		if diff := cmp.Diff(encode(t, replies), before); diff != "" {
-			t.Errorf("Merge changed its input:\n%s", diff)
-		}
+		got := checkProperties(t, w, w.admit(t))
 		// Hooks finish in any order; the boundary does not know which.
 		again := make([]merge.Reply, len(w.hooks))
 		for _, i := range rng.Perm(len(w.hooks)) {
 			again[i] = from(t, w.hooks[i], w.given[i]...)
 		}
-		if second := encode(t, merge.Merge(anyRow(), again, w.state, w.limits)); second != first {
-			t.Errorf("two merges differ:\n%s", cmp.Diff(second, first))
-		}
+		checkSame(t, "another order", encode(t, merge.Merge(anyRow(), again, w.state, w.limits)), encode(t, got))
 	})
+}
+
+// checkProperties merges replies and checks what holds for all of them.
+func checkProperties(t *testing.T, w world, replies []merge.Reply) merge.Result {
+	t.Helper()
+
+	before := encode(t, replies)
+	got := merge.Merge(anyRow(), replies, w.state, w.limits)
+	checkLimits(t, w, replies, got)
+	checkKept(t, replies, got)
+	checkScratch(t, replies, w, got)
+	checkSame(t, "a second merge", encode(t, merge.Merge(anyRow(), replies, w.state, w.limits)), encode(t, got))
+	checkSame(t, "the input", encode(t, replies), before)
+	return got
 }
 
 // encode prints everything that can be compared; it has no maps but reminders'
@@ -234,15 +231,6 @@ func encode(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-func TestNothingIsLost(t *testing.T) {
-	t.Parallel()
-
-	eachWorld(t, func(t *testing.T, _ *rand.Rand, w world) {
-		replies := w.admit(t)
-		checkKept(t, replies, merge.Merge(anyRow(), replies, w.state, w.limits))
-	})
 }
 
 // checkKept: each admitted contribution was kept, or has a row that says why not.

@@ -2,106 +2,57 @@ package merge_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-func rewrite(path, value string) *phases.Rewrite {
-	return &phases.Rewrite{Path: path, Value: json.RawMessage(value)}
-}
-
 func TestRewrites(t *testing.T) {
 	t.Parallel()
 
 	tests := []struct {
-		name      string
-		a, b      []phases.Contribution // of a.h, then b.h, at equal priority
-		want      []string              // "path=value of owner"
-		conflicts []string
+		name, a, b string // of a.h, then b.h, at equal priority unless +1 is at the end: "path=value"
+		want       string // "path=value of owner"
+		conflict   string
 	}{
-		{
-			"two paths",
-			[]phases.Contribution{rewrite("/x", "1")},
-			[]phases.Contribution{rewrite("/y", "2")},
-			[]string{"/x=1 of a.h", "/y=2 of b.h"},
-			nil,
-		},
-		{
-			"one path",
-			[]phases.Contribution{rewrite("/x", "1")},
-			[]phases.Contribution{rewrite("/x", "2"), rewrite("/y", "3")},
-			[]string{"/x=1 of a.h", "/y=3 of b.h"},
-			[]string{"b.h -> a.h: /x"},
-		},
-		{
-			"one path, other priorities",
-			[]phases.Contribution{rewrite("/x", "1")},
-			[]phases.Contribution{prio(rewrite("/x", "2"), 1)},
-			[]string{"/x=1 of a.h", "/x=2 of b.h"},
-			nil,
-		},
-		{
-			"below another's",
-			[]phases.Contribution{rewrite("/x", "{}")},
-			[]phases.Contribution{rewrite("/x/y/z", "2")},
-			[]string{"/x={} of a.h"},
-			[]string{"b.h -> a.h: /x/y/z"},
-		},
-		{
-			"above another's",
-			[]phases.Contribution{rewrite("/x/y/z", "1")},
-			[]phases.Contribution{rewrite("/x", "2")},
-			[]string{"/x/y/z=1 of a.h"},
-			[]string{"b.h -> a.h: /x"},
-		},
-		{
-			"the whole against a part",
-			[]phases.Contribution{rewrite("/x", "1")},
-			[]phases.Contribution{rewrite("", "2")},
-			[]string{"/x=1 of a.h"},
-			[]string{"b.h -> a.h: "},
-		},
-		{
-			"below one's own",
-			[]phases.Contribution{rewrite("/x", "{}"), rewrite("/x/y", "1")},
-			[]phases.Contribution{rewrite("/xy", "2")},
-			[]string{"/x={} of a.h", "/x/y=1 of a.h", "/xy=2 of b.h"},
-			nil,
-		},
-		{
-			"above one's own and another's",
-			[]phases.Contribution{rewrite("/x/a", "1")},
-			[]phases.Contribution{rewrite("/x/b", "2"), rewrite("/x", "3")},
-			[]string{"/x/a=1 of a.h", "/x/b=2 of b.h"},
-			[]string{"b.h -> a.h: /x"},
-		},
-		{
-			"both append",
-			[]phases.Contribution{rewrite("/x/-", "1"), rewrite("/x/-", "2")},
-			[]phases.Contribution{rewrite("/x/-", "3")},
-			[]string{"/x/-=1 of a.h", "/x/-=2 of a.h", "/x/-=3 of b.h"},
-			nil,
-		},
-		{
-			"twice by one",
-			[]phases.Contribution{rewrite("/x", "1"), rewrite("/x", "2")},
-			nil,
-			[]string{"/x=1 of a.h"},
-			[]string{"a.h -> a.h: /x"},
-		},
+		{"two paths", "/x=1", "/y=2", "/x=1 of a.h, /y=2 of b.h", ""},
+		{"one path", "/x=1", "/x=2 /y=3", "/x=1 of a.h, /y=3 of b.h", "b.h -> a.h: /x"},
+		{"one path, other priorities", "/x=1", "/x=2+1", "/x=1 of a.h, /x=2 of b.h", ""},
+		{"below another's", "/x={}", "/x/y/z=2", "/x={} of a.h", "b.h -> a.h: /x/y/z"},
+		{"above another's", "/x/y/z=1", "/x=2", "/x/y/z=1 of a.h", "b.h -> a.h: /x"},
+		{"the whole against a part", "/x=1", "=2", "/x=1 of a.h", "b.h -> a.h: "},
+		{"below one's own", "/x={} /x/y=1", "/xy=2", "/x={} of a.h, /x/y=1 of a.h, /xy=2 of b.h", ""},
+		{"above one's own and another's", "/x/a=1", "/x/b=2 /x=3", "/x/a=1 of a.h, /x/b=2 of b.h", "b.h -> a.h: /x"},
+		{"both append", "/x/-=1 /x/-=2", "/x/-=3", "/x/-=1 of a.h, /x/-=2 of a.h, /x/-=3 of b.h", ""},
+		{"twice by one", "/x=1 /x=2", "", "/x=1 of a.h", "a.h -> a.h: /x"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			got := merged(from(t, hook("a.h"), tt.a...), from(t, hook("b.h"), tt.b...))
+			got := merged(from(t, hook("a.h"), writing(tt.a)...), from(t, hook("b.h"), writing(tt.b)...))
 			var list []string
 			for _, r := range got.Merged.Rewrites {
 				list = append(list, r.Path+"="+string(r.Value)+" of "+r.Owner)
 			}
-			checkSame(t, "rewrites", list, tt.want)
-			checkSame(t, "conflicts", lost(got), tt.conflicts)
+			checkSame(t, "rewrites", strings.Join(list, ", "), tt.want)
+			checkSame(t, "conflicts", strings.Join(lost(got), ", "), tt.conflict)
 		})
 	}
+}
+
+// writing reads rewrites.
+func writing(text string) []phases.Contribution {
+	var list []phases.Contribution
+	for _, one := range strings.Fields(text) {
+		one, raised := strings.CutSuffix(one, "+1")
+		path, value, _ := strings.Cut(one, "=")
+		r := &phases.Rewrite{Path: path, Value: json.RawMessage(value)}
+		if raised {
+			r.Priority = 1
+		}
+		list = append(list, r)
+	}
+	return list
 }

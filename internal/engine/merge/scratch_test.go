@@ -1,7 +1,6 @@
 package merge_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -30,15 +29,6 @@ func checkScratch(t *testing.T, replies []merge.Reply, w world, want merge.Resul
 	}
 }
 
-func TestScratchIsForgotten(t *testing.T) {
-	t.Parallel()
-
-	eachWorld(t, func(t *testing.T, _ *rand.Rand, w world) {
-		replies := w.admit(t)
-		checkScratch(t, replies, w, merge.Merge(anyRow(), replies, w.state, w.limits))
-	})
-}
-
 // checkOwned: AdmitOwned comes to the same as Admit.
 func checkOwned(t *testing.T, h *merge.Hook, cs []phases.Contribution, want merge.Admitted, wantErr error) {
 	t.Helper()
@@ -55,27 +45,5 @@ func checkOwned(t *testing.T, h *merge.Hook, cs []phases.Contribution, want merg
 	}
 	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" && err == nil {
 		t.Errorf("AdmitOwned differs from Admit:\n%s", diff)
-	}
-}
-
-func TestOwnedContributionsAreAdmittedAlike(t *testing.T) {
-	t.Parallel()
-
-	h := hook("p.h", phases.KindPromptSection)
-	h.Grants = &phases.Grants{Contribute: []string{"prompt_section", "audit"}, Sections: []string{"s"}}
-	note := []phases.Diagnostic{{Code: "c", Message: "m"}}
-	for name, cs := range map[string][]phases.Contribution{
-		"unnamed":     {&phases.PromptSection{SectionID: "s"}, &phases.PromptSection{SectionID: "s"}},
-		"with notes":  {&phases.PromptSection{Common: phases.Common{Diagnostics: note}, SectionID: "s"}},
-		"not granted": {&phases.PromptSection{SectionID: "t"}, &phases.PromptSection{SectionID: "s"}},
-		"undeclared":  {&phases.Policy{Common: phases.Common{ContributionID: "no id"}, Key: "k"}, &phases.Noop{}},
-		"not valid":   {&phases.PromptSection{SectionID: "s", MaxChars: -1}},
-		"many":        slices.Repeat([]phases.Contribution{&phases.Noop{}}, 12),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			want, err := merge.Admit(anyRow(), h, cs)
-			checkOwned(t, h, cs, want, err)
-		})
 	}
 }

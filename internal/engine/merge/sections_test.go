@@ -46,53 +46,39 @@ func TestSectionOwners(t *testing.T) {
 	tests := []struct {
 		name      string
 		host      []string
-		replies   func(t *testing.T) []merge.Reply
+		replies   []gave
 		want      []string // "id of owner: content"
 		conflicts []string
 	}{
 		{
-			name: "the first in plan order keeps it", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), section("notes", "A")), from(t, ranked("b.h", 9), section("notes", "B"), section("mine", "M"))}
-			},
+			name: "the first in plan order keeps it", replies: []gave{by(ranked("a.h", 1), section("notes", "A")), by(ranked("b.h", 9), section("notes", "B"), section("mine", "M"))},
 			want: []string{"mine of b: M", "notes of a: A"}, conflicts: []string{"b.h -> a.h: notes"},
 		},
 		{
-			name: "two subscriptions of one plugin share", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.one", 1), section("notes", "1")), from(t, ranked("a.two", 2), section("notes", "2"))}
-			},
+			name: "two subscriptions of one plugin share", replies: []gave{by(ranked("a.one", 1), section("notes", "1")), by(ranked("a.two", 2), section("notes", "2"))},
 			want: []string{"notes of a: 2\n\n1"},
 		},
 		{
-			name: "join", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, hook("a.h"), section("notes", "A")), from(t, owns("b.h", nil, notes), section("notes", "B"))}
-			},
+			name: "join", replies: []gave{by(hook("a.h"), section("notes", "A")), by(owns("b.h", nil, notes), section("notes", "B"))},
 			want: []string{"notes of a: A\n\nB"},
 		},
 		{
-			name: "a joiner that comes first does not own", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, owns("b.h", nil, notes), section("notes", "B")), from(t, owns("a.h", notes, nil), section("notes", "A"))}
-			},
+			name: "a joiner that comes first does not own", replies: []gave{by(owns("b.h", nil, notes), section("notes", "B")), by(owns("a.h", notes, nil), section("notes", "A"))},
 			want: []string{"notes of a: B\n\nA"},
 		},
 		{
-			name: "a joiner alone stands for itself", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, owns("b.h", nil, notes), section("notes", "B"))}
-			},
+			name: "a joiner alone stands for itself", replies: []gave{by(owns("b.h", nil, notes), section("notes", "B"))},
 			want: []string{"notes of b: B"},
 		},
 		{
-			name: "of two joiners one conflict with the loser of three fragments", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{
-					from(t, hook("a.h"), section("notes", "A")), from(t, owns("b.h", nil, notes), section("notes", "B")),
-					from(t, owns("c.h", notes, nil), section("notes", "1"), section("notes", "2"), section("notes", "3")),
-				}
+			name: "of two joiners one conflict with the loser of three fragments", replies: []gave{
+				by(hook("a.h"), section("notes", "A")), by(owns("b.h", nil, notes), section("notes", "B")),
+				by(owns("c.h", notes, nil), section("notes", "1"), section("notes", "2"), section("notes", "3")),
 			},
 			want: []string{"notes of a: A\n\nB"}, conflicts: []string{"c.h -> a.h: notes"},
 		},
 		{
-			name: "the host's", host: notes, replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, owns("a.h", notes, notes), section("notes", "A"))}
-			},
+			name: "the host's", host: notes, replies: []gave{by(owns("a.h", notes, notes), section("notes", "A"))},
 			conflicts: []string{"a.h -> host: notes"},
 		},
 	}
@@ -100,7 +86,7 @@ func TestSectionOwners(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			got := merge.Merge(anyRow(), tt.replies(t), merge.State{HostSections: tt.host}, merge.Limits{})
+			got := merge.Merge(anyRow(), admitted(t, tt.replies), merge.State{HostSections: tt.host}, merge.Limits{})
 			var list []string
 			for _, s := range got.Merged.Sections {
 				list = append(list, s.SectionID+" of "+s.Owner+": "+s.Content)

@@ -2,6 +2,7 @@ package merge_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,90 +46,66 @@ func TestPolicies(t *testing.T) {
 	tests := []struct {
 		name      string
 		turn      []phases.PolicyEntry
-		replies   func(t *testing.T) []merge.Reply
-		want      []phases.PolicyEntry // of the dispatch
+		replies   []gave
+		want      []string // of the dispatch: "domain/key=value at priority of owner"
 		conflicts []string
 		omitted   []string
 	}{
 		{
-			name: "stronger subscription", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 2), policy("d", "k", "2"))}
-			},
-			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 2, Owner: "b.h"}},
+			name: "stronger subscription", replies: []gave{by(ranked("a.h", 1), policy("d", "k", "1")), by(ranked("b.h", 2), policy("d", "k", "2"))},
+			want:    []string{"d/k=2 at 2 of b.h"},
 			omitted: []string{"a.h#0 of a: outranked"},
 		},
 		{
-			name: "stronger contribution", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "1")), from(t, ranked("b.h", 1), prio(policy("d", "k", "2"), 5))}
-			},
-			want:    []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "b.h"}},
+			name: "stronger contribution", replies: []gave{by(ranked("a.h", 1), policy("d", "k", "1")), by(ranked("b.h", 1), prio(policy("d", "k", "2"), 5))},
+			want:    []string{"d/k=2 at 1 of b.h"},
 			omitted: []string{"a.h#0 of a: outranked"},
 		},
 		{
-			name: "equal priorities, other value", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", `"secret1"`)), from(t, ranked("b.h", 1), policy("d", "k", `"secret2"`))}
-			},
-			want:      []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`"secret1"`), Priority: 1, Owner: "a.h"}},
+			name: "equal priorities, other value", replies: []gave{by(ranked("a.h", 1), policy("d", "k", `"secret1"`)), by(ranked("b.h", 1), policy("d", "k", `"secret2"`))},
+			want:      []string{`d/k="secret1" at 1 of a.h`},
 			conflicts: []string{"b.h -> a.h: d/k"},
 			omitted:   []string{"b.h#0 of b: conflict"},
 		},
 		{
-			name: "two conflicts of one reply", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{
-					from(t, hook("a.h"), policy("d", "k", "1"), policy("d", "l", "1")),
-					from(t, hook("b.h"), policy("d", "k", "2"), policy("d", "l", "2"), policy("d", "l", "3")),
-				}
+			name: "two conflicts of one reply", replies: []gave{
+				by(hook("a.h"), policy("d", "k", "1"), policy("d", "l", "1")),
+				by(hook("b.h"), policy("d", "k", "2"), policy("d", "l", "2"), policy("d", "l", "3")),
 			},
-			want: []phases.PolicyEntry{
-				{Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "a.h"}, {Domain: "d", Key: "l", Value: json.RawMessage("1"), Owner: "a.h"},
-			},
+			want:      []string{"d/k=1 at 0 of a.h", "d/l=1 at 0 of a.h"},
 			conflicts: []string{"b.h -> a.h: d/k", "b.h -> a.h: d/l"},
 			omitted:   []string{"b.h#0 of b: conflict", "b.h#1 of b: conflict", "b.h#2 of b: conflict"},
 		},
 		{
-			name: "equal priorities, equal value", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", `{"a":1,"b":2}`)), from(t, ranked("b.h", 1), policy("d", "k", ` {"b": 2.0, "a": 1}`))}
-			},
-			want: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage(`{"a":1,"b":2}`), Priority: 1, Owner: "a.h"}},
+			name: "equal priorities, equal value", replies: []gave{by(ranked("a.h", 1), policy("d", "k", `{"a":1,"b":2}`)), by(ranked("b.h", 1), policy("d", "k", ` {"b": 2.0, "a": 1}`))},
+			want: []string{`d/k={"a":1,"b":2} at 1 of a.h`},
 		},
 		{
-			name: "keys are apart and sorted", replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, hook("a.h"), policy("d", "z", "1"), policy("d", "k", "1"), policy("c", "k", "2"))}
-			},
-			want: []phases.PolicyEntry{
-				{Domain: "c", Key: "k", Value: json.RawMessage("2"), Owner: "a.h"},
-				{Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "a.h"},
-				{Domain: "d", Key: "z", Value: json.RawMessage("1"), Owner: "a.h"},
-			},
+			name: "keys are apart and sorted", replies: []gave{by(hook("a.h"), policy("d", "z", "1"), policy("d", "k", "1"), policy("c", "k", "2"))},
+			want: []string{"c/k=2 at 0 of a.h", "d/k=1 at 0 of a.h", "d/z=1 at 0 of a.h"},
 		},
 		{
 			name: "the turn's is stronger", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 5, Owner: "z.h"}},
-			replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
-			},
-			want: []phases.PolicyEntry{}, omitted: []string{"a.h#0 of a: outranked"},
+			replies: []gave{by(ranked("a.h", 1), policy("d", "k", "2"))},
+			omitted: []string{"a.h#0 of a: outranked"},
 		},
 		{
 			name: "the turn's is equal", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "z.h"}},
-			replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
-			},
-			want: []phases.PolicyEntry{}, conflicts: []string{"a.h -> z.h: d/k"}, omitted: []string{"a.h#0 of a: conflict"},
+			replies:   []gave{by(ranked("a.h", 1), policy("d", "k", "2"))},
+			conflicts: []string{"a.h -> z.h: d/k"}, omitted: []string{"a.h#0 of a: conflict"},
 		},
 		{
 			name: "the turn's is of the same subscription", turn: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("1"), Priority: 1, Owner: "a.h"}},
-			replies: func(t *testing.T) []merge.Reply {
-				return []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"))}
-			},
-			want: []phases.PolicyEntry{{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "a.h"}},
+			replies: []gave{by(ranked("a.h", 1), policy("d", "k", "2"))},
+			want:    []string{"d/k=2 at 1 of a.h"},
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			got := merge.Merge(anyRow(), tt.replies(t), merge.State{Policies: tt.turn}, merge.Limits{})
-			checkSame(t, "policies", got.Merged.Policies, tt.want)
+			got := merge.Merge(anyRow(), admitted(t, tt.replies), merge.State{Policies: tt.turn}, merge.Limits{})
+			checkSame(t, "policies", listed(got.Merged.Policies), tt.want)
 			checkSame(t, "conflicts", lost(got), tt.conflicts)
 			checkSame(t, "omitted", omitted(got), tt.omitted)
 			for _, d := range got.Diagnostics {
@@ -143,18 +120,22 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// listed writes policies down.
+func listed(list []phases.PolicyEntry) []string {
+	var out []string
+	for _, p := range list {
+		out = append(out, fmt.Sprintf("%s/%s=%s at %d of %s", p.Domain, p.Key, p.Value, p.Priority, p.Owner))
+	}
+	return out
+}
+
 func TestPoliciesOfTheTurn(t *testing.T) {
 	t.Parallel()
 
 	turn := []phases.PolicyEntry{{Domain: "z", Key: "k", Owner: "old.h"}, {Domain: "d", Key: "k", Value: json.RawMessage("1"), Owner: "old.h"}}
 	given := slices.Clone(turn)
 	got := merge.Merge(anyRow(), []merge.Reply{from(t, ranked("a.h", 1), policy("d", "k", "2"), policy("m", "k", "3"))}, merge.State{Policies: turn}, merge.Limits{})
-	want := []phases.PolicyEntry{
-		{Domain: "d", Key: "k", Value: json.RawMessage("2"), Priority: 1, Owner: "a.h"},
-		{Domain: "m", Key: "k", Value: json.RawMessage("3"), Priority: 1, Owner: "a.h"},
-		{Domain: "z", Key: "k", Owner: "old.h"},
-	}
-	checkSame(t, "the turn's set", got.Policies, want)
+	checkSame(t, "the turn's set", listed(got.Policies), []string{"d/k=2 at 1 of a.h", "m/k=3 at 1 of a.h", "z/k= at 0 of old.h"})
 	if diff := cmp.Diff(turn, given); diff != "" {
 		t.Errorf("Merge changed the state (-now +before):\n%s", diff)
 	}
