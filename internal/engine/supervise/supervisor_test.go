@@ -138,21 +138,6 @@ func TestStartTimeout(t *testing.T) {
 	})
 }
 
-func TestEndWithoutReasonIsACrash(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
-		r.serve()
-		pause(time.Minute)
-		r.service.crash(nil)
-		pause(100 * time.Millisecond)
-		r.mustHalt()
-		checkLog(t, r, "0s starting", "0s ready",
-			"1m0s backoff crash: ended without being asked to (in 100ms)",
-			"1m0.1s starting", "1m0.1s ready", "1m0.1s draining: host stops", "1m0.1s stopped")
-	})
-}
-
 // TestStopWhileStarting calls the stop while the start is on its way, for starts
 // that fail then and for one that succeeds all the same.
 func TestStopWhileStarting(t *testing.T) {
