@@ -73,6 +73,7 @@ func TestDefaults(t *testing.T) {
 		{"long budget", phases.Hook{Phase: phases.PreTools}, budget(phases.PreTools, time.Minute), phases.RoleContribute, time.Second, phases.BestEffort},
 		{"tiny budget", phases.Hook{Phase: phases.PreTools}, budget(phases.PreTools, time.Millisecond), phases.RoleContribute, time.Millisecond, phases.BestEffort},
 		{"queue", phases.Hook{Phase: phases.PostTurn}, Options{}, phases.RoleObserve, 30 * time.Second, phases.BestEffort},
+		{"queue, an hour", phases.Hook{Phase: phases.PostTurn, Timeout: phases.Duration(time.Hour)}, Options{}, phases.RoleObserve, time.Hour, phases.BestEffort},
 		{"validate", phases.Hook{Phase: phases.ToolPreCall, Role: phases.RoleValidate}, Options{}, phases.RoleValidate, time.Second, phases.FailClosed},
 		{"decides", phases.Hook{Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindDecision}}, Options{}, phases.RoleContribute, 500 * time.Millisecond, phases.FailClosed},
 		{
@@ -143,27 +144,6 @@ func TestOverridesHaveTheLastWord(t *testing.T) {
 	}
 }
 
-func TestTimeoutOfPluginIsLowered(t *testing.T) {
-	t.Parallel()
-
-	p, notes := mustBuild(t, budget(phases.PreTools, 200*time.Millisecond), plugin("a", phases.Hook{Name: "h", Phase: phases.PreTools, Timeout: phases.Duration(time.Minute)}))
-	if s := only(t, p, "a.h"); s.Timeout.D() != 200*time.Millisecond || s.ProposedTimeout != time.Minute {
-		t.Errorf("timeout %v, proposed %v", s.Timeout, s.ProposedTimeout)
-	}
-	want := []phases.Diagnostic{{
-		Code: codeTimeoutLowered, Severity: phases.SeverityInfo, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
-		Message: "a.h wants 1m0s and gets 200ms, the budget of turn.pre_tool_materialization",
-	}}
-	if diff := cmp.Diff(notes, want); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-
-	p, notes = mustBuild(t, Options{}, plugin("a", phases.Hook{Name: "h", Phase: phases.PostTurn, Timeout: phases.Duration(time.Hour)}))
-	if s := only(t, p, "a.h"); s.Timeout.D() != time.Hour || notes != nil {
-		t.Errorf("a queue phase has no budget, and the timeout became %v (%v)", s.Timeout, notes)
-	}
-}
-
 func TestOff(t *testing.T) {
 	t.Parallel()
 
@@ -177,15 +157,12 @@ func TestOff(t *testing.T) {
 		notes  int
 	}{
 		{"granted", allKinds(), section, phases.Override{}, "", 0},
-		{"granted by name", phases.Grants{Contribute: []string{"reminder", "prompt_section"}}, section, phases.Override{}, "", 0},
 		{"one kind not granted", phases.Grants{Contribute: []string{"prompt_section"}}, section, phases.Override{}, ReasonNotGranted, 1},
-		{"no grants", phases.Grants{}, section, phases.Override{}, ReasonNotGranted, 1},
 		{"kinds taken away", phases.Grants{Contribute: []string{"prompt_section"}}, section, phases.Override{Kinds: []phases.Kind{phases.KindPromptSection}}, "", 0},
 		{"no kinds need no grants", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy}, phases.Override{}, "", 0},
 		{"manifest diagnostics need no grant", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindManifestDiagnostic, phases.KindNoop}}, phases.Override{}, "", 0},
 		{"audit needs a grant", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindAudit}}, phases.Override{}, ReasonNotGranted, 1},
 		{"disabled", allKinds(), section, phases.Override{Enabled: new(false)}, ReasonOperator, 0},
-		{"enabled", allKinds(), section, phases.Override{Enabled: new(true)}, "", 0},
 		{"disabled and wrong", phases.Grants{}, phases.Hook{Name: "h", Phase: phases.PrePolicy, Role: phases.RoleTransform, When: "((", After: []string{"no.thing"}}, phases.Override{Enabled: new(false)}, ReasonOperator, 0},
 	}
 	for _, tt := range tests {
@@ -287,219 +264,6 @@ func TestUnknown(t *testing.T) {
 			p, _ := mustBuild(t, Options{}, guard)
 			if got := p.Subscription("guard.any:tool.pre_call") != nil; got != tt.want {
 				t.Errorf("expected: %t, want %t", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestProblems(t *testing.T) {
-	t.Parallel()
-
-	h := func(name string, phase phases.Phase) phases.Hook { return phases.Hook{Name: name, Phase: phase} }
-	after := func(hook phases.Hook, ids ...string) phases.Hook { hook.After = ids; return hook }
-	role := func(hook phases.Hook, r phases.Role) phases.Hook { hook.Role = r; return hook }
-	closed := &phases.OnFailure{Default: phases.FailClosed}
-	const section = "subscriptions.a.h"
-	tests := []struct {
-		name    string
-		options Options
-		plugins []Plugin
-		want    Problem // its Message is a part
-	}{
-		{"bad plugin name", Options{}, []Plugin{plugin("a.b")}, Problem{"a.b", "", "name", "begin", nil}},
-		{"plugin twice", Options{}, []Plugin{plugin("b"), plugin("a"), plugin("b")}, Problem{"b", "", "name", `"b" is configured twice, as plugins[0] and plugins[2]`, nil}},
-		{"hook twice", Options{}, []Plugin{plugin("a", h("h", phases.PrePolicy), h("g", phases.PrePolicy), h("h", phases.PreTools))}, Problem{"a", "a.h", section, "twice, as hooks[0] and hooks[2]", nil}},
-		{"unknown phase in budgets", budget("turn.pre_polcy", 1), nil, Problem{"", "", "budgets.phases.turn.pre_polcy", `(did you mean "turn.pre_policy"?)`, nil}},
-		{"negative budget", budget(phases.PrePolicy, -1), nil, Problem{"", "", "budgets.phases.turn.pre_policy.time", "must not be negative", nil}},
-		{"budget of a queue phase", budget(phases.PostTurn, time.Second), nil, Problem{"", "", "budgets.phases.turn.post_turn.time", "has no time budget", nil}},
-		{"unknown phase of a hook", Options{}, []Plugin{plugin("a", h("h", "turn.pre_polcy"))}, Problem{"a", "a.h", section + ".phase", `(did you mean "turn.pre_policy"?)`, nil}},
-		{
-			"unknown phase of an override",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Phase: new(phases.Phase("turn.pre_polcy"))})},
-			Problem{"a", "a.h", section + ".phase", `unknown phase "turn.pre_polcy" (did you mean`, nil},
-		},
-		{
-			"override of no hook",
-			Options{},
-			[]Plugin{plugin("a", h("check", phases.PrePolicy)).overriding("a.chekc", phases.Override{})},
-			Problem{"a", "a.chekc", "subscriptions.a.chekc", `no hook for the subscription "a.chekc" (did you mean "a.check"?)`, nil},
-		},
-		{
-			"override of another plugin",
-			Options{},
-			[]Plugin{plugin("a").overriding("b.check", phases.Override{}).down()},
-			Problem{"a", "b.check", "subscriptions.b.check", "write a.HOOK", nil},
-		},
-		{
-			"fail closed without phase, never described",
-			Options{},
-			[]Plugin{plugin("a").overriding("a.h", phases.Override{OnFailure: closed}).down()},
-			Problem{"a", "a.h", section + ".on_failure", "fail_closed needs a phase beside it", nil},
-		},
-		{
-			"fail closed for a cause without phase, never described",
-			Options{},
-			[]Plugin{plugin("a").overriding("a.h", phases.Override{OnFailure: &phases.OnFailure{ByCause: map[phases.Cause]phases.FailureWord{phases.CauseTimeout: phases.FailClosed}}}).down()},
-			Problem{"a", "a.h", section + ".on_failure", "fail_closed needs a phase beside it", nil},
-		},
-		{
-			"fail closed without phase, a command that is up",
-			Options{},
-			[]Plugin{{Name: "a", Command: true, Description: plugin("a", h("h", phases.PrePolicy)).Description, Overrides: map[string]phases.Override{"a.h": {OnFailure: closed}}}},
-			Problem{"a", "a.h", section + ".on_failure", "which may be down", nil},
-		},
-		{
-			"operator's timeout",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Timeout: new(phases.Duration(time.Second))})},
-			Problem{"a", "a.h", section + ".timeout", "timeout 1s is more than the budget of turn.pre_policy, 500ms", nil},
-		},
-		{
-			"operator's negative timeout",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Timeout: new(phases.Duration(-1))})},
-			Problem{"a", "a.h", section + ".timeout", "must not be negative", nil},
-		},
-		{
-			"plugin's negative timeout",
-			Options{},
-			[]Plugin{plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, Timeout: -1})},
-			Problem{"a", "a.h", section, "must not be negative", nil},
-		},
-		{
-			"operator's role",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePromptCompile)).overriding("a.h", phases.Override{Role: new(phases.RoleValidate)})},
-			Problem{"a", "a.h", section + ".role", "does not take the role validate", nil},
-		},
-		{"plugin's role", Options{}, []Plugin{plugin("a", role(h("h", phases.PostTurn), phases.RoleContribute))}, Problem{"a", "a.h", section, "does not take the role contribute", nil}},
-		{
-			"operator's phase makes the role wrong",
-			Options{},
-			[]Plugin{plugin("a", role(h("h", phases.PrePolicy), phases.RoleValidate)).overriding("a.h", phases.Override{Phase: new(phases.PreTools)})},
-			Problem{"a", "a.h", section + ".phase", "does not take the role validate", nil},
-		},
-		{
-			"operator's kind",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Kinds: []phases.Kind{phases.KindReminder}})},
-			Problem{"a", "a.h", section + ".kinds", "does not take reminder", nil},
-		},
-		{
-			"operator's fallback policy",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{OnFailure: &phases.OnFailure{Default: phases.UseInstead}})},
-			Problem{"a", "a.h", section + ".on_failure", "there are no fallback contributions", nil},
-		},
-		{
-			"operator's retry",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Retry: &phases.Retry{Attempts: 3}})},
-			Problem{"a", "a.h", section + ".retry", "only hooks that declare themselves idempotent", nil},
-		},
-		{
-			"operator's condition",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{When: new("turn.mod == ''")})},
-			Problem{"a", "a.h", section + ".when", "when: 1:6: \"turn\" has no field \"mod\" (did you mean \"mode\"?)\n | turn.mod == ''\n | .....^", nil},
-		},
-		{
-			"plugin's condition",
-			Options{},
-			[]Plugin{plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, When: "input.tool == ''"})},
-			Problem{"a", "a.h", section + ".when", `"input" has no field "tool"`, nil},
-		},
-		{"missing dependency", Options{}, []Plugin{plugin("a", after(h("h", phases.PrePolicy), "b.chekc")), plugin("b", h("check", phases.PrePolicy))}, Problem{"a", "a.h", section + ".after", `"b.chekc", which does not exist (did you mean "b.check"?)`, nil}},
-		{
-			"operator's missing dependency",
-			Options{},
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Before: &[]string{"z.z"}})},
-			Problem{"a", "a.h", section + ".before", `stands before "z.z", which does not exist`, nil},
-		},
-		{
-			"dependency across stages",
-			Options{},
-			[]Plugin{plugin("a", after(h("h", phases.ToolPreCall), "a.v"), role(h("v", phases.ToolPreCall), phases.RoleValidate))},
-			Problem{"a", "a.h", section + ".after", "which runs in the stage validate, not in contribute", nil},
-		},
-		{
-			"soft dependency across stages",
-			Options{},
-			[]Plugin{plugin("a", after(h("h", phases.ToolPreCall), "a.v?"), role(h("v", phases.ToolPreCall), phases.RoleValidate))},
-			Problem{"a", "a.h", section + ".after", "which runs in the stage validate", nil},
-		},
-		{
-			"dependency across phases",
-			Options{},
-			[]Plugin{plugin("a", after(h("h", phases.PrePolicy), "a.g"), h("g", phases.PreTools))},
-			Problem{"a", "a.h", section + ".after", "belongs to the phase turn.pre_tool_materialization, not to turn.pre_policy", nil},
-		},
-		{"self", Options{}, []Plugin{plugin("a", after(h("h", phases.PrePolicy), "a.h"))}, Problem{"a", "a.h", section + ".after", "in a cycle: a.h -> a.h", nil}},
-		{
-			"cycle",
-			Options{},
-			[]Plugin{plugin("b", after(h("h", phases.PrePolicy), "a.h?")), plugin("a", after(h("h", phases.PrePolicy), "b.h")), plugin("c", after(h("tail", phases.PrePolicy), "b.h"))},
-			Problem{"b", "b.h", "subscriptions.b.h.after", "dependencies go in a cycle: a.h -> b.h -> a.h", nil},
-		},
-		{
-			"cycle closed by the operator",
-			Options{},
-			[]Plugin{
-				plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{After: &[]string{"c.h"}}),
-				plugin("b", after(h("h", phases.PrePolicy), "a.h")), plugin("c", after(h("h", phases.PrePolicy), "b.h"), after(h("tail", phases.PrePolicy), "a.h")),
-			},
-			Problem{"a", "a.h", section + ".after", "dependencies go in a cycle: a.h -> b.h -> c.h -> a.h", nil},
-		},
-		{"required, no such plugin", budget(phases.PrePolicy, 0, "b.check"), []Plugin{plugin("a", h("check", phases.PrePolicy))}, Problem{"", "b.check", "budgets.phases.turn.pre_policy.require", `requires "b.check", which does not exist (did you mean "a.check"?)`, nil}},
-		{"required, no such hook", budget(phases.PrePolicy, 0, "a.chekc"), []Plugin{plugin("a", h("check", phases.PrePolicy))}, Problem{"", "a.chekc", "budgets.phases.turn.pre_policy.require", `(did you mean "a.check"?)`, nil}},
-		{"required of another phase", budget(phases.PrePolicy, 0, "a.h"), []Plugin{plugin("a", h("h", phases.PreTools))}, Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", "belongs to the phase turn.pre_tool_materialization", nil}},
-		{
-			"required of another phase, never described", budget(phases.PrePolicy, 0, "a.h"),
-			[]Plugin{plugin("a").overriding("a.h", phases.Override{Phase: new(phases.PreTools)}).down()},
-			Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", "belongs to the phase turn.pre_tool_materialization", nil},
-		},
-		{
-			"required of a queue phase", budget(phases.PostTurn, 0, "a.h"),
-			[]Plugin{plugin("a", h("h", phases.PostTurn))},
-			Problem{"", "a.h", "budgets.phases.turn.post_turn.require", "can never be met: hooks of this phase run in the background, when the phase is over; remove it", nil},
-		},
-		{
-			"required of a queue phase, never described", budget(phases.SessionEnd, 0, "a.h"),
-			[]Plugin{plugin("a").down()},
-			Problem{"", "a.h", "budgets.phases.session.end.require", "can never be met", nil},
-		},
-		{
-			"required and observing", budget(phases.PrePolicy, 0, "a.h"),
-			[]Plugin{plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, Role: phases.RoleObserve})},
-			Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", "it observes, in the background, when the phase is over; remove it from require, or give it another role", nil},
-		},
-		{
-			"required and observing by the operator's word", budget(phases.PrePolicy, 0, "a.h"),
-			[]Plugin{plugin("a", h("h", phases.PrePolicy)).overriding("a.h", phases.Override{Role: new(phases.RoleObserve)})},
-			Problem{"", "a.h", "budgets.phases.turn.pre_policy.require", "it observes", nil},
-		},
-		{"required without a hook's name", budget(phases.PrePolicy, 0, "a"), []Plugin{plugin("a").down()}, Problem{"", "a", "budgets.phases.turn.pre_policy.require", `requires "a", which does not exist`, nil}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			p, notes, err := Build(tt.plugins, tt.options)
-			problems, ok := errors.AsType[*Problems](err)
-			if !ok || p != nil || notes != nil {
-				t.Fatalf("Build = %v, %v, %v; want only *Problems", p, notes, err)
-			}
-			if len(problems.List) != 1 {
-				t.Errorf("%d problems, want one:\n%v", len(problems.List), err)
-			}
-			got := problems.List[0]
-			if !strings.Contains(got.Message, tt.want.Message) {
-				t.Errorf("message %q, want a part %q", got.Message, tt.want.Message)
-			}
-			got.Message, got.Err, tt.want.Message = "", nil, ""
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("problem (-got +want):\n%s", diff)
 			}
 		})
 	}

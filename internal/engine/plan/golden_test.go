@@ -22,7 +22,8 @@ type goldenInput struct {
 		Time    phases.Duration `json:"time"`
 		Require []string        `json:"require"`
 	} `json:"budgets"`
-	Plugins []struct {
+	Services []string `json:"services"`
+	Plugins  []struct {
 		Name        string                     `json:"name"`
 		Description *phases.Description        `json:"description"`
 		Grants      phases.Grants              `json:"grants"`
@@ -79,7 +80,7 @@ func golden(t *testing.T, in txtar.File) []txtar.File {
 	if err := json.Unmarshal(in.Data, &input); err != nil {
 		t.Fatalf("%s: %v", in.Name, err)
 	}
-	o := Options{Budgets: map[phases.Phase]Budget{}}
+	o := Options{Budgets: map[phases.Phase]Budget{}, Services: input.Services}
 	for phase, b := range input.Budgets {
 		o.Budgets[phase] = Budget{b.Time.D(), b.Require}
 	}
