@@ -196,9 +196,7 @@ func TestCachedAfterAReload(t *testing.T) {
 			return runOf(t, outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptCompileInput{})), "p.h").State
 		}
 		state()
-		if err := eng.Reload(t.Context(), h.reloaded(func(*hosted) {})); err != nil {
-			t.Fatal(err)
-		}
+		reload(t, eng, h.reloaded(func(*hosted) {}))
 		if got := state(); got != phases.StateCached {
 			t.Errorf("after the reload: %s", got)
 		}

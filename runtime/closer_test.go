@@ -10,7 +10,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // TestCloser: a plugin inside the host is closed with the engine, once and after
@@ -42,9 +41,7 @@ func TestCloser(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := eng.Reload(t.Context(), h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{"new":true}`) })); err != nil {
-					t.Fatal(err)
-				}
+				reload(t, eng, h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{"new":true}`) }))
 				dispatch(t, eng, &phases.PrePromptCompileInput{})
 				if closed.Load() != 0 {
 					t.Error("it is closed by a reload")
@@ -71,9 +68,7 @@ func TestCloserAfterAFailedStart(t *testing.T) {
 	good := plugin("good", section("h", "x", "text"))
 	good.OnClose = func(context.Context) error { closed.Add(1); return nil }
 	bad := plugin("bad")
-	bad.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-		return sdk.Setup{}, &phases.ConfigError{Message: "not that"}
-	}
+	onStart(bad, func(context.Context) error { return &phases.ConfigError{Message: "not that"} })
 	h := newHosted(good, bad)
 	if _, err := runtime.New(t.Context(), &h.cfg, h.opts); err == nil || closed.Load() != 1 {
 		t.Errorf("closed %d times, error %v", closed.Load(), err)

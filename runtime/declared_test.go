@@ -16,9 +16,7 @@ import (
 // down returns a guard of tool calls that cannot start.
 func down() *sdk.Plugin {
 	p := plugin("house", on("guard", phases.ToolPreCall, reply(deny("no")), phases.KindDecision))
-	p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-		return sdk.Setup{}, sdk.Fail("down", "it cannot start")
-	}
+	onStart(p, func(context.Context) error { return sdk.Fail("down", "it cannot start") })
 	return p
 }
 
@@ -63,9 +61,11 @@ func TestDeclaredIsExpected(t *testing.T) {
 			closed: []phases.Phase{phases.ToolPreCall}, open: []phases.Phase{phases.PrePolicy, phases.PostPromptCompile, phases.PreEnd},
 		},
 		{
-			name: "a declared observer is no guard", grants: []string{"decision"},
+			name: "what is declared and does not judge is no guard", grants: []string{"decision"},
 			change: func(h *hosted) {
 				h.override("house.log", phases.Override{Phase: new(phases.ToolPreCall), Role: new(phases.RoleObserve)})
+				h.override("house.off", phases.Override{Phase: new(phases.ToolPreCall), Enabled: new(false)})
+				h.override("house.shadow", phases.Override{Phase: new(phases.ToolPreCall), Shadow: new(true)})
 			},
 			closed: deciding, open: []phases.Phase{phases.PreEnd},
 		},
@@ -121,11 +121,7 @@ func TestColdStart(t *testing.T) {
 			t.Parallel()
 
 			synctest.Test(t, func(t *testing.T) {
-				slow := down()
-				slow.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-					time.Sleep(tt.starts)
-					return sdk.Setup{}, nil
-				}
+				slow := onStart(down(), func(context.Context) error { time.Sleep(tt.starts); return nil })
 				h := newHosted(slow, plugin("up", on("h", phases.ToolPreCall, reply(allow()), phases.KindDecision)))
 				h.opts.WaitFor = runtime.WaitRequired
 				eng := h.start(t)

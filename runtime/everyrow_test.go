@@ -91,10 +91,7 @@ func randomHooks(rng *rand.Rand) (*hosted, map[string]phases.Phase) {
 	if rng.IntN(3) == 0 {
 		plugins[2].OnConfigure = down().OnConfigure
 		if rng.IntN(2) == 0 {
-			plugins[2].OnConfigure = func(ctx context.Context, _ *phases.Configuration) (sdk.Setup, error) {
-				<-ctx.Done()
-				return sdk.Setup{}, ctx.Err()
-			}
+			onStart(plugins[2], neverUp)
 			h.opts.WaitFor = runtime.WaitRequired
 		}
 		for _, phase := range list {

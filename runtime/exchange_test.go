@@ -146,9 +146,7 @@ func TestExchangeOfTool(t *testing.T) {
 	t.Parallel()
 
 	p := plugin("house")
-	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "look", Description: "Looks."}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-		return &phases.ToolResult{Content: json.RawMessage(`{"found":1}`), Diagnostics: []phases.Diagnostic{{Code: "c", Message: "m"}}}, nil
-	}}}
+	p.Tools = []sdk.Tool{gives("look", &phases.ToolResult{Content: json.RawMessage(`{"found":1}`)}, nil)}
 	eng, log := recorded(t, newHosted(p))
 	if _, err := eng.CallTool(t.Context(), "house", phases.ToolCall{Tool: "look", Arguments: json.RawMessage(`{"q":1}`)}); err != nil {
 		t.Fatal(err)

@@ -227,6 +227,36 @@ func prompted(t testing.TB) func(*runtime.Compiled, error) *runtime.Compiled {
 	}
 }
 
+// errorOf is the error of a call.
+func errorOf[T any](_ T, err error) error { return err }
+
+// onStart makes a plugin do something when it is configured.
+func onStart(p *sdk.Plugin, do func(ctx context.Context) error) *sdk.Plugin {
+	p.OnConfigure = func(ctx context.Context, _ *phases.Configuration) (sdk.Setup, error) { return sdk.Setup{}, do(ctx) }
+	return p
+}
+
+// neverUp is a start that never succeeds.
+func neverUp(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+// reload puts a configuration in force.
+func reload(t testing.TB, eng *runtime.Engine, cfg *config.Config) {
+	t.Helper()
+	if err := eng.Reload(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startSession starts the session of a context.
+func startSession(t testing.TB, eng *runtime.Engine, c phases.Context) *runtime.Session {
+	t.Helper()
+	session, err := eng.StartSession(t.Context(), c, "startup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
 // waitBackground waits for background work.
 func waitBackground(t testing.TB, eng *runtime.Engine) {
 	t.Helper()

@@ -212,13 +212,13 @@ func TestPluginRows(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		late, starts := plugin("late", on("h", phases.PrePolicy, reply())), 0
-		late.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		starts := 0
+		late := onStart(plugin("late", on("h", phases.PrePolicy, reply())), func(context.Context) error {
 			if starts++; starts < 3 {
-				return sdk.Setup{}, sdk.Fail("down", "it cannot start")
+				return sdk.Fail("down", "it cannot start")
 			}
-			return sdk.Setup{}, nil
-		}
+			return nil
+		})
 		eng := newHosted(plugin("good"), late).start(t)
 		down := dispatch(t, eng, &phases.PrePolicyInput{})
 		for range 60 {

@@ -73,55 +73,24 @@ func TestHugeIDs(t *testing.T) {
 	long := host()
 	long.TaskID = huge
 	turn := opened(t, eng)
-	for name, try := range map[string]func() error{
-		"BeginTurn task_id": func() error {
-			_, err := eng.BeginTurn(t.Context(), long)
-			return err
-		},
-		"CompileTurn task_id": func() error {
-			_, err := eng.CompileTurn(t.Context(), long, runtime.CompileInput{})
-			return err
-		},
-		"StartSession task_id": func() error {
-			_, err := eng.StartSession(t.Context(), long, "startup")
-			return err
-		},
-		"ResumeSession task_id": func() error {
-			_, err := eng.ResumeSession(t.Context(), long, &phases.SessionResumeInput{})
-			return err
-		},
-		"EndSession task_id": func() error {
-			_, err := eng.EndSession(t.Context(), long, "")
-			return err
-		},
-		"Dispatch task_id": func() error {
-			_, err := eng.Dispatch(t.Context(), long, &phases.PostCompactionInput{})
-			return err
-		},
-		"CallTool task_id": func() error {
-			_, err := eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "good", Context: long})
-			return err
-		},
-		"CallTool idempotency_key": func() error {
-			_, err := eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "good", IdempotencyKey: huge})
-			return err
-		},
-		"Turn.CallTool idempotency_key": func() error {
-			_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "good", IdempotencyKey: huge})
-			return err
-		},
-		"Compile model": func() error {
-			_, err := turn.Compile(t.Context(), runtime.CompileInput{Model: huge})
-			return err
-		},
-		"Round provider": func() error {
-			_, err := turn.Compile(t.Context(), runtime.CompileInput{Provider: huge})
-			return err
-		},
+	in := phases.ToolCall{Tool: "good", Context: long}
+	keyed := phases.ToolCall{Tool: "good", IdempotencyKey: huge}
+	for name, err := range map[string]error{
+		"BeginTurn task_id":             errorOf(eng.BeginTurn(t.Context(), long)),
+		"CompileTurn task_id":           errorOf(eng.CompileTurn(t.Context(), long, runtime.CompileInput{})),
+		"StartSession task_id":          errorOf(eng.StartSession(t.Context(), long, "startup")),
+		"ResumeSession task_id":         errorOf(eng.ResumeSession(t.Context(), long, &phases.SessionResumeInput{})),
+		"EndSession task_id":            errorOf(eng.EndSession(t.Context(), long, "")),
+		"Dispatch task_id":              errorOf(eng.Dispatch(t.Context(), long, &phases.PostCompactionInput{})),
+		"CallTool task_id":              errorOf(eng.CallTool(t.Context(), "p", in)),
+		"CallTool idempotency_key":      errorOf(eng.CallTool(t.Context(), "p", keyed)),
+		"Turn.CallTool idempotency_key": errorOf(turn.CallTool(t.Context(), keyed)),
+		"Compile model":                 errorOf(turn.Compile(t.Context(), runtime.CompileInput{Model: huge})),
+		"Round provider":                errorOf(turn.Compile(t.Context(), runtime.CompileInput{Provider: huge})),
 	} {
 		_, field, _ := strings.Cut(name, " ")
 		var bad *phases.Error
-		if err := try(); !errors.As(err, &bad) || bad.Code != phases.CauseOversizeRequest || !strings.HasPrefix(bad.Message, field+": it has 257 bytes") {
+		if !errors.As(err, &bad) || bad.Code != phases.CauseOversizeRequest || !strings.HasPrefix(bad.Message, field+": it has 257 bytes") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -149,9 +118,7 @@ func TestSessionFloodOfOneWorkspace(t *testing.T) {
 	eng := newHosted(plugin("p", on("start", phases.SessionStart, reply(contextOf("c", "hello")), phases.KindPromptContext))).start(t)
 	start := func(c phases.Context) {
 		t.Helper()
-		if _, err := eng.StartSession(t.Context(), c, "startup"); err != nil {
-			t.Fatal(err)
-		}
+		startSession(t, eng, c)
 	}
 	quiet := phases.Context{WorkspaceID: "quiet", SessionID: "s"}
 	start(quiet)

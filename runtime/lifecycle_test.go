@@ -47,9 +47,7 @@ func TestReload(t *testing.T) {
 			next.plugin("changed").Config = raw(`{"new":true}`)
 			next.plugin("kept").Subscriptions = map[string]phases.Override{"kept.h": {Priority: new(7)}}
 		})
-		if err := eng.Reload(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
+		reload(t, eng, cfg)
 		if kept.Load() != 1 || changed.Load() != 2 {
 			t.Errorf("kept was started %d times, changed %d times", kept.Load(), changed.Load())
 		}
@@ -163,12 +161,7 @@ func TestWaitFor(t *testing.T) {
 
 			synctest.Test(t, func(t *testing.T) {
 				slowly := func(name string, d time.Duration) *sdk.Plugin {
-					p := plugin(name, on("h", phases.PrePolicy, reply()))
-					p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-						time.Sleep(d)
-						return sdk.Setup{}, nil
-					}
-					return p
+					return onStart(plugin(name, on("h", phases.PrePolicy, reply())), func(context.Context) error { time.Sleep(d); return nil })
 				}
 				h := newHosted(slowly("slow", 3*time.Second), slowly("fast", time.Second)).
 					override("slow.h", phases.Override{Priority: new(1)}).
@@ -196,12 +189,7 @@ func TestNewIsCancelled(t *testing.T) {
 	t.Parallel()
 
 	synctest.Test(t, func(t *testing.T) {
-		p := plugin("p", on("h", phases.PrePolicy, reply()))
-		p.OnConfigure = func(ctx context.Context, _ *phases.Configuration) (sdk.Setup, error) {
-			<-ctx.Done()
-			return sdk.Setup{}, ctx.Err()
-		}
-		h := newHosted(p)
+		h := newHosted(onStart(plugin("p", on("h", phases.PrePolicy, reply())), neverUp))
 		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
 		defer cancel()
 		if _, err := runtime.New(ctx, &h.cfg, h.opts); !errors.Is(err, context.DeadlineExceeded) {
@@ -229,15 +217,15 @@ func TestClose(t *testing.T) {
 		})
 	}
 	all.Wait()
-	calls := map[string]error{}
-	_, calls["Dispatch"] = eng.Dispatch(t.Context(), host(), &phases.PrePolicyInput{})
-	_, calls["BeginTurn"] = eng.BeginTurn(t.Context(), host())
-	_, calls["CompileTurn"] = eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})
-	_, calls["CallTool"] = eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "x"})
-	_, calls["StartSession"] = eng.StartSession(t.Context(), phases.Context{}, "startup")
-	_, calls["a turn's phase"] = turn.Dispatch(t.Context(), &phases.PrePolicyInput{})
-	calls["Reload"] = eng.Reload(t.Context(), &h.cfg)
-	for name, err := range calls {
+	for name, err := range map[string]error{
+		"Dispatch":       errorOf(eng.Dispatch(t.Context(), host(), &phases.PrePolicyInput{})),
+		"BeginTurn":      errorOf(eng.BeginTurn(t.Context(), host())),
+		"CompileTurn":    errorOf(eng.CompileTurn(t.Context(), host(), runtime.CompileInput{})),
+		"CallTool":       errorOf(eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "x"})),
+		"StartSession":   errorOf(eng.StartSession(t.Context(), phases.Context{}, "startup")),
+		"a turn's phase": errorOf(turn.Dispatch(t.Context(), &phases.PrePolicyInput{})),
+		"Reload":         eng.Reload(t.Context(), &h.cfg),
+	} {
 		if !errors.Is(err, runtime.ErrClosed) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -258,8 +246,7 @@ func TestCloseDuringReload(t *testing.T) {
 		p.ConfigSchema = raw(`{"type":"object"}`)
 		p.OnConfigure = func(ctx context.Context, c *phases.Configuration) (sdk.Setup, error) {
 			if c.Config != nil {
-				<-ctx.Done()
-				return sdk.Setup{}, ctx.Err()
+				return sdk.Setup{}, neverUp(ctx)
 			}
 			return sdk.Setup{}, nil
 		}

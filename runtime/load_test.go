@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -31,13 +30,12 @@ func (h *hosted) reloaded(change func(next *hosted)) *config.Config {
 func hopeless(n int32) *sdk.Plugin {
 	p := plugin("p", section("h", "s", "text"))
 	var starts atomic.Int32
-	p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+	return onStart(p, func(context.Context) error {
 		if starts.Add(1) <= n {
-			return sdk.Setup{}, phases.Errorf(phases.CauseVersionMismatch, "it is too old")
+			return phases.Errorf(phases.CauseVersionMismatch, "it is too old")
 		}
-		return sdk.Setup{}, nil
-	}
-	return p
+		return nil
+	})
 }
 
 // stateOf is a plugin's state and code.
@@ -50,47 +48,21 @@ func stateOf(eng *runtime.Engine, name string) string {
 	return "not declared"
 }
 
-// TestWaysOutOfQuarantine: a reload with the same words, and the operator's.
-func TestWaysOutOfQuarantine(t *testing.T) {
+// TestReloadEndsQuarantine: also with the same words.
+func TestReloadEndsQuarantine(t *testing.T) {
 	t.Parallel()
 
-	tests := []struct {
-		name string
-		out  func(h *hosted, eng *runtime.Engine) error
-	}{
-		{"reload", func(h *hosted, eng *runtime.Engine) error { return eng.Reload(context.Background(), &h.cfg) }},
-		{"release", func(_ *hosted, eng *runtime.Engine) error {
-			r, err := eng.Release(context.Background(), "p")
-			want := &runtime.Released{Plugin: "p", From: phases.PluginQuarantined, State: phases.PluginReady, Breakers: []string{}}
-			if diff := cmp.Diff(want, r); diff != "" || !r.Up() {
-				return fmt.Errorf("released (-want +got):\n%s", diff)
-			}
-			return err
-		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			synctest.Test(t, func(t *testing.T) {
-				h := newHosted(hopeless(1))
-				eng := h.start(t)
-				time.Sleep(time.Hour)
-				if got := stateOf(eng, "p"); got != "quarantined version_mismatch" {
-					t.Fatalf("state = %q", got)
-				}
-				if err := tt.out(h, eng); err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-				if got := stateOf(eng, "p"); got != "ready" {
-					t.Errorf("state = %q", got)
-				}
-				out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-				checkSame(t, "sections", sectionIDs(out), []string{"s"})
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosted(hopeless(1))
+		eng := h.start(t)
+		time.Sleep(time.Hour)
+		if got := stateOf(eng, "p"); got != "quarantined version_mismatch" {
+			t.Fatalf("state = %q", got)
+		}
+		reload(t, eng, &h.cfg)
+		synctest.Wait()
+		checkSame(t, "sections", sectionIDs(dispatch(t, eng, &phases.PrePromptCompileInput{})), []string{"s"})
+	})
 }
 
 // TestReleaseOfNothing: the operator is told why nothing happened.
@@ -125,8 +97,10 @@ func TestReleaseFailsAgain(t *testing.T) {
 		if err != nil || r.Up() || r.State != phases.PluginQuarantined || r.Code != "version_mismatch" || r.Detail == "" {
 			t.Fatalf("it failed again: %+v, %v", r, err)
 		}
-		if r, err = eng.Release(t.Context(), "p"); err != nil || r.State != phases.PluginReady {
-			t.Errorf("the third start: %+v, %v", r, err)
+		r, err = eng.Release(t.Context(), "p")
+		want := &runtime.Released{Plugin: "p", From: phases.PluginQuarantined, State: phases.PluginReady, Breakers: []string{}}
+		if diff := cmp.Diff(want, r); diff != "" || err != nil || !r.Up() {
+			t.Errorf("the third start: %v (-want +got):\n%s", err, diff)
 		}
 	})
 }
@@ -136,13 +110,7 @@ func TestReleaseFailsAgain(t *testing.T) {
 func TestReleaseClosesBreakers(t *testing.T) {
 	t.Parallel()
 
-	h := newHosted(&sdk.Plugin{Name: "p", Version: "1", Hooks: []sdk.Hook{{
-		Name: "h", Kinds: []phases.Kind{phases.KindPromptSection},
-		PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-			return sdk.Reply(&phases.PromptSection{SectionID: "BAD ID", Content: "x"})
-		},
-	}}})
-	eng := h.start(t)
+	eng := newHosted(plugin("p", section("h", "BAD ID", "x"))).start(t)
 	breaker := func() string { return hookRow(t, eng, "p.h").Breaker }
 	for range 5 {
 		dispatch(t, eng, &phases.PrePromptCompileInput{})
@@ -167,15 +135,14 @@ func TestReleaseClosesBreakers(t *testing.T) {
 // wants to run before q's, which an override can make impossible.
 func late(release <-chan struct{}) *sdk.Plugin {
 	p := plugin("late", sdk.Hook{Name: "h", Phase: phases.PrePromptCompile, Any: reply(), Before: []string{"q.h?"}})
-	p.OnConfigure = func(ctx context.Context, _ *phases.Configuration) (sdk.Setup, error) {
+	return onStart(p, func(ctx context.Context) error {
 		select {
 		case <-release:
-			return sdk.Setup{}, nil
+			return nil
 		case <-ctx.Done():
-			return sdk.Setup{}, ctx.Err()
+			return ctx.Err()
 		}
-	}
-	return p
+	})
 }
 
 // impossible puts q's hook before late's, which wants the opposite.
@@ -211,9 +178,7 @@ func TestLateDescription(t *testing.T) {
 				eng := h.start(t)
 				synctest.Wait() // q is up
 				begin(t, eng)   // keeps the first generation from being dropped
-				if err := eng.Reload(t.Context(), cfg); err != nil {
-					t.Fatal(err)
-				}
+				reload(t, eng, cfg)
 				close(release)
 				synctest.Wait()
 				if got := stateOf(eng, "late"); got != tt.want {
@@ -260,9 +225,7 @@ func TestExclusiveReload(t *testing.T) {
 		h, eng := exclusive(t, &log)
 		begin(t, eng) // keeps the first generation from being dropped
 		cfg := h.reloaded(func(next *hosted) { next.plugin("p").Config = raw(`{"x":"two"}`) })
-		if err := eng.Reload(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
+		reload(t, eng, cfg)
 		want := []string{"p starting", `start {"x":"one"}`, "p ready", "p draining", "p starting", "p starting", `start {"x":"two"}`, "p ready"}
 		checkSame(t, "events", log.all(), want)
 		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
@@ -298,36 +261,5 @@ func TestExclusiveReloadThatFails(t *testing.T) {
 		checkSame(t, "starts", starts, []string{`start {"x":"one"}`, `start {"x":"bad"}`, `start {"x":"one"}`})
 		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
 		checkSame(t, "sections", sectionIDs(out), []string{"s"})
-	})
-}
-
-// TestAbandonedInProcess: a plugin inside the host that does not answer cannot be
-// replaced; it says so, until it has come back.
-func TestAbandonedInProcess(t *testing.T) {
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		h := newHosted(plugin("p", on("h", phases.PrePromptCompile, deaf(release))))
-		h.plugin("p").Limits.Concurrency = 8
-		eng := h.start(t)
-		for i := range 4 {
-			if got := stateOf(eng, "p"); got != "ready" {
-				t.Fatalf("after %d calls: %s", i, got)
-			}
-			dispatch(t, eng, &phases.PrePromptCompileInput{})
-			synctest.Wait()
-		}
-		if got := stateOf(eng, "p"); got != "degraded abandoned" {
-			t.Errorf("after 4 calls: %s", got)
-		}
-		close(release)
-		synctest.Wait()
-		if got := stateOf(eng, "p"); got != "ready" {
-			t.Errorf("afterwards: %s", got)
-		}
-		if n := eng.Plugins()[0].Restarts; n != 0 {
-			t.Errorf("%d restarts", n)
-		}
 	})
 }

@@ -30,17 +30,13 @@ func TestBegins(t *testing.T) {
 		cause      phases.Cause
 	}{
 		{"hook", true, false, nil, jobs.Done, ""},
-		{"idempotent hook", true, true, nil, jobs.Done, ""},
 		{"failed hook", true, false, failed, jobs.Discard, phases.CausePluginError},
 		{"idempotent hook, failed", true, true, failed, jobs.Discard, phases.CausePluginError},
-		{"job", false, false, nil, jobs.Done, ""},
 		{"job with a key", false, true, nil, jobs.Done, ""},
 		{"failed job", false, false, failed, jobs.Retry, phases.CausePluginError},
 		{"failed job with a key", false, true, failed, jobs.Retry, phases.CausePluginError},
 		{"job that panicked", false, false, panicked, jobs.Discard, phases.CausePluginError},
-		{"job that panicked, with a key", false, true, panicked, jobs.Retry, phases.CausePluginError},
 		{"late job", false, false, late, jobs.Discard, phases.CauseTimeout},
-		{"late job with a key", false, true, late, jobs.Retry, phases.CauseTimeout},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

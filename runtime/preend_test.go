@@ -87,21 +87,6 @@ func TestPreEnd(t *testing.T) {
 	}
 }
 
-// TestPreEndReminders: one plugin denies and one reminds; the next prompt delivers the reminder.
-func TestPreEndReminders(t *testing.T) {
-	t.Parallel()
-
-	turn := finished(t, newHosted(plugin("p", atEnd("a", reply(deny("one")))), plugin("q", atEnd("b", reply(&phases.Reminder{Type: "q.hint", Text: "hint"})))))
-	end, err := turn.PreEnd(t.Context(), &phases.PreEndInput{})
-	if err != nil || end.Reason != "one" || len(end.Outcome.Merged.Reminders) != 1 {
-		t.Fatalf("%+v, %v", end, err)
-	}
-	done, err := turn.Compile(t.Context(), runtime.CompileInput{})
-	if err != nil || len(done.Reminders) != 1 || done.Reminders[0].Text != "hint" {
-		t.Errorf("%+v, %v", done, err)
-	}
-}
-
 // TestPreEndInput: hooks see what they may, and the engine's count in place of the host's.
 func TestPreEndInput(t *testing.T) {
 	t.Parallel()
@@ -190,23 +175,5 @@ func TestEndUnjudged(t *testing.T) {
 				t.Errorf("the record has %+v", m.Diagnostics)
 			}
 		})
-	}
-}
-
-// TestPreEndOrder: a turn can end only after it has sent the model something, and once.
-func TestPreEndOrder(t *testing.T) {
-	t.Parallel()
-
-	turn := begin(t, newHosted(plugin("p", atEnd("a", reply(deny("one"))))).start(t))
-	if _, err := turn.PreEnd(t.Context(), &phases.PreEndInput{}); !errors.Is(err, runtime.ErrNothingCompiled) || !strings.HasPrefix(err.Error(), "turn.pre_end: ") {
-		t.Errorf("before the prompt: %v", err)
-	}
-	prompted(t)(turn.Compile(t.Context(), runtime.CompileInput{}))
-	if end, err := turn.PreEnd(t.Context(), &phases.PreEndInput{}); err != nil || !end.GoOn {
-		t.Errorf("%+v, %v", end, err)
-	}
-	outcome(t)(turn.End(t.Context(), nil))
-	if _, err := turn.PreEnd(t.Context(), &phases.PreEndInput{}); !errors.Is(err, runtime.ErrTurnEnded) {
-		t.Errorf("after the end: %v", err)
 	}
 }

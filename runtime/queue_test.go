@@ -101,9 +101,6 @@ func TestVerdicts(t *testing.T) {
 		{"last failure", errors.New("down"), 5, jobs.Discard},
 		{"timeout", coded(phases.CauseTimeout), 1, jobs.Retry},
 		{"no plugin", coded(phases.CauseUnavailable), 5, jobs.Requeue},
-		{"breaker", coded(phases.CauseBreakerOpen), 5, jobs.Requeue},
-		{"too much to do", coded(phases.CauseOverloaded), 5, jobs.Requeue},
-		{"no time", coded(phases.CauseBudgetExhausted), 5, jobs.Requeue},
 		{"quarantine", coded(phases.CauseQuarantined), 5, jobs.Requeue},
 		{"no grant", coded(phases.CauseForbidden), 1, jobs.Discard},
 		{"its own cancellation", coded(phases.CauseCancelled), 1, jobs.Retry},
@@ -156,9 +153,7 @@ func TestQueuedHookAfterReload(t *testing.T) {
 			next := *h
 			next.cfg.Plugins = slices.Clone(h.cfg.Plugins)
 			tt.change(&next)
-			if err := eng.Reload(t.Context(), &next.cfg); err != nil {
-				t.Fatal(err)
-			}
+			reload(t, eng, &next.cfg)
 			work := <-q.work
 			if v := work(t.Context(), jobs.Attempt{Job: <-q.jobs, Number: 1}); v.Action != tt.want {
 				t.Errorf("verdict = %+v, want %s", v, tt.want)
@@ -178,12 +173,12 @@ func TestQueuedHookWaitsForItsPlugin(t *testing.T) {
 		var log journal
 		starts := 0
 		p := plugin("p", on("end", phases.PostTurn, log.noting("called", reply())))
-		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+		onStart(p, func(context.Context) error {
 			if starts++; starts < 4 {
-				return sdk.Setup{}, sdk.Fail("down", "it cannot start yet")
+				return sdk.Fail("down", "it cannot start yet")
 			}
-			return sdk.Setup{}, nil
-		}
+			return nil
+		})
 		h := newHosted(p).override("p.end", phases.Override{Phase: new(phases.PostTurn)})
 		h.opts.OnEvent = log.events(runtime.EventJob)
 		dispatch(t, h.start(t), &phases.PostTurnInput{Status: phases.TurnSucceeded})
@@ -204,9 +199,7 @@ func TestQueuedHookOfQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var jobs, open journal
 		p := plugin("p", on("end", phases.PostTurn, reply()))
-		p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-			return sdk.Setup{}, phases.Errorf(phases.CauseVersionMismatch, "it is too old")
-		}
+		onStart(p, func(context.Context) error { return phases.Errorf(phases.CauseVersionMismatch, "it is too old") })
 		h := newHosted(p).override("p.end", phases.Override{Phase: new(phases.PostTurn)})
 		h.opts.OnEvent = func(e runtime.Event) {
 			jobs.events(runtime.EventJob)(e)
@@ -296,9 +289,7 @@ func TestBackgroundRemarks(t *testing.T) {
 	}
 	hook := &phases.Noop{Common: phases.Common{Diagnostics: []phases.Diagnostic{remark("of_hook")}}}
 	p := plugin("p", asking(&phases.BackgroundJob{JobKind: "work", Payload: raw(`{}`)}), on("end", phases.PostTurn, reply(hook)))
-	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "work"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-		return &phases.ToolResult{Content: raw(`""`), Diagnostics: []phases.Diagnostic{remark("of_job")}}, nil
-	}}}
+	p.Tools = []sdk.Tool{gives("work", &phases.ToolResult{Content: raw(`""`), Diagnostics: []phases.Diagnostic{remark("of_job")}}, nil)}
 	var log journal
 	h := newHosted(p, plugin("loud", on("end", phases.PostTurn, reply(flood))))
 	h.opts.OnEvent = log.events(runtime.EventDiagnostic)

@@ -76,9 +76,7 @@ func TestSessionSources(t *testing.T) {
 	)).start(t)
 	where := host()
 	where.SessionID = "s"
-	if _, err := eng.StartSession(t.Context(), where, "startup"); err != nil {
-		t.Fatal(err)
-	}
+	startSession(t, eng, where)
 	for range 2 {
 		done := prompted(t)(eng.CompileTurn(t.Context(), where, runtime.CompileInput{}))
 		checkSame(t, "hook_sources", sources(done.Manifest), []string{"prompt_context hello dynamic_context none", "prompt_context c dynamic_context none"})

@@ -2,40 +2,29 @@ package runtime
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// slow fails its first start, for which a reload waits, and describes itself when it
-// is released.
-type slow struct {
-	Plugin
-	starts      atomic.Int32
-	release     chan struct{}
-	description phases.Description
-}
-
-func (s *slow) Describe(context.Context) (*phases.Description, error) { return &s.description, nil }
-
-func (s *slow) Configure(ctx context.Context, _ *phases.Configuration) (*phases.Description, error) {
-	if s.starts.Add(1) == 1 {
-		return nil, phases.Errorf(phases.CauseUnavailable, "not yet")
+// slow fails its first start, for which a reload waits, and the second one succeeds when it is released.
+func slow(name string, release <-chan struct{}, before ...string) *sdk.Plugin {
+	answer := func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) { return nil, nil }
+	starts := 0
+	return &sdk.Plugin{
+		Name: name, Version: "1", Hooks: []sdk.Hook{{Name: "h", Phase: phases.PrePromptCompile, Any: answer, Before: before}},
+		OnConfigure: func(context.Context, *phases.Configuration) (sdk.Setup, error) {
+			if starts++; starts == 1 {
+				return sdk.Setup{}, phases.Errorf(phases.CauseUnavailable, "not yet")
+			}
+			<-release
+			return sdk.Setup{}, nil
+		},
 	}
-	select {
-	case <-s.release:
-	case <-ctx.Done():
-	}
-	return &s.description, ctx.Err()
-}
-
-func newSlow(name string, before ...string) *slow {
-	hook := phases.Hook{Name: "h", Phase: phases.PrePromptCompile, Before: before}
-	return &slow{release: make(chan struct{}), description: phases.Description{Name: name, Version: "1", Hooks: []phases.Hook{hook}}}
 }
 
 // TestDescribedBeforeInForce: between the plan of a generation and the moment
@@ -44,9 +33,9 @@ func newSlow(name string, before ...string) *slow {
 func TestDescribedBeforeInForce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		culprit, innocent := newSlow("culprit", "culprit.x"), newSlow("innocent")
+		release := make(chan struct{})
 		cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "culprit"}, {Name: "innocent"}}}
-		o := Options{WaitFor: WaitRequired, InProcess: map[string]Plugin{"culprit": culprit, "innocent": innocent}}
+		o := Options{WaitFor: WaitRequired, InProcess: map[string]Plugin{"culprit": slow("culprit", release, "culprit.x"), "innocent": slow("innocent", release)}}
 		e, err := New(t.Context(), &config.Config{Version: 1}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -61,8 +50,7 @@ func TestDescribedBeforeInForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second) // they are being started again
-		close(culprit.release)
-		close(innocent.release)
+		close(release)
 		synctest.Wait()
 		if !e.install(g) {
 			t.Fatal("not installed")

@@ -134,9 +134,7 @@ func TestNestedTool(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		p := plugin("p", on("h", phases.PrePromptCompile, calling("tool"), phases.KindReminder))
-		p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "weather"}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-			return sdk.Text("sunny"), nil
-		}}}
+		p.Tools = []sdk.Tool{says("weather", "sunny")}
 		h := newHosted(p)
 		h.plugin("p").Limits.Concurrency = 1
 		var eng *runtime.Engine

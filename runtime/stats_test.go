@@ -109,8 +109,9 @@ func TestHookRows(t *testing.T) {
 	}
 }
 
-// TestAbandonedInRows counts calls that hang now, and those that did.
-func TestAbandonedInRows(t *testing.T) {
+// TestAbandoned counts calls that hang now, and those that did. A plugin inside the host cannot be replaced for them: it
+// is degraded until they have come back.
+func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -124,8 +125,13 @@ func TestAbandonedInRows(t *testing.T) {
 		h := newHosted(p)
 		h.plugin("p").Limits.Concurrency = 8
 		eng := h.start(t)
-		dispatch(t, eng, &phases.PrePromptCompileInput{})
-		dispatch(t, eng, &phases.PrePromptCompileInput{})
+		for range 3 {
+			dispatch(t, eng, &phases.PrePromptCompileInput{})
+		}
+		synctest.Wait()
+		if got := stateOf(eng, "p"); got != "ready" {
+			t.Errorf("after three calls: %s", got)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*ms)
 		defer cancel()
 		if _, err := eng.CallTool(ctx, "p", phases.ToolCall{Tool: "dig", Arguments: raw(`{}`)}); err == nil {
@@ -134,17 +140,24 @@ func TestAbandonedInRows(t *testing.T) {
 		check := func(what string, left, tools int) {
 			t.Helper()
 			row, tool, health := hookRow(t, eng, "p.h"), hookRow(t, eng, "p tool.call"), eng.Overview().Plugins[0]
-			if row.Abandoned != left || row.AbandonedTotal != 2 || tool.Abandoned != tools || tool.AbandonedTotal != 1 {
+			if row.Abandoned != left || row.AbandonedTotal != 3 || tool.Abandoned != tools || tool.AbandonedTotal != 1 {
 				t.Errorf("%s: hooks %d of %d, tools %d of %d", what, row.Abandoned, row.AbandonedTotal, tool.Abandoned, tool.AbandonedTotal)
 			}
-			if health.Abandoned != left+tools || health.AbandonedTotal != 3 || health.Working != left+tools || health.Concurrency != 8 {
+			if health.Abandoned != left+tools || health.AbandonedTotal != 4 || health.Working != left+tools || health.Concurrency != 8 {
 				t.Errorf("%s: the plugin has %d of %d, and works on %d of %d", what, health.Abandoned, health.AbandonedTotal, health.Working, health.Concurrency)
 			}
 		}
-		check("while they hang", 2, 1)
+		synctest.Wait()
+		check("while they hang", 3, 1)
+		if got := stateOf(eng, "p"); got != "degraded abandoned" {
+			t.Errorf("after four calls: %s", got)
+		}
 		close(release)
 		synctest.Wait()
 		check("when they are back", 0, 0)
+		if row := rowOf(t, eng, "p"); row.State != phases.PluginReady || row.Restarts != 0 {
+			t.Errorf("afterwards: %+v", row)
+		}
 	})
 }
 
@@ -152,14 +165,7 @@ func TestAbandonedInRows(t *testing.T) {
 func TestRowsOfTools(t *testing.T) {
 	t.Parallel()
 	p := plugin("p", on("h", phases.PrePromptCompile, reply()))
-	answer := func(text string, failed bool) sdk.Tool {
-		return sdk.Tool{Tool: phases.Tool{Name: text, InputSchema: raw(`{"type":"object"}`)}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-			res := sdk.Text(text)
-			res.IsError = failed
-			return res, nil
-		}}
-	}
-	p.Tools = []sdk.Tool{answer("dig", false), answer("sigh", true)}
+	p.Tools = []sdk.Tool{says("dig", "dug"), gives("sigh", &phases.ToolResult{Content: raw(`"oh"`), IsError: true}, nil)}
 	h := newHosted(p)
 	h.plugin("p").Grants.Tools = []string{"dig", "sigh"}
 	eng := h.start(t)
@@ -198,9 +204,7 @@ func TestRowsOverReloads(t *testing.T) {
 			cfg := h.cfg
 			cfg.Plugins = slices.Clone(h.cfg.Plugins)
 			change(&cfg)
-			if err := eng.Reload(t.Context(), &cfg); err != nil {
-				t.Fatal(err)
-			}
+			reload(t, eng, &cfg)
 			synctest.Wait() // until the one before is retired
 		}
 		turn()

@@ -33,10 +33,12 @@ func tool(name string, call sdk.ToolHandler) sdk.Tool {
 	return sdk.Tool{Tool: phases.Tool{Name: name, Description: "does " + name}, Call: call}
 }
 
-// says is a tool that answers with a text.
-func says(name, text string) sdk.Tool {
-	return tool(name, func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text(text), nil })
+// gives is a tool that answers alike whenever it is called; says answers with a text.
+func gives(name string, res *phases.ToolResult, err error) sdk.Tool {
+	return tool(name, func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return res, err })
 }
+
+func says(name, text string) sdk.Tool { return gives(name, sdk.Text(text), nil) }
 
 // opened is a turn that has its tools.
 func opened(t testing.TB, eng *runtime.Engine) *runtime.Turn {

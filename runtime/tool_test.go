@@ -26,22 +26,14 @@ func TestToolLedger(t *testing.T) {
 
 	var j journal
 	p := offering("p", says("good", "fine"),
-		tool("tells", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-			return &phases.ToolResult{Content: raw(`"no such file"`), IsError: true}, nil
-		}),
-		tool("fails", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-			return nil, sdk.Fail("upstream_down", "no answer")
-		}),
+		gives("tells", &phases.ToolResult{Content: raw(`"no such file"`), IsError: true}, nil),
+		gives("fails", nil, sdk.Fail("upstream_down", "no answer")),
 		tool("panics", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { panic("oh") }),
-		tool("nothing", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return nil, nil }),
-		tool("deep", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-			return &phases.ToolResult{Content: raw(strings.Repeat("[", 40) + strings.Repeat("]", 40))}, nil
-		}),
-		tool("remarks", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
-			return &phases.ToolResult{Content: raw("1"), Diagnostics: []phases.Diagnostic{
-				{Code: "slow_disk", Message: "took a while", Plugin: "another", Subscription: "an.other", Severity: "bad", SafeForUser: true},
-			}}, nil
-		}))
+		gives("nothing", nil, nil),
+		gives("deep", &phases.ToolResult{Content: raw(strings.Repeat("[", 40) + strings.Repeat("]", 40))}, nil),
+		gives("remarks", &phases.ToolResult{Content: raw("1"), Diagnostics: []phases.Diagnostic{
+			{Code: "slow_disk", Message: "took a while", Plugin: "another", Subscription: "an.other", Severity: "bad", SafeForUser: true},
+		}}, nil))
 	h := newHosted(p)
 	h.opts.OnEvent = j.events(runtime.EventRun)
 	eng := h.start(t)

@@ -42,9 +42,7 @@ func TestRemindersWait(t *testing.T) {
 	eng := h.start(t)
 	where := host()
 	where.SessionID = "s"
-	if _, err := eng.StartSession(t.Context(), where, "startup"); err != nil {
-		t.Fatal(err)
-	}
+	startSession(t, eng, where)
 	first := beginAt(t, eng, where)
 	outcome(t)(first.Dispatch(t.Context(), &phases.ToolPostCallInput{Tool: "list"}))
 	if out := outcome(t)(first.End(t.Context(), nil)); len(out.Diagnostics) > 0 {

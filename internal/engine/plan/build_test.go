@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -236,36 +235,6 @@ func TestUndescribed(t *testing.T) {
 	}}
 	if diff := cmp.Diff(notes, want); diff != "" {
 		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
-}
-
-// TestUnknown: what is declared and does not judge stands for no guard that nobody knows.
-func TestUnknown(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		declared []phases.Override
-		want     bool
-	}{
-		"nothing":    {nil, true},
-		"a guard":    {[]phases.Override{{}}, false},
-		"off":        {[]phases.Override{{Enabled: new(false)}}, true},
-		"shadow":     {[]phases.Override{{Shadow: new(true)}}, true},
-		"observer":   {[]phases.Override{{Role: new(phases.RoleObserve), Kinds: []phases.Kind{phases.KindNoop}}}, true},
-		"one of two": {[]phases.Override{{}, {Enabled: new(false)}}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			guard := plugin("guard").down()
-			guard.Grants.Contribute, guard.Overrides = []string{"decision"}, map[string]phases.Override{}
-			for i, o := range tt.declared {
-				o.Phase = new(phases.ToolPreCall)
-				guard.Overrides["guard.h"+strconv.Itoa(i)] = o
-			}
-			p, _ := mustBuild(t, Options{}, guard)
-			if got := p.Subscription("guard.any:tool.pre_call") != nil; got != tt.want {
-				t.Errorf("expected: %t, want %t", got, tt.want)
-			}
-		})
 	}
 }
 
