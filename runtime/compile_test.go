@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -141,44 +140,25 @@ func TestBlocked(t *testing.T) {
 func TestPostPromptCompile(t *testing.T) {
 	t.Parallel()
 
-	for _, tt := range []struct {
-		name string
-		see  []string
-		text bool
-	}{
-		{"with the text", []string{"manifest", "prompt_text"}, true},
-		{"without", []string{"manifest"}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
+	for name, see := range map[string][]string{"with the text": {"manifest", "prompt_text"}, "without": {"manifest"}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
 			seen := make(chan *phases.PostPromptCompileInput, 1)
-			judge := plugin("judge", sdk.Hook{
-				Name: "h", Kinds: []phases.Kind{phases.KindDecision},
-				PostPromptCompile: func(_ context.Context, _ *sdk.Call, in *phases.PostPromptCompileInput) ([]phases.Contribution, error) {
-					seen <- in
-					return sdk.Reply(allow())
-				},
-			})
+			judge := plugin("judge", sdk.Hook{Name: "h", PostPromptCompile: func(_ context.Context, _ *sdk.Call, in *phases.PostPromptCompileInput) ([]phases.Contribution, error) {
+				seen <- in
+				return nil, nil
+			}})
 			h := newHosted(whole(), judge)
-			h.plugin("judge").Grants.See = tt.see
+			h.plugin("judge").Grants.See = see
 			done := prompted(t)(compile(t, h.start(t), runtime.CompileInput{}))
-			in := <-seen
-			if got := in.PromptText; got.Withheld == tt.text || tt.text && got.Value != done.Prompt.FullText || !tt.text && got.Chars == 0 {
-				t.Errorf("prompt text = %+v", got)
+			in, want := <-seen, phases.Text{Withheld: true, Chars: len([]rune(done.Prompt.FullText))}
+			if len(see) > 1 {
+				want = phases.T(done.Prompt.FullText)
 			}
-			var m struct {
-				Sections []manifest.Section `json:"sections"`
-			}
-			if err := json.Unmarshal(in.Manifest, &m); err != nil {
-				t.Fatal(err)
-			}
-			ids := []string{}
-			for _, s := range m.Sections {
-				ids = append(ids, s.SectionID)
-			}
-			if !strings.Contains(strings.Join(ids, " "), "house_rules") {
-				t.Errorf("sections in the manifest: %v", ids)
+			checkSame(t, "prompt text", in.PromptText, want)
+			if !strings.Contains(string(in.Manifest), `"house_rules"`) {
+				t.Errorf("the manifest: %s", in.Manifest)
 			}
 		})
 	}

@@ -114,23 +114,13 @@ func TestInvalidInput(t *testing.T) {
 	t.Parallel()
 
 	eng := newHosted().start(t)
-	tests := []struct {
-		name string
-		in   phases.Input
-		want string
-	}{
-		{"unknown phase", &phases.CustomInput{Name: "x.host.other"}, "unknown phase"},
-		{"text that is no UTF-8", &phases.PrePolicyInput{UserText: phases.T("\xff")}, "input of turn.pre_policy"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			out, err := eng.Dispatch(t.Context(), host(), tt.in)
-			if out != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("Dispatch = %v, %v", out, err)
-			}
-		})
+	for want, in := range map[string]phases.Input{
+		"unknown phase":            &phases.CustomInput{Name: "x.host.other"},
+		"input of turn.pre_policy": &phases.PrePolicyInput{UserText: phases.T("\xff")},
+	} {
+		if out, err := eng.Dispatch(t.Context(), host(), in); out != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Dispatch = %v, %v, want %s", out, err, want)
+		}
 	}
 }
 

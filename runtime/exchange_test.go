@@ -206,15 +206,12 @@ func TestExchangeTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			var mu sync.Mutex
-			var told []runtime.Event
+			var told journal
 			h := newHosted(plugin("house", section("rules", "house_rules", "Be brief.")))
 			h.opts.OnExchange = answer
 			h.opts.OnEvent = func(e runtime.Event) {
-				mu.Lock()
-				defer mu.Unlock()
 				if e.Kind == runtime.EventDiagnostic {
-					told = append(told, e)
+					told.add(e.Code + " " + e.State + ": " + e.Detail)
 				}
 			}
 			eng := h.start(t)
@@ -223,10 +220,8 @@ func TestExchangeTrouble(t *testing.T) {
 					t.Errorf("outcome %+v, %v", out, err)
 				}
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if len(told) != 1 || told[0].Code != runtime.CodeNotRecorded || told[0].State != "error" || !strings.Contains(told[0].Detail, "no space left") {
-				t.Errorf("events %+v", told)
+			if got := told.all(); len(got) != 1 || !strings.HasPrefix(got[0], runtime.CodeNotRecorded+" error: ") || !strings.Contains(got[0], "no space left") {
+				t.Errorf("events %q", got)
 			}
 		})
 	}

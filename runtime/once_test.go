@@ -164,12 +164,7 @@ func TestWorkOfOthers(t *testing.T) {
 	h.opts.WaitFor = runtime.WaitRequired
 	release := make(chan struct{})
 	defer close(release)
-	slow := plugin("slow", on("end", phases.PostTurn, reply()))
-	slow.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-		<-release
-		return sdk.Setup{}, nil
-	}
-	h.opts.InProcess["slow"] = neverDescribed{slow, release}
+	h.opts.InProcess["slow"] = onStart(plugin("slow"), func(context.Context) error { <-release; return nil })
 	eng := h.start(t)
 	work := <-q.work
 	for rowOf(t, eng, "p").State != phases.PluginReady {
@@ -200,22 +195,6 @@ func TestWorkOfOthers(t *testing.T) {
 		if v := work(t.Context(), tt.attempt); v.Action != tt.want {
 			t.Errorf("%s: verdict = %+v, want %s", name, v, tt.want)
 		}
-	}
-}
-
-// neverDescribed is a plugin that says what it is when it is released.
-type neverDescribed struct {
-	runtime.Plugin
-
-	release <-chan struct{}
-}
-
-func (p neverDescribed) Describe(ctx context.Context) (*phases.Description, error) {
-	select {
-	case <-p.release:
-		return p.Plugin.Describe(ctx)
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 

@@ -25,57 +25,27 @@ import (
 func TestSink(t *testing.T) {
 	t.Parallel()
 
+	disk := errors.New("disk full")
 	tests := []struct {
 		name   string
-		before func(release <-chan struct{}) func(context.Context, string) error
+		sink   func(ctx context.Context, release <-chan struct{}) error
 		took   time.Duration
 		code   phases.Cause // empty: it is kept
 		events []string
 	}{
 		{name: "kept"},
-		{
-			name: "error",
-			before: func(<-chan struct{}) func(context.Context, string) error {
-				return failingAt("Append", errors.New("disk full"))
-			},
-			code: phases.CauseUnavailable, events: []string{"not_kept unavailable"},
-		},
-		{
-			name: "coded error",
-			before: func(<-chan struct{}) func(context.Context, string) error {
-				return failingAt("Append", phases.Errorf(phases.CauseOverloaded, "busy"))
-			},
-			code: phases.CauseOverloaded, events: []string{"not_kept overloaded"},
-		},
-		{
-			name: "panic",
-			before: func(<-chan struct{}) func(context.Context, string) error {
-				return func(_ context.Context, method string) error {
-					if method == "Append" {
-						panic("a bug")
-					}
-					return nil
-				}
-			},
-			code: phases.CauseInternal, events: []string{"not_kept internal"},
-		},
-		{
-			name: "slow, and honest about it",
-			before: func(<-chan struct{}) func(context.Context, string) error {
-				return func(ctx context.Context, method string) error {
-					if method == "Append" {
-						<-ctx.Done()
-					}
-					return ctx.Err()
-				}
-			},
-			took: 450 * time.Millisecond, code: phases.CauseUnavailable, events: []string{"not_kept unavailable"},
-		},
-		{
-			name:   "blocks for ever",
-			before: func(release <-chan struct{}) func(context.Context, string) error { return hangingAt("Append", release) },
-			took:   500 * time.Millisecond, code: phases.CauseTimeout, events: []string{"not_kept timeout"},
-		},
+		{"error", func(context.Context, <-chan struct{}) error { return disk }, 0, phases.CauseUnavailable, []string{"not_kept unavailable"}},
+		{"coded error", func(context.Context, <-chan struct{}) error {
+			return phases.Errorf(phases.CauseOverloaded, "busy")
+		}, 0, phases.CauseOverloaded, []string{"not_kept overloaded"}},
+		{"panic", func(context.Context, <-chan struct{}) error { panic("a bug") }, 0, phases.CauseInternal, []string{"not_kept internal"}},
+		{"slow, and honest about it", func(ctx context.Context, _ <-chan struct{}) error {
+			return neverUp(ctx)
+		}, 450 * time.Millisecond, phases.CauseUnavailable, []string{"not_kept unavailable"}},
+		{"blocks for ever", func(_ context.Context, release <-chan struct{}) error {
+			<-release
+			return nil
+		}, 500 * time.Millisecond, phases.CauseTimeout, []string{"not_kept timeout"}},
 	}
 	for _, tt := range tests {
 		for _, policy := range []string{"", "warn", "refuse"} {
@@ -85,10 +55,12 @@ func TestSink(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var j journal
 					release := make(chan struct{})
-					s := &memorySink{}
-					if tt.before != nil {
-						s.before = tt.before(release)
-					}
+					s := &memorySink{before: at("Append", func(ctx context.Context) error {
+						if tt.sink == nil {
+							return nil
+						}
+						return tt.sink(ctx, release)
+					})}
 					h := newHosted(whole())
 					h.cfg.Manifest.OnFailure = policy
 					h.opts.Sink, h.opts.OnEvent = s, j.events(runtime.EventManifest)
@@ -143,12 +115,12 @@ func TestRefusedReminders(t *testing.T) {
 	t.Parallel()
 
 	fail := true
-	s := &memorySink{before: func(_ context.Context, method string) error {
-		if fail && method == "Append" {
+	s := &memorySink{before: at("Append", func(context.Context) error {
+		if fail {
 			return errors.New("disk full")
 		}
 		return nil
-	}}
+	})}
 	h := newHosted(plugin("p", on("h", phases.PrePromptCompile, reply(&phases.Reminder{Type: "note", Text: "once", DedupeKey: "k"}), phases.KindReminder)))
 	h.cfg.Manifest.OnFailure = "refuse"
 	h.opts.Sink = s
@@ -305,24 +277,23 @@ func (s *memorySink) Report(ctx context.Context, u manifest.Usage) error {
 	return nil
 }
 
-// failingAt fails the calls of one method.
-func failingAt(method string, err error) func(context.Context, string) error {
-	return func(_ context.Context, called string) error {
+// at does something at the calls of one method.
+func at(method string, do func(context.Context) error) func(context.Context, string) error {
+	return func(ctx context.Context, called string) error {
 		if called == method {
-			return err
+			return do(ctx)
 		}
 		return nil
 	}
 }
 
-// hangingAt ignores the context of one method's calls until it is released.
+// failingAt fails the calls of one method; hangingAt ignores their context until it is released.
+func failingAt(method string, err error) func(context.Context, string) error {
+	return at(method, func(context.Context) error { return err })
+}
+
 func hangingAt(method string, release <-chan struct{}) func(context.Context, string) error {
-	return func(_ context.Context, called string) error {
-		if called == method {
-			<-release
-		}
-		return nil
-	}
+	return at(method, func(context.Context) error { <-release; return nil })
 }
 
 // noted lists the codes of diagnostics.

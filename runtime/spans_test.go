@@ -3,8 +3,7 @@ package runtime_test
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync/atomic"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,56 +11,6 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
 )
-
-// tracing notes when runs begin, are told and end. The trace that it gives a run is its
-// number.
-type tracing struct {
-	journal
-
-	runs  atomic.Int64
-	early atomic.Int64
-}
-
-type inRun struct{}
-
-func (tr *tracing) begin(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(*phases.Run, time.Time)) {
-	began, name := time.Now(), run.Subscription
-	told := phases.Trace{Parent: fmt.Sprintf("%s#%d", name, tr.runs.Add(1))}
-	outer, _ := ctx.Value(inRun{}).(string)
-	tr.add(strings.TrimSpace("begin " + name + " in " + outer + " from " + cut(from.Parent)))
-	return context.WithValue(ctx, inRun{}, name), told, func(run *phases.Run, at time.Time) {
-		if at.Before(began) || at.After(time.Now()) {
-			tr.early.Add(1)
-		}
-		tr.add("end " + run.Subscription + " " + string(run.State))
-	}
-}
-
-// cut takes the number off a trace.
-func cut(trace string) string {
-	name, _, _ := strings.Cut(trace, "#")
-	return name
-}
-
-func (tr *tracing) event(ev runtime.Event) {
-	if ev.Kind == runtime.EventRun {
-		tr.add("told " + ev.Subscription + " " + ev.State)
-	}
-}
-
-// traced is an engine that notes its runs.
-func traced(t *testing.T, h *hosted) (*runtime.Engine, *tracing) {
-	t.Helper()
-	tr := &tracing{}
-	h.opts.BeginRun, h.opts.OnEvent = tr.begin, tr.event
-	eng := h.start(t)
-	t.Cleanup(func() {
-		if n := tr.early.Load(); n != 0 {
-			t.Errorf("%d runs ended at a time that they were not over", n)
-		}
-	})
-	return eng, tr
-}
 
 // TestBeginRunOfHooks begins, tells and ends each row of the ledger once, whether or
 // not its hook ran.
@@ -83,19 +32,34 @@ func TestBeginRunOfHooks(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var told atomic.Value
+			var lines journal
 			hook := on("h", phases.PrePolicy, func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
-				told.Store(c.Trace.Parent)
+				lines.add("called with " + c.Trace.Parent)
 				return nil, nil
 			})
 			tt.hook(&hook)
-			eng, tr := traced(t, newHosted(plugin("p", hook)))
-			dispatch(t, eng, &phases.PrePolicyInput{})
-			want := []string{"begin p.h in  from", "told p.h " + string(tt.state), "end p.h " + string(tt.state)}
-			checkSame(t, "runs", tr.all(), want)
-			if got := told.Load(); tt.name == "ran" && got != "p.h#1" {
-				t.Errorf("the plugin was told %v, want p.h#1", got)
+			h := newHosted(plugin("p", hook))
+			h.opts.BeginRun = func(ctx context.Context, _ phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(*phases.Run, time.Time)) {
+				began := time.Now()
+				lines.add("begin " + run.Subscription)
+				return ctx, phases.Trace{Parent: "the span"}, func(run *phases.Run, at time.Time) {
+					if at.Before(began) || at.After(time.Now()) {
+						t.Error("it ended at a time that it was not over")
+					}
+					lines.add("end " + string(run.State))
+				}
 			}
+			h.opts.OnEvent = func(ev runtime.Event) {
+				if ev.Kind == runtime.EventRun {
+					lines.add("told " + ev.State)
+				}
+			}
+			dispatch(t, h.start(t), &phases.PrePolicyInput{})
+			want := []string{"begin p.h", "told " + string(tt.state), "end " + string(tt.state)}
+			if tt.name == "ran" {
+				want = slices.Insert(want, 1, "called with the span")
+			}
+			checkSame(t, "runs", lines.all(), want)
 		})
 	}
 }

@@ -152,47 +152,38 @@ func TestStateOfOthers(t *testing.T) {
 	}
 }
 
-// brokenState cannot keep anything.
-type brokenState struct{ err error }
-
-func (b brokenState) GetState(context.Context, phases.StateKey) (json.RawMessage, error) {
-	return nil, b.err
+// oddState cannot keep anything, or evicts values at every call.
+type oddState struct {
+	evicted int
+	err     error
 }
 
-func (b brokenState) PutState(context.Context, phases.StateKey, json.RawMessage) (int, error) {
-	return 0, b.err
+func (s oddState) GetState(context.Context, phases.StateKey) (json.RawMessage, error) {
+	return nil, s.err
 }
 
-// fullState is full at every call.
-type fullState struct{ brokenState }
-
-func (fullState) PutState(context.Context, phases.StateKey, json.RawMessage) (int, error) {
-	return 2, nil
+func (s oddState) PutState(context.Context, phases.StateKey, json.RawMessage) (int, error) {
+	return s.evicted, s.err
 }
 
 // TestStateEviction: an operator learns that sessions lost their values.
 func TestStateEviction(t *testing.T) {
 	t.Parallel()
 
-	var mu sync.Mutex
-	var got []runtime.Event
+	var told journal
 	a := startAsker(t, func(o *runtime.Options) {
-		o.State = fullState{}
+		o.State = oddState{evicted: 2}
 		o.OnEvent = func(ev runtime.Event) {
-			mu.Lock()
-			defer mu.Unlock()
 			if ev.Code == runtime.CodeStateEvicted {
-				got = append(got, ev)
+				told.add(string(ev.Kind) + " " + ev.Plugin + " " + ev.Message)
 			}
 		}
 	}, "p")
 	if got := a.in(t, "s", "p", "put", `{"value":1}`); got != "{}" {
 		t.Errorf("got %s", got)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(got) != 1 || got[0].Kind != runtime.EventDiagnostic || got[0].Plugin != "p" || !strings.Contains(got[0].Message, "2 sessions") {
-		t.Errorf("events %+v", got)
+	if got := told.all(); len(got) != 1 || !strings.HasPrefix(got[0], "diagnostic p ") || !strings.Contains(got[0], "2 sessions") {
+		t.Errorf("events %q", got)
 	}
 }
 
@@ -202,11 +193,11 @@ func TestStateFails(t *testing.T) {
 	t.Parallel()
 
 	secret := errors.New("dial tcp db.internal: refused")
-	a := startAsker(t, func(o *runtime.Options) { o.State = brokenState{secret} }, "p")
+	a := startAsker(t, func(o *runtime.Options) { o.State = oddState{err: secret} }, "p")
 	if got := a.in(t, "s", "p", "get", ""); !strings.HasPrefix(got, "internal: ") || strings.Contains(got, "db.internal") {
 		t.Errorf("got %s", got)
 	}
-	a = startAsker(t, func(o *runtime.Options) { o.State = brokenState{phases.Errorf(phases.CauseOverloaded, "later")} }, "p")
+	a = startAsker(t, func(o *runtime.Options) { o.State = oddState{err: phases.Errorf(phases.CauseOverloaded, "later")} }, "p")
 	if got := a.in(t, "s", "p", "put", `{"value":1}`); !strings.HasPrefix(got, "overloaded: ") {
 		t.Errorf("got %s", got)
 	}
@@ -228,7 +219,7 @@ func TestStateInMemoryIsTold(t *testing.T) {
 		return plugins
 	}
 	checkSame(t, "granted, in memory", told([]string{"state"}, nil), []string{"p"})
-	if got := append(told([]string{"documents"}, nil), told([]string{"state"}, brokenState{})...); got != nil {
+	if got := append(told([]string{"documents"}, nil), told([]string{"state"}, oddState{})...); got != nil {
 		t.Errorf("told without need: %v", got)
 	}
 }

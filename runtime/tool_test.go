@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -283,4 +284,47 @@ func TestToolOfNobody(t *testing.T) {
 			t.Error("it was called")
 		}
 	})
+}
+
+// TestToolPolicies: a call in a turn, and a job that the turn asked for, have the turn's policies by grant; one that the
+// host makes by itself has none and says that there is no turn. What the caller claims does not count.
+func TestToolPolicies(t *testing.T) {
+	t.Parallel()
+
+	for see, want := range map[string]string{"policy": `d/k={"a":1} by p.rule`, "metadata": ""} {
+		t.Run(see, func(t *testing.T) {
+			t.Parallel()
+
+			var seen []string
+			p := offering("p", tool("look", func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
+				line := fmt.Sprintf("outside: %t ", c.OutsideTurn)
+				for i, p := range c.Policies {
+					line += fmt.Sprintf("%s/%s=%s by %s", p.Domain, p.Key, p.Value, p.Owner)
+					c.Policies[i].Value[0] = 'X' // it has copies: nobody else sees this
+				}
+				seen = append(seen, line)
+				return sdk.Text("ok"), nil
+			}))
+			p.Hooks = append(p.Hooks, on("rule", phases.PrePolicy, reply(policyOf("k", `{"a":1}`), &phases.BackgroundJob{JobKind: "look"}), phases.KindPolicy, phases.KindBackgroundJob))
+			h := newHosted(p)
+			h.plugin("p").Grants.See = []string{see}
+			eng := h.start(t)
+			turn := begin(t, eng)
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
+			waitBackground(t, eng)
+			outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{}))
+			call := phases.ToolCall{Tool: "look", Policies: []phases.PolicyEntry{{Domain: "d", Key: "claimed", Value: raw(`1`)}}}
+			inTurn := call
+			inTurn.OutsideTurn = true
+			for range 2 {
+				if _, err := turn.CallTool(t.Context(), inTurn); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := eng.CallTool(t.Context(), "p", call); err != nil {
+				t.Fatal(err)
+			}
+			checkSame(t, "told", seen, append(slices.Repeat([]string{"outside: false " + want}, 3), "outside: true ")) // the job first
+		})
+	}
 }
