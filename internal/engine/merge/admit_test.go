@@ -111,10 +111,10 @@ func TestAdmitKinds(t *testing.T) {
 	h := hook("p.h", phases.KindReminder, phases.KindPolicy)
 	h.Visibility = phases.VisibilityDebug
 	got, err := merge.Admit(rowOf(t, phases.PrePromptCompile), h, []phases.Contribution{
-		&phases.Policy{},                // not in the row, and not even well formed
-		section("notes", "Grüße"),       // in the row, not declared
-		&phases.Reminder{Type: "hello"}, // fine
-		&phases.Noop{},                  // always
+		&phases.Policy{Common: own("no id", 0)}, // not in the row, and not even well formed
+		section("notes", "Grüße"),               // in the row, not declared
+		&phases.Reminder{Type: "hello"},         // fine
+		&phases.Noop{},                          // always
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestAdmitKinds(t *testing.T) {
 	want := []phases.Diagnostic{
 		{
 			Code: "contribution_not_allowed", Severity: phases.SeverityWarning, Plugin: "p", Subscription: "p.h", Visibility: phases.VisibilityDebug,
-			Message: "hook h: phase turn.pre_prompt_compile does not take policy",
+			Message: "hook h: phase turn.pre_prompt_compile does not take policy", Detail: `hook h: phase turn.pre_prompt_compile does not take policy: its id was "no id"`,
 		},
 		{
 			Code: "contribution_not_allowed", Severity: phases.SeverityWarning, Plugin: "p", Subscription: "p.h", Visibility: phases.VisibilityDebug,
@@ -182,8 +182,12 @@ func TestAdmitInvalid(t *testing.T) {
 func TestAdmitNamesAndHashes(t *testing.T) {
 	t.Parallel()
 
-	given := []phases.Contribution{section("a", "x"), &phases.Noop{Common: own("mine", 0)}, section("a", "x")}
-	got, err := merge.Admit(anyRow(), hook("p.h", phases.Kinds()...), given)
+	noted := section("a", "x")
+	noted.Diagnostics = []phases.Diagnostic{{Code: "c", Plugin: "another", Message: "m"}}
+	given := []phases.Contribution{noted, &phases.Noop{Common: own("mine", 0)}, section("a", "x")}
+	h := hook("p.h", phases.Kinds()...)
+	got, err := merge.Admit(anyRow(), h, given)
+	checkOwned(t, h, given, got, err)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +196,9 @@ func TestAdmitNamesAndHashes(t *testing.T) {
 		ids = append(ids, e.Value.Head().ContributionID)
 	}
 	checkSame(t, "ids", ids, []string{"p.h#0", "mine", "p.h#2"})
+	if d := got.Diagnostics; len(d) != 1 || d[0].Plugin != "p" || d[0].Subscription != "p.h" {
+		t.Errorf("remarks %+v", d)
+	}
 	if given[0].Head().ContributionID != "" {
 		t.Error("Admit changed what it was given")
 	}

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -283,56 +286,40 @@ func accounted(c phases.Contribution, rows map[string]bool) bool {
 	return rows[c.Head().ContributionID]
 }
 
-func TestRaisedPriorityNeverShortens(t *testing.T) {
-	t.Parallel()
+// checkScratch: in memory that is used again, Merge comes to the same, and what outlives a
+// dispatch stays when the memory is cleared.
+func checkScratch(t *testing.T, replies []merge.Reply, w world, want merge.Result) {
+	t.Helper()
 
-	raised := 0
-	eachWorld(t, func(t *testing.T, rng *rand.Rand, w world) {
-		before := merge.Merge(anyRow(), w.admit(t), w.state, w.limits)
-		for i, list := range w.given {
-			for j, c := range list {
-				if c.Head().ContributionID == "shared" { // replaced ones are about order, not length
-					continue
-				}
-				id := fmt.Sprintf("%s#%d", w.hooks[i].Subscription, j)
-				was := keptOf(before, i, id, c)
-				higher := phases.CloneContribution(c)
-				higher.Head().Priority += rng.IntN(4) + 1
-				list[j] = higher
-				after := merge.Merge(anyRow(), w.admit(t), w.state, w.limits)
-				list[j] = c
-				if is := keptOf(after, i, id, c); is < was {
-					t.Errorf("%s: kept %d, with a raised priority %d", id, was, is)
-				}
-				raised++
-			}
-		}
-	})
-	if raised < 500 {
-		t.Errorf("only %d contributions were raised: the test does not test", raised)
+	var s merge.Scratch
+	var got merge.Result
+	s.Merge(&got, anyRow(), slices.Concat(replies, replies), w.state, w.limits) // leaves more than is needed
+	s.Merge(&got, anyRow(), replies, w.state, w.limits)
+	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" {
+		t.Errorf("merged in memory that is used again:\n%s", diff)
+	}
+	parts := slices.Clone(got.Parts)
+	s.Clear()
+	if got.Parts = parts; encode(t, got) != encode(t, want) {
+		t.Errorf("cleared memory changed a result:\n%s", cmp.Diff(encode(t, want), encode(t, got)))
 	}
 }
 
-// keptOf is how many characters of a text were kept.
-func keptOf(r merge.Result, reply int, id string, c phases.Contribution) int {
-	var body int
-	switch c := c.(type) {
-	case *phases.PromptSection:
-		body = text.Chars(c.Content) + 1_000_000 // more than any cut keeps
-	case *phases.PromptContext:
-		body = text.Chars(c.Content) + 1_000_000
-	default:
-		return 0
+// checkOwned: AdmitOwned comes to the same as Admit.
+func checkOwned(t *testing.T, h *merge.Hook, cs []phases.Contribution, want merge.Admitted, wantErr error) {
+	t.Helper()
+
+	mine := slices.Clone(cs)
+	for i, c := range mine {
+		mine[i] = phases.CloneContribution(c)
 	}
-	for _, cut := range r.Parts[reply].Cuts {
-		if cut.ContributionID == id && cut.Limit != phases.LimitPlugin {
-			return cut.Kept
-		}
+	own := hook(h.Subscription, h.Kinds...)
+	own.Grants, own.IDs = h.Grants, merge.DefaultIDs(h.Subscription)
+	got, err := merge.AdmitOwned(anyRow(), own, mine, make([]merge.Entry, 0, 1))
+	if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+		t.Errorf("AdmitOwned: %v, Admit: %v", err, wantErr)
 	}
-	for _, s := range r.Sources {
-		if s.ContributionID == id {
-			return body
-		}
+	if diff := cmp.Diff(encode(t, want), encode(t, got)); diff != "" && err == nil {
+		t.Errorf("AdmitOwned differs from Admit:\n%s", diff)
 	}
-	return 0
 }

@@ -256,3 +256,44 @@ func TestDroppedBecomesOmitted(t *testing.T) {
 	want := []phases.Omitted{{ID: "yours", Owner: "a", Reason: "forbidden", Chars: 3}}
 	checkSame(t, "omitted", got.Omitted, want)
 }
+
+// TestKeyedHashes: with a key nothing that is recorded of a contribution or tool
+// can be guessed from its hash.
+func TestKeyedHashes(t *testing.T) {
+	t.Parallel()
+
+	hashes := func(key string) (contribution, tool string) {
+		h := hook("p.h")
+		h.Key = []byte(key)
+		r := merge.Merge(anyRow(), []merge.Reply{from(t, h, &phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{{Name: "weather"}}})},
+			merge.State{}, merge.Limits{})
+		return r.Sources[0].ContributionHash, r.Merged.Tools[0].Hash
+	}
+	seen := map[string]bool{}
+	for key, prefix := range map[string]string{"": "sha256:", "one": "hmac-sha256:", "two": "hmac-sha256:"} {
+		contribution, tool := hashes(key)
+		if !strings.HasPrefix(contribution, prefix) || !strings.HasPrefix(tool, prefix) || seen[contribution] || seen[tool] {
+			t.Errorf("with the key %q: %s and %s", key, contribution, tool)
+		}
+		seen[contribution], seen[tool] = true, true
+	}
+}
+
+// TestRequestTools: the engine's tool is nobody else's, neither a plugin's nor the
+// host's.
+func TestRequestTools(t *testing.T) {
+	t.Parallel()
+
+	got := merge.Merge(anyRow(), []merge.Reply{from(t, ranked("a.h", 1), bundle("one", phases.RequestTools, "read"))},
+		merge.State{}, merge.Limits{})
+	if len(got.Merged.Tools) != 1 || got.Merged.Tools[0].Name != "read" {
+		t.Errorf("tools = %+v, want only read", got.Merged.Tools)
+	}
+	checkSame(t, "conflicts", lost(got), []string{"a.h -> builtin: request_tools"})
+	checkSame(t, "omitted", got.Omitted, []phases.Omitted{{ID: phases.RequestTools, Owner: "a", Reason: "conflict"}})
+	alone := merge.Merge(anyRow(), nil, merge.State{HostTools: []string{"read", phases.RequestTools}}, merge.Limits{})
+	if len(alone.Diagnostics) != 1 || alone.Diagnostics[0].Code != "conflict" || alone.Diagnostics[0].Slot != phases.RequestTools ||
+		!strings.Contains(alone.Diagnostics[0].Message, `tool "request_tools" belongs to builtin: the host has one`) {
+		t.Errorf("a host's tool of that name: %+v", alone.Diagnostics)
+	}
+}

@@ -28,27 +28,6 @@ func answered(state phases.RunState) *phases.Run {
 	}
 }
 
-// BenchmarkCounters measures what counting costs a dispatch: its run, and itself.
-func BenchmarkCounters(b *testing.B) {
-	c, run, local := counting(), answered(phases.StateSucceeded), answered(phases.StateSucceeded)
-	local.BytesOut = 0
-	for _, bench := range []struct {
-		name string
-		do   func()
-	}{
-		{"run of a process", func() { c.Run(run, "") }},
-		{"run inside the host", func() { c.Run(local, "") }},
-		{"phase", func() { c.Dispatch(phases.PrePromptCompile, phases.StateSucceeded, time.Millisecond) }},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				bench.do()
-			}
-		})
-	}
-}
-
 // TestCountingAllocatesNothing: it is part of every dispatch.
 func TestCountingAllocatesNothing(t *testing.T) {
 	c, run := counting(), answered(phases.StateSucceeded)

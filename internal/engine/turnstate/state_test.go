@@ -1,6 +1,7 @@
 package turnstate
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -31,5 +32,76 @@ func TestTextsOfEachRecord(t *testing.T) {
 	}
 	if s.textBytes != maxTextBytes/2 {
 		t.Errorf("%d bytes are counted", s.textBytes)
+	}
+}
+
+// TestOpen: turns that somebody holds are there until they are removed, and those that nobody holds take no memory.
+func TestOpen(t *testing.T) {
+	type turn [1 << 10]byte
+	var o Open[turn]
+	held := make([]*turn, 10)
+	for i := range held {
+		held[i] = &turn{}
+		o.Add(held[i])
+	}
+	for i := range 10 * leastSweep {
+		if o.Add(&turn{}); i%leastSweep == 0 {
+			runtime.GC()
+		}
+	}
+	if n := len(o.turns); n > 4*leastSweep {
+		t.Errorf("%d turns are remembered", n)
+	}
+	runtime.GC()
+	o.Remove(held[0])
+	if n := len(o.All()); n != len(held)-1 {
+		t.Errorf("%d turns are open of %d that are held", n, len(held)-1)
+	}
+	runtime.KeepAlive(held)
+}
+
+// TestModelAccount: steps of one account, in order.
+func TestModelAccount(t *testing.T) {
+	t.Parallel()
+
+	type step struct {
+		wanted, got int
+		refused     string
+		// used is settled at once; -1 leaves the call on its way.
+		used int
+	}
+	const calls, tokens = "all calls of the model are used up (limits.model.calls)", "all output tokens of the model are used up (limits.model.output_tokens)"
+	tests := []struct {
+		name   string
+		budget config.ModelBudget
+		steps  []step
+	}{
+		{"the defaults", config.ModelBudget{}, []step{{wanted: 9000, got: 4000, used: 1000}, {wanted: 3000, got: 3000, used: 1}, {wanted: 1, got: 1}, {wanted: 1, got: 1}, {wanted: 1, refused: calls}}},
+		{"no wish", config.ModelBudget{OutputTokens: 1500}, []step{{got: 1024, used: -1}, {got: 476, used: -1}, {refused: tokens}}},
+		{"a wish below nothing", config.ModelBudget{}, []step{{wanted: -5, got: 1024}}},
+		{"what is not used comes back", config.ModelBudget{OutputTokens: 100}, []step{{wanted: 100, got: 100, used: 10}, {wanted: 100, got: 90, used: 90}, {wanted: 1, refused: tokens}}},
+		{"what is used twice is gone", config.ModelBudget{OutputTokens: 100}, []step{{wanted: 10, got: 10, used: 200}, {wanted: 1, refused: tokens}}},
+		{"overdrawn by little", config.ModelBudget{OutputTokens: 100}, []step{{wanted: 10, got: 10, used: 60}, {wanted: 100, got: 40}}},
+		{"calls before tokens", config.ModelBudget{Calls: 1, OutputTokens: 1}, []step{{wanted: 1, got: 1, used: 1}, {wanted: 1, refused: calls}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			a := New(config.TurnBudget{}, nil)
+			for i, s := range tt.steps {
+				got, err := a.ReserveModel("p", tt.budget, s.wanted)
+				message := ""
+				if err != nil {
+					message = err.Message
+				}
+				if got != s.got || message != s.refused {
+					t.Fatalf("step %d: %d, %v; want %d, %q", i, got, err, s.got, s.refused)
+				}
+				if err == nil && s.used >= 0 {
+					a.SettleModel("p", got, s.used)
+				}
+			}
+		})
 	}
 }

@@ -226,37 +226,3 @@ func TestManyNames(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkCall(b *testing.B) {
-	g, dir := newGuard(b), tree(b)
-	for name, command := range map[string]string{
-		"word": "make", "script": "cd src && for f in *.ts; do grep -n 'process.env' \"$f\" | head -3; done > /tmp/x", "grep": "grep -rn --exclude='.env*' --exclude-dir=certs foo .",
-		"heredoc": "cat > a.md <<'EOF'\n" + strings.Repeat("read .env at the start\n", 1000) + "EOF",
-	} {
-		b.Run(name, func(b *testing.B) {
-			args, err := json.Marshal(map[string]string{"command": command})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if f := g.Call("Bash", args, nil, dir); f != nil {
-					b.Fatal(f.Reason())
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkResult(b *testing.B) {
-	g, dir := newGuard(b), tree(b)
-	g.Values = true
-	for name, text := range map[string]string{"30000": strings.Repeat("src/a.ts:12:  const x = process.env.KEY\n", 750), "200": strings.Repeat("all tests pass\n", 13)} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				g.Result("Bash", json.RawMessage(`{"command":"make"}`), nil, text, false, dir)
-			}
-		})
-	}
-}
