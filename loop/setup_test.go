@@ -3,6 +3,8 @@ package loop_test
 import (
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -21,3 +23,5 @@ func begin(t testing.TB, s *looptest.Engine, change func(o *loop.Options)) *loop
 	}
 	return turn
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -27,12 +27,6 @@ func (p Plugin) overriding(id string, o phases.Override) Plugin {
 	return p
 }
 
-// down returns p as if it had never described itself.
-func (p Plugin) down() Plugin {
-	p.Description = nil
-	return p
-}
-
 func mustBuild(tb testing.TB, o Options, plugins ...Plugin) (*Plan, []phases.Diagnostic) {
 	tb.Helper()
 	p, notes, err := Build(plugins, o)
@@ -196,46 +190,6 @@ func ids(off []Off) [][2]string {
 		list[i] = [2]string{o.Subscription.ID, o.Reason}
 	}
 	return list
-}
-
-func TestUndescribed(t *testing.T) {
-	t.Parallel()
-
-	o := budget(phases.PrePolicy, 0, "guard.check", "guard.check")
-	guard := plugin("guard").down()
-	guard.Overrides = map[string]phases.Override{
-		"guard.check": {Timeout: new(phases.Duration(50 * time.Millisecond)), When: new("turn.mode != 'system'")},
-		"guard.tool": {
-			Phase: new(phases.ToolPreCall), Role: new(phases.RoleValidate), OnFailure: &phases.OnFailure{Default: phases.FailClosed}, Retry: &phases.Retry{Attempts: 2},
-		},
-		"guard.text":  {Phase: new(phases.PrePromptCompile), OnFailure: &phases.OnFailure{Default: phases.UseInstead}, Fallback: phases.Contributions{&phases.Reminder{Type: "t"}}},
-		"guard.other": {Priority: new(7)},
-		"guard.late":  {OnFailure: &phases.OnFailure{Default: phases.FailClosed}, Enabled: new(false)},
-	}
-	p, notes := mustBuild(t, o, guard, plugin("a", phases.Hook{Name: "h", Phase: phases.PrePolicy, After: []string{"guard.check", "guard.soft?"}}))
-	if diff := cmp.Diff(p.Phase(phases.PrePolicy).Require, []string{"guard.check"}); diff != "" {
-		t.Errorf("require (-got +want):\n%s", diff)
-	}
-	check := only(t, p, "guard.check")
-	if !check.Undescribed || check.Phase != phases.PrePolicy || check.Timeout.D() != 50*time.Millisecond || check.Condition == nil || check.PluginVersion != "" || check.Name != "check" {
-		t.Errorf("guard.check is %+v", check)
-	}
-	if tool := only(t, p, "guard.tool"); !tool.Undescribed || !tool.FailClosed || tool.Stage != phases.RoleValidate {
-		t.Errorf("guard.tool is %+v", tool)
-	}
-	only(t, p, "guard.text")
-	for _, id := range []string{"guard.other", "guard.late"} {
-		if p.Subscription(id) != nil {
-			t.Errorf("%s is expected, and nobody knows of it", id)
-		}
-	}
-	want := []phases.Diagnostic{{
-		Code: codeSoftMissing, Severity: phases.SeverityWarning, Plugin: "a", Subscription: "a.h", Visibility: phases.VisibilityInternal,
-		Message: "a.h stands after guard.check, whose plugin has not described itself; it counts as absent",
-	}}
-	if diff := cmp.Diff(notes, want); diff != "" {
-		t.Errorf("diagnostics (-got +want):\n%s", diff)
-	}
 }
 
 // What depends on something broken is not blamed too, and all mistakes come at

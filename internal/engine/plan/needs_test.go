@@ -25,6 +25,7 @@ func guard(see []string, change func(*phases.Hook)) Plugin {
 // allows what it was never shown is worse than none.
 func TestNeeds(t *testing.T) {
 	t.Parallel()
+	const warning = phases.SeverityWarning
 	off := phases.Override{WithoutNeeds: new(phases.TurnOff)}
 	tests := []struct {
 		name   string
@@ -42,31 +43,12 @@ func TestNeeds(t *testing.T) {
 		{name: "a guard without", plugin: guard(nil, nil), problem: "house.guard decides and needs to see arguments"},
 		{name: "a guard by its kinds", plugin: guard(nil, func(h *phases.Hook) { h.Role = phases.RoleContribute }), problem: "house.guard decides and needs to see arguments"},
 		{name: "a set", plugin: guard([]string{"arguments"}, func(h *phases.Hook) { h.Needs = []string{"arguments", "policy"} }), problem: "needs to see policy"},
-		{
-			name: "off by the operator's word", plugin: guard(nil, nil).overriding("house.guard", off),
-			note: "house.guard is off", severity: phases.SeverityWarning, off: ReasonNeedsNotGranted,
-		},
-		{
-			name: "a word that there is not", plugin: guard(nil, nil).overriding("house.guard", phases.Override{WithoutNeeds: new(phases.WithoutNeeds("on"))}),
-			problem: `it takes the word off`,
-		},
-		{
-			name: "disabled anyway", plugin: guard(nil, nil).overriding("house.guard", phases.Override{Enabled: new(false)}),
-			off: ReasonOperator,
-		},
-		{
-			name: "in the shadow", plugin: guard(nil, func(h *phases.Hook) { h.Shadow = true }),
-			note: "it runs without", severity: phases.SeverityWarning,
-		},
-		{
-			name:   "not a guard",
-			plugin: guard(nil, func(h *phases.Hook) { h.Role, h.Kinds = "", []phases.Kind{phases.KindReminder} }),
-			note:   "it runs without", severity: phases.SeverityWarning,
-		},
-		{
-			name: "a guard that does not say", plugin: guard([]string{"arguments"}, func(h *phases.Hook) { h.Needs = nil }),
-			note: "may not see touched_paths", severity: phases.SeverityInfo,
-		},
+		{name: "off by the operator's word", plugin: guard(nil, nil).overriding("house.guard", off), note: "house.guard is off", severity: warning, off: ReasonNeedsNotGranted},
+		{name: "a word that there is not", plugin: guard(nil, nil).overriding("house.guard", phases.Override{WithoutNeeds: new(phases.WithoutNeeds("on"))}), problem: `it takes the word off`},
+		{name: "disabled anyway", plugin: guard(nil, nil).overriding("house.guard", phases.Override{Enabled: new(false)}), off: ReasonOperator},
+		{name: "in the shadow", plugin: guard(nil, func(h *phases.Hook) { h.Shadow = true }), note: "it runs without", severity: warning},
+		{name: "not a guard", plugin: guard(nil, func(h *phases.Hook) { h.Role, h.Kinds = "", []phases.Kind{phases.KindReminder} }), note: "it runs without", severity: warning},
+		{name: "a guard that does not say", plugin: guard([]string{"arguments"}, func(h *phases.Hook) { h.Needs = nil }), note: "may not see touched_paths", severity: phases.SeverityInfo},
 		{name: "no such field", plugin: guard(nil, func(h *phases.Hook) { h.Needs = []string{"argument"} }), problem: `needs "argument", which is not a field`},
 	}
 	for _, tt := range tests {

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/engine/supervise"
 	"github.com/grapnelhq/grapnel/internal/proc"
@@ -75,3 +77,6 @@ func TestConnectToEndedProcess(t *testing.T) {
 		t.Errorf("connect = %v, %v", s, err)
 	}
 }
+
+// TestMain fails the package when a test leaves a goroutine behind.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -125,10 +125,7 @@ func TestClassOf(t *testing.T) {
 		want supervise.Class
 	}{
 		{"timeout", phases.Errorf(phases.CauseStartTimeout, "x"), supervise.ClassOrdinary},
-		{"noise", phases.Errorf(phases.CauseStartNoise, "x"), supervise.ClassOrdinary},
-		{"unknown", errors.New("x"), supervise.ClassOrdinary},
 		{"unsafe path", phases.Errorf(phases.CauseUnsafePath, "x"), supervise.ClassPermanent},
-		{"checksum", phases.Errorf(phases.CauseChecksumMismatch, "x"), supervise.ClassPermanent},
 		{"version", fmt.Errorf("y: %w", phases.Errorf(phases.CauseVersionMismatch, "x")), supervise.ClassPermanent},
 		{"not executable", phases.Errorf(phases.CauseExecFailed, "x: %w", syscall.EACCES), supervise.ClassPermanent},
 		{"configuration", &phases.ConfigError{Message: "x"}, supervise.ClassPermanent},

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 var errCause = errors.New("the cause")
@@ -209,3 +211,5 @@ func (r *rig) log() []string {
 	defer r.mu.Unlock()
 	return append([]string(nil), r.events...)
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

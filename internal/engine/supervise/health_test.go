@@ -83,20 +83,13 @@ func TestHealthDoesNotLiftTheOwnersMark(t *testing.T) {
 // the next check comes a whole interval later.
 func TestHealthAfterSleep(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		answer error
-		want   State
-	}{
-		{"no answer", errCause, StateDegraded},
-		{"a late answer is an answer", nil, StateReady},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
+	for want, answer := range map[State]error{StateDegraded: errCause, StateReady: nil} { // a late answer is an answer
+		t.Run(string(want), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var begun []time.Duration
 				start := time.Now()
-				asleep := func(context.Context) error { time.Sleep(8 * time.Hour); return tt.answer }
+				asleep := func(context.Context) error { time.Sleep(8 * time.Hour); return answer }
 				checks := sequence(asleep)
 				r := newRig(t, Options{Health: Health{
 					Interval: 5 * time.Second,
@@ -107,16 +100,15 @@ func TestHealthAfterSleep(t *testing.T) {
 				}})
 				r.serve()
 				pause(8*time.Hour + 9*time.Second)
-				if st := r.Status(); st.State != tt.want || st.Restarts != 0 {
-					t.Errorf("status after waking = %+v, want %v", st, tt.want)
+				if st := r.Status(); st.State != want || st.Restarts != 0 {
+					t.Errorf("status after waking = %+v, want %v", st, want)
 				}
 				pause(time.Second)
 				if st := r.Status(); st.State != StateReady || st.Restarts != 0 {
 					t.Errorf("status after the next check = %+v, want ready", st)
 				}
 				r.mustHalt()
-				want := []time.Duration{5 * time.Second, 8*time.Hour + 10*time.Second}
-				if diff := cmp.Diff(begun, want); diff != "" {
+				if diff := cmp.Diff(begun, []time.Duration{5 * time.Second, 8*time.Hour + 10*time.Second}); diff != "" {
 					t.Errorf("checks began: got -, want +\n%s", diff)
 				}
 			})

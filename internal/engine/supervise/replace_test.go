@@ -177,49 +177,28 @@ func TestReplaceAlone(t *testing.T) {
 // one before drains.
 func TestReplacedEnds(t *testing.T) {
 	t.Parallel()
+	const starts, drains = 500 * time.Millisecond, 1500 * time.Millisecond
+	crash := func(r *rig) { r.service.crash(nil) }
+	expel := func(r *rig) {
+		if err := r.Expel(context.Background()); err != nil || r.service.alive.Load() != 1 {
+			r.t.Errorf("Expel = %v, %d alive", err, r.service.alive.Load())
+		}
+	}
+	const replaced, crashed = "2s ready 2, replaced: age", "backoff crash: ended without being asked to (in 100ms)"
 	for _, tt := range []struct {
 		name string
 		at   time.Duration // after the order
 		do   func(r *rig)
+		left int32    // how many are alive after that
 		want []string // events after the order, up to 5 s
-		// left is how many are alive after that.
-		left int32
 	}{
-		{
-			"the old one crashes during the start", 500 * time.Millisecond, func(r *rig) { r.service.crash(nil) },
-			[]string{"1.5s backoff crash: ended without being asked to (in 100ms)", "2.5s starting", "3.5s ready"},
-			1,
-		},
-		{
-			"it is recycled during the start", 500 * time.Millisecond, func(r *rig) { r.Recycle(Any, "parked") },
-			[]string{"1.5s draining: parked", "2.5s starting", "3.5s ready"},
-			1,
-		},
-		{
-			"the host stops during the start", 500 * time.Millisecond, func(r *rig) { r.mustHalt() },
-			[]string{"1.5s draining: host stops", "2.5s stopped"},
-			0,
-		},
-		{
-			"the successor crashes while the old one drains", 1500 * time.Millisecond, func(r *rig) { r.service.crash(nil) },
-			[]string{"2s ready 2, replaced: age", "2.5s backoff crash: ended without being asked to (in 100ms)", "3.5s starting", "4.5s ready"},
-			2,
-		},
-		{
-			"the host stops while the old one drains", 1500 * time.Millisecond, func(r *rig) { r.mustHalt() },
-			[]string{"2s ready 2, replaced: age", "2.5s draining: host stops", "3.5s stopped"},
-			0,
-		},
-		{"the drain is cut short", 1500 * time.Millisecond, func(r *rig) {
-			if err := r.Expel(context.Background()); err != nil || r.service.alive.Load() != 1 {
-				r.t.Errorf("Expel = %v, %d alive", err, r.service.alive.Load())
-			}
-		}, []string{"2s ready 2, replaced: age"}, 1},
-		{
-			"it is replaced again", 1500 * time.Millisecond, func(r *rig) { r.Replace(Any, "once more") },
-			[]string{"2s ready 2, replaced: age"},
-			2,
-		},
+		{"the old one crashes during the start", starts, crash, 1, []string{"1.5s " + crashed, "2.5s starting", "3.5s ready"}},
+		{"it is recycled during the start", starts, func(r *rig) { r.Recycle(Any, "parked") }, 1, []string{"1.5s draining: parked", "2.5s starting", "3.5s ready"}},
+		{"the host stops during the start", starts, (*rig).mustHalt, 0, []string{"1.5s draining: host stops", "2.5s stopped"}},
+		{"the successor crashes while the old one drains", drains, crash, 2, []string{replaced, "2.5s " + crashed, "3.5s starting", "4.5s ready"}},
+		{"the host stops while the old one drains", drains, (*rig).mustHalt, 0, []string{replaced, "2.5s draining: host stops", "3.5s stopped"}},
+		{"the drain is cut short", drains, expel, 1, []string{replaced}},
+		{"it is replaced again", drains, func(r *rig) { r.Replace(Any, "once more") }, 2, []string{replaced}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
