@@ -142,22 +142,6 @@ func waitFor(t *testing.T, holds func() bool) {
 	}
 }
 
-func TestExchangeOfTool(t *testing.T) {
-	t.Parallel()
-
-	p := plugin("house")
-	p.Tools = []sdk.Tool{gives("look", &phases.ToolResult{Content: json.RawMessage(`{"found":1}`)}, nil)}
-	eng, log := recorded(t, newHosted(p))
-	if _, err := eng.CallTool(t.Context(), "house", phases.ToolCall{Tool: "look", Arguments: json.RawMessage(`{"q":1}`)}); err != nil {
-		t.Fatal(err)
-	}
-	got := log.of(runtime.ExchangeTool)
-	if len(got) != 1 || got[0].Subscription != "house.look" || string(got[0].ToolCall.Arguments) != `{"q":1}` || !got[0].ToolCall.OutsideTurn ||
-		string(got[0].ToolResult.Content) != `{"found":1}` || got[0].ToolCall.Remaining <= 0 {
-		t.Errorf("exchanges %+v", got)
-	}
-}
-
 // TestExchangeOfStart: the configuration is there without its secrets.
 func TestExchangeOfStart(t *testing.T) {
 	t.Parallel()
@@ -224,5 +208,44 @@ func TestExchangeTrouble(t *testing.T) {
 				t.Errorf("events %q", got)
 			}
 		})
+	}
+}
+
+func TestReplayFailures(t *testing.T) {
+	t.Parallel()
+
+	p := plugin("house", on("deaf", phases.PrePolicy, taking(time.Hour), phases.KindNoop))
+	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "look", Description: "Looks."}, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) {
+		panic("no")
+	}}}
+	eng := newHosted(p).start(t)
+	dispatch := func(remaining time.Duration) *runtime.Exchange {
+		return &runtime.Exchange{Kind: runtime.ExchangeDispatch, Plugin: "house", Dispatch: &phases.Dispatch{
+			Hook: "deaf", Subscription: "house.deaf", Phase: phases.PrePolicy, Input: &phases.PrePolicyInput{}, Remaining: remaining,
+		}}
+	}
+	got, err := eng.Replay(t.Context(), dispatch(10*time.Millisecond))
+	if err != nil || got.Err == nil || got.Err.Code != phases.CauseTimeout || got.Result != nil {
+		t.Errorf("a deaf hook: %+v, %v", got, err)
+	}
+	got, err = eng.Replay(t.Context(), &runtime.Exchange{Kind: runtime.ExchangeTool, Plugin: "house", ToolCall: &phases.ToolCall{Tool: "look"}})
+	if err != nil || got.Err == nil || got.Err.PluginCode != "panic" || got.ToolResult != nil {
+		t.Errorf("a panic: %+v, %v", got, err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for name, tt := range map[string]struct {
+		ctx  context.Context
+		x    *runtime.Exchange
+		want string
+	}{
+		"another plugin": {t.Context(), &runtime.Exchange{Kind: runtime.ExchangeTool, Plugin: "hause", ToolCall: &phases.ToolCall{}}, `did you mean "house"`},
+		"another kind":   {t.Context(), &runtime.Exchange{Kind: runtime.ExchangeHost, Plugin: "house"}, `of the kind "host"`},
+		"nothing sent":   {t.Context(), &runtime.Exchange{Kind: runtime.ExchangeTool, Plugin: "house"}, `of the kind "tool"`},
+		"a caller left":  {left, dispatch(time.Hour), "context canceled"},
+	} {
+		if _, err := eng.Replay(tt.ctx, tt.x); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %q", name, err, tt.want)
+		}
 	}
 }

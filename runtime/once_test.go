@@ -3,8 +3,11 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -278,4 +281,90 @@ func TestStoreThatIsNotThere(t *testing.T) {
 			t.Errorf("%s: it does not say %q", name, tt.want)
 		}
 	}
+}
+
+// TestCollect: who waits learns how each hook ended, at its last attempt, and what it
+// queued itself; what others queue meanwhile, and what is for later, is none of it.
+func TestCollect(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		twice := func(_ context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+			if c.Context.TurnID == "" {
+				return nil, nil
+			}
+			if tries++; tries == 1 {
+				return nil, &phases.Error{Code: phases.CausePluginError, PluginCode: "busy", Message: "not yet"}
+			}
+			return sdk.Reply(&phases.Audit{EventKind: "done"})
+		}
+		again := on("b_twice", phases.PostTurn, twice, phases.KindAudit)
+		again.Idempotent = true
+		h := newHosted(plugin("p",
+			on("a_jobs", phases.PostTurn, reply(
+				&phases.BackgroundJob{JobKind: "now"}, &phases.BackgroundJob{JobKind: "later", NotBefore: time.Now().Add(time.Hour)},
+			), phases.KindBackgroundJob),
+			again,
+			on("c_broken", phases.PostTurn, failing(errors.New("never"))),
+		))
+		h.override("p.b_twice", phases.Override{Retry: &phases.Retry{Attempts: 3, Backoff: phases.Duration(time.Minute)}})
+		h.cfg.Plugins[0].Grants = allGrants()
+		h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{
+			"now": func(context.Context, jobs.Job) error { return nil }, "later": func(context.Context, jobs.Job) error { return nil },
+		}
+		eng := h.start(t)
+		ctx, wait := eng.Collect(t.Context())
+		outcome(t)(eng.Dispatch(ctx, host(), &phases.PostTurnInput{}))
+		outcome(t)(eng.Dispatch(t.Context(), phases.Context{}, &phases.PostTurnInput{})) // somebody else's
+		rows, err := wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range rows {
+			got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s%s: %s %s after %d %v", r.Subscription, r.Kind, r.Phase, r.State, r.Code, r.Attempts, r.Contributions)))
+			for _, d := range r.Diagnostics {
+				if d.Message == "" {
+					t.Errorf("%s has an empty remark", r.Subscription)
+				}
+			}
+		}
+		checkSame(t, "runs", got, []string{
+			"p.a_jobs turn.post_turn: succeeded  after 1 [background_job background_job]",
+			"p.b_twice turn.post_turn: succeeded  after 2 [audit]",
+			"p.c_broken turn.post_turn: failed plugin_error after 1 []",
+			"p.a_jobs now: succeeded  after 1 []",
+			"p.a_jobs later: queued  after 0 []",
+		})
+
+		// Who has no more time learns what is known.
+		ctx, wait = eng.Collect(t.Context())
+		tries = 0
+		outcome(t)(eng.Dispatch(ctx, host(), &phases.PostTurnInput{}))
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if rows, err = wait(short); !errors.Is(err, context.DeadlineExceeded) || len(rows) != 5 || rows[1].State != phases.StateQueued || rows[1].Attempts != 1 || rows[1].Code != "plugin_error" {
+			t.Errorf("%v: %+v", err, rows)
+		}
+	})
+}
+
+// TestHandlerPanics: a handler of the host that panics has failed, as a hook that does; it is tried again.
+func TestHandlerPanics(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosted(plugin("p", on("jobs", phases.PostTurn, reply(&phases.BackgroundJob{JobKind: "now"}), phases.KindBackgroundJob)))
+		h.cfg.Plugins[0].Grants = allGrants()
+		tries := 0
+		h.opts.Jobs = map[string]func(context.Context, jobs.Job) error{"now": func(context.Context, jobs.Job) error { tries++; panic("ouch") }}
+		eng := h.start(t)
+		ctx, wait := eng.Collect(t.Context())
+		outcome(t)(eng.Dispatch(ctx, host(), &phases.PostTurnInput{}))
+		rows, err := wait(t.Context())
+		if err != nil || len(rows) != 2 || rows[1].State != phases.StateFailed || rows[1].Attempts != 5 || tries != 5 {
+			t.Errorf("%d tries, %v: %+v", tries, err, rows)
+		}
+	})
 }

@@ -291,35 +291,24 @@ func TestBreakerOfGuard(t *testing.T) {
 		}, phases.KindDecision)
 		guard.Timeout = 100 * ms
 		eng := newHosted(plugin("p", guard)).start(t)
-		ask := func() (string, phases.Verdict) {
+		check := func(name, state string, verdict phases.Verdict, called int32) {
+			t.Helper()
 			out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
-			return states(out)[0], out.Decision.Verdict
-		}
-		steps := []struct {
-			name    string
-			before  func()
-			state   string
-			verdict phases.Verdict
-			calls   int32
-		}{
-			{"fifth", func() {
-				for range 4 {
-					ask()
-				}
-			}, "p.guard timed_out timeout", phases.VerdictDeny, 5},
-			{"open", func() {}, "p.guard unavailable breaker_open", phases.VerdictDeny, 5},
-			{"probe that fails", func() { time.Sleep(11 * time.Second) }, "p.guard timed_out timeout", phases.VerdictDeny, 6},
-			{"open again", func() { healthy.Store(true) }, "p.guard unavailable breaker_open", phases.VerdictDeny, 6},
-			{"probe that passes", func() { time.Sleep(11 * time.Second) }, "p.guard succeeded", phases.VerdictAllow, 7},
-			{"closed", func() {}, "p.guard succeeded", phases.VerdictAllow, 8},
-		}
-		for _, step := range steps {
-			step.before()
-			state, verdict := ask()
-			if state != step.state || verdict != step.verdict || calls.Load() != step.calls {
-				t.Errorf("%s: %q, %s after %d calls", step.name, state, verdict, calls.Load())
+			if states(out)[0] != state || out.Decision.Verdict != verdict || calls.Load() != called {
+				t.Errorf("%s: %q, %s after %d calls", name, states(out)[0], out.Decision.Verdict, calls.Load())
 			}
 		}
+		for n := range int32(5) {
+			check("closed", "p.guard timed_out timeout", phases.VerdictDeny, n+1)
+		}
+		check("open", "p.guard unavailable breaker_open", phases.VerdictDeny, 5)
+		time.Sleep(11 * time.Second)
+		check("probe that fails", "p.guard timed_out timeout", phases.VerdictDeny, 6)
+		healthy.Store(true)
+		check("open again", "p.guard unavailable breaker_open", phases.VerdictDeny, 6)
+		time.Sleep(11 * time.Second)
+		check("probe that passes", "p.guard succeeded", phases.VerdictAllow, 7)
+		check("closed again", "p.guard succeeded", phases.VerdictAllow, 8)
 	})
 }
 

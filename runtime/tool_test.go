@@ -83,30 +83,21 @@ func TestToolLedger(t *testing.T) {
 func TestToolTime(t *testing.T) {
 	t.Parallel()
 
+	const timedOut = "p.slow timed_out timeout"
 	tests := []struct {
-		name    string
-		limit   time.Duration
-		context func(context.Context) (context.Context, context.CancelFunc)
-		took    time.Duration
-		// told is the time that the tool is told.
-		told    time.Duration
-		row     string
-		message string
+		name            string
+		limit           time.Duration
+		deadline, leave time.Duration // when the caller has no more time, and when it gives up
+		took            time.Duration
+		told            time.Duration // the time that the tool is told
+		row             string
+		message         string
 	}{
-		{"the default", 0, context.WithCancel, time.Minute, time.Minute, "p.slow timed_out timeout", "has not answered within 1m0s (limits.tool)"},
-		{"the operator's", 2 * time.Second, context.WithCancel, 2 * time.Second, 2 * time.Second, "p.slow timed_out timeout", "within 2s (limits.tool)"},
-		{"longer than the default", 90 * time.Second, context.WithCancel, 90 * time.Second, 90 * time.Second, "p.slow timed_out timeout", "within 1m30s (limits.tool)"},
-		{"the caller's deadline", 2 * time.Second, func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 300*ms)
-		}, 300 * ms, 300 * ms, "p.slow timed_out timeout", "before its caller's deadline"},
-		{"a caller with more time", 2 * time.Second, func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, time.Hour)
-		}, 2 * time.Second, 2 * time.Second, "p.slow timed_out timeout", "within 2s (limits.tool)"},
-		{"the caller gives up", 0, func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(100*ms, cancel)
-			return ctx, cancel
-		}, 100 * ms, time.Minute, "p.slow cancelled cancelled", "does not wait any longer"},
+		{"the default", 0, 0, 0, time.Minute, time.Minute, timedOut, "has not answered within 1m0s (limits.tool)"},
+		{"longer than the default", 90 * time.Second, 0, 0, 90 * time.Second, 90 * time.Second, timedOut, "within 1m30s (limits.tool)"},
+		{"the caller's deadline", 2 * time.Second, 300 * ms, 0, 300 * ms, 300 * ms, timedOut, "before its caller's deadline"},
+		{"a caller with more time", 2 * time.Second, time.Hour, 0, 2 * time.Second, 2 * time.Second, timedOut, "within 2s (limits.tool)"},
+		{"the caller gives up", 0, 0, 100 * ms, 100 * ms, time.Minute, "p.slow cancelled cancelled", "does not wait any longer"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,8 +112,15 @@ func TestToolTime(t *testing.T) {
 				})))
 				h.plugin("p").Limits.Tool = phases.Duration(tt.limit)
 				turn := opened(t, h.start(t))
-				ctx, cancel := tt.context(t.Context())
+				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
+				if tt.deadline > 0 {
+					ctx, cancel = context.WithTimeout(ctx, tt.deadline)
+					defer cancel()
+				}
+				if tt.leave > 0 {
+					time.AfterFunc(tt.leave, cancel)
+				}
 				start := time.Now()
 				_, err := turn.CallTool(ctx, phases.ToolCall{Tool: "slow"})
 				if took := time.Since(start); took != tt.took || err == nil || !strings.Contains(err.Error(), tt.message) {

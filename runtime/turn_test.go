@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -64,12 +63,9 @@ func TestTurnAccumulates(t *testing.T) {
 		look,
 	)).start(t)
 	turn := begin(t, eng)
-	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
-	outcome(t)(turn.Dispatch(t.Context(), &phases.PrePromptContextInput{}))
-	outcome(t)(turn.Dispatch(t.Context(), &phases.PostPreflightInput{}))
-	outcome(t)(turn.Dispatch(t.Context(), &phases.RuntimePreContextInput{}))
-	outcome(t)(turn.Dispatch(t.Context(), &phases.PostCompactionInput{}))
-	outcome(t)(turn.Dispatch(t.Context(), &phases.PreCompactionInput{}))
+	for _, phase := range []phases.Phase{phases.PrePolicy, phases.PrePromptContext, phases.PostPreflight, phases.RuntimePreContext, phases.PostCompaction, phases.PreCompaction} {
+		outcome(t)(turn.Dispatch(t.Context(), inputOf(t, phase)))
+	}
 	d := <-seen
 	var got []string
 	for _, p := range d.Policies {
@@ -246,33 +242,17 @@ func TestSessionThatFailsClosed(t *testing.T) {
 func TestDirRoot(t *testing.T) {
 	t.Parallel()
 
-	eng, err := runtime.New(t.Context(), &config.Config{}, runtime.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = eng.Close(t.Context()) })
-	for _, tt := range []struct {
-		dir, root string
-		ok        bool
-	}{
-		{"/a/b", "", true},
-		{"/a", "/a", true},
-		{"/a", "/", true},
-		{"", "/a", true},
-		{"/ab", "/a", false},
-		{"/a/../b", "/a", false},
-		{"/b", "/a", false},
-		{"/a/b", "a", false},
+	eng := newHosted().start(t)
+	for in, ok := range map[[2]string]bool{
+		{"/a/b", ""}: true, {"/a", "/a"}: true, {"/a", "/"}: true, {"", "/a"}: true,
+		{"/ab", "/a"}: false, {"/a/../b", "/a"}: false, {"/b", "/a"}: false, {"/a/b", "a"}: false,
 	} {
-		turn, err := eng.BeginTurn(t.Context(), phases.Context{Dir: tt.dir, DirRoot: tt.root})
-		switch {
-		case err == nil:
+		turn, err := eng.BeginTurn(t.Context(), phases.Context{Dir: in[0], DirRoot: in[1]})
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "dir_root") {
+			t.Errorf("%q in %q: %v", in[0], in[1], err)
+		}
+		if err == nil {
 			outcome(t)(turn.End(t.Context(), &phases.PostTurnInput{}))
-			if !tt.ok {
-				t.Errorf("%q in %q is taken", tt.dir, tt.root)
-			}
-		case tt.ok || !strings.Contains(err.Error(), "dir_root"):
-			t.Errorf("%q in %q: %v", tt.dir, tt.root, err)
 		}
 	}
 }
