@@ -163,21 +163,15 @@ func TestCachedForALifetime(t *testing.T) {
 // changed is not kept.
 func TestInvalidatedWhileAsked(t *testing.T) {
 	t.Parallel()
-	var host atomic.Pointer[phases.Host]
 	change := true
-	hook := on("h", phases.PrePromptCompile, func(ctx context.Context, _ *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+	hook := on("h", phases.PrePromptCompile, func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
 		if change {
-			return nil, (*host.Load()).Invalidate(ctx, phases.Invalidation{})
+			return nil, c.Host.Invalidate(ctx, phases.Invalidation{})
 		}
 		return nil, nil
 	})
 	hook.Cache = &phases.Cache{}
-	p := plugin("p", hook)
-	p.OnConfigure = func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
-		host.Store(&c.Host)
-		return sdk.Setup{}, nil
-	}
-	eng := newHosted(p).start(t)
+	eng := newHosted(plugin("p", hook)).start(t)
 	for i, want := range []phases.RunState{phases.StateSucceeded, phases.StateSucceeded, phases.StateSucceeded, phases.StateCached} {
 		change = i < 2
 		if got := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "p.h").State; got != want {

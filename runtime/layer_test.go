@@ -20,8 +20,7 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// TestInline: hooks of an inline plugin run on the dispatching goroutine, others do not; a panic of theirs is a failed
-// run all the same.
+// TestInline: hooks of an inline plugin run on the dispatching goroutine, others do not.
 func TestInline(t *testing.T) {
 	t.Parallel()
 
@@ -33,21 +32,13 @@ func TestInline(t *testing.T) {
 			},
 		})
 	}
-	h := newHosted(stack("here"), stack("there"), plugin("panics", sdk.Hook{
-		Name: "h", Kinds: []phases.Kind{phases.KindPromptSection},
-		PrePromptCompile: func(context.Context, *sdk.Call, *phases.PrePromptCompileInput) ([]phases.Contribution, error) {
-			panic("oh")
-		},
-	}))
-	h.opts.Inline = []string{"here", "panics"}
+	h := newHosted(stack("here"), stack("there"))
+	h.opts.Inline = []string{"here"}
 	out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
 	for id, want := range map[string]bool{"here": true, "there": false} {
 		if got := strings.Contains(contentOf(out, id), "(*Engine).Dispatch("); got != want {
 			t.Errorf("%s runs on the caller's goroutine: %v", id, got)
 		}
-	}
-	if run := runOf(t, out, "panics.h"); run.State != phases.StateFailed || run.PluginCode != phases.PluginCodePanic {
-		t.Errorf("the panic: %+v", run)
 	}
 }
 
@@ -85,8 +76,8 @@ type broken struct{ text *string }
 
 func (b *broken) Error() string { return *b.text }
 
-// TestAnswersThatPanic: neither an error nor an answer of a plugin inside the host that cannot even be looked at ends
-// the host.
+// TestAnswersThatPanic: neither a panic of a plugin inside the host ends the host, nor an error or an answer that cannot
+// even be looked at.
 func TestAnswersThatPanic(t *testing.T) {
 	t.Parallel()
 
@@ -94,12 +85,13 @@ func TestAnswersThatPanic(t *testing.T) {
 		h := newHosted(
 			plugin("error", on("h", phases.PrePromptCompile, failing((*broken)(nil)))),
 			plugin("nil", on("h", phases.PrePromptCompile, reply((*phases.PromptSection)(nil)), phases.KindPromptSection)),
+			plugin("panics", on("h", phases.PrePromptCompile, func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) { panic("oh") })),
 		)
 		if inline {
-			h.opts.Inline = []string{"error", "nil"}
+			h.opts.Inline = []string{"error", "nil", "panics"}
 		}
 		out := dispatch(t, h.start(t), &phases.PrePromptCompileInput{})
-		for _, id := range []string{"error.h", "nil.h"} {
+		for _, id := range []string{"error.h", "nil.h", "panics.h"} {
 			if run := runOf(t, out, id); run.State != phases.StateFailed || run.PluginCode != phases.PluginCodePanic {
 				t.Errorf("inline %v: %+v", inline, run)
 			}

@@ -64,41 +64,29 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
-// TestFailClosedStopsLaterStages: they do not run, and say why.
-func TestFailClosedStopsLaterStages(t *testing.T) {
+// TestFailedClosed: a phase that takes decisions denies when it fails closed, with the cause as the code, beside what
+// others had decided. Later stages do not run, and say why.
+func TestFailedClosed(t *testing.T) {
 	t.Parallel()
 
 	var j journal
 	guard := on("guard", phases.ToolPreCall, failing(sdk.Fail("x", "x")), phases.KindDecision)
+	other := on("other", phases.ToolPreCall, reply(allow()), phases.KindDecision)
 	check := on("check", phases.ToolPreCall, j.noting("validate", reply()), phases.KindDecision)
 	check.Role = phases.RoleValidate
 	watch := on("watch", phases.ToolPreCall, j.noting("observe", reply()))
 	watch.Role = phases.RoleObserve
-	eng := newHosted(plugin("p", guard, check, watch)).start(t)
+	eng := newHosted(plugin("p", guard, other, check, watch)).start(t)
 	out := dispatch(t, eng, &phases.ToolPreCallInput{Tool: "x"})
 	waitBackground(t, eng)
-	want := []string{"p.guard failed plugin_error", "p.check cancelled phase_failed", "p.watch cancelled phase_failed"}
+	want := []string{"p.guard failed plugin_error", "p.other succeeded", "p.check cancelled phase_failed", "p.watch cancelled phase_failed"}
 	checkSame(t, "ledger", states(out), want)
-	if ran := j.all(); len(ran) > 0 {
-		t.Errorf("ran all the same: %v", ran)
-	}
-}
-
-// TestFailedClosedDecides: a phase that takes decisions denies when it fails
-// closed, with the cause as the code, beside what others had decided.
-func TestFailedClosedDecides(t *testing.T) {
-	t.Parallel()
-
-	guard := on("guard", phases.PrePolicy, failing(sdk.Fail("x", "x")), phases.KindDecision)
-	other := on("other", phases.PrePolicy, reply(allow()), phases.KindDecision)
-	out := dispatch(t, newHosted(plugin("p", guard, other)).start(t), &phases.PrePolicyInput{})
-	want := &phases.Decided{Verdict: phases.VerdictDeny, Reasons: []phases.Reason{
+	checkSame(t, "decision", out.Decision, &phases.Decided{Verdict: phases.VerdictDeny, Reasons: []phases.Reason{
 		{Subscription: "p.other", Verdict: phases.VerdictAllow},
 		{Subscription: "p.guard", Verdict: phases.VerdictDeny, Reason: "the phase failed closed", ReasonCode: "plugin_error"},
-	}}
-	checkSame(t, "decision", out.Decision, want)
-	if out.Error.Phase != phases.PrePolicy {
-		t.Errorf("error = %+v", out.Error)
+	}})
+	if ran := j.all(); len(ran) > 0 || out.Error.Phase != phases.ToolPreCall {
+		t.Errorf("ran all the same: %v, error %+v", ran, out.Error)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestToolOfBadProcess(t *testing.T) {
 		tool      string
 		change    func(*config.Plugin)
 		arguments string
-		context   func(context.Context) (context.Context, context.CancelFunc)
+		leave     time.Duration // after which the caller goes
 		want      string
 		// restarts says that the process is another one afterwards.
 		restarts bool
@@ -80,21 +80,17 @@ func TestToolOfBadProcess(t *testing.T) {
 		{tool: "big", want: "bad.big failed oversize_reply"},
 		{tool: "echo", arguments: `"` + strings.Repeat("x", 4<<20) + `"`, want: "bad.echo failed oversize_request"},
 		{tool: "deaf", change: func(p *config.Plugin) { p.Limits.Tool = phases.Duration(time.Second) }, want: "bad.deaf timed_out timeout"},
-		{tool: "deaf", context: func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(100*time.Millisecond, cancel)
-			return ctx, cancel
-		}, want: "bad.deaf cancelled cancelled"},
+		{tool: "deaf", leave: 100 * time.Millisecond, want: "bad.deaf cancelled cancelled"},
 		{tool: "echo", change: func(p *config.Plugin) { p.Grants.Tools = []string{"whisper"} }, want: "echo failed forbidden"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.want, func(t *testing.T) {
 			b, turn := toolBench(t, tt.change)
 			ctx, cancel := context.WithCancel(t.Context())
-			if tt.context != nil {
-				ctx, cancel = tt.context(t.Context())
-			}
 			defer cancel()
+			if tt.leave > 0 {
+				time.AfterFunc(tt.leave, cancel)
+			}
 			if res, err := turn.CallTool(ctx, phases.ToolCall{Tool: tt.tool, Arguments: raw(tt.arguments)}); err == nil {
 				t.Errorf("%s = %.100s", tt.tool, res.Content)
 			}

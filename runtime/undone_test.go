@@ -209,17 +209,14 @@ func TestForAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, agent := range []*runtime.Turn{turn, other} {
+		done := prompted(t)(agent.Compile(t.Context(), runtime.CompileInput{}))
+		if id := agent.Context().AgentID; <-asked != id || sink.last("w", "t").AgentID != id || !strings.Contains(done.Prompt.FullText, "a remembered fact") {
+			t.Errorf("the record of %q has %q", id, done.Manifest.AgentID)
+		}
+	}
 	if _, err := turn.ForAgent(strings.Repeat("x", phases.MaxIDBytes+1)); err == nil {
 		t.Error("an id without bounds was taken")
-	}
-	for _, agent := range []*runtime.Turn{turn, other} {
-		done, err := agent.Compile(t.Context(), runtime.CompileInput{ToolCalling: true})
-		if err != nil || len(done.Tools) != 1 || !strings.Contains(done.Prompt.FullText, "a remembered fact") {
-			t.Fatalf("agent %q: %v", agent.Context().AgentID, err)
-		}
-		if got := <-asked; got != agent.Context().AgentID || done.Manifest.AgentID != got || sink.last("w", "t").AgentID != got {
-			t.Errorf("the hook saw the agent %q, the record has %q", got, done.Manifest.AgentID)
-		}
 	}
 	outcome(t)(other.End(t.Context(), nil))
 	if _, err := turn.Compile(t.Context(), runtime.CompileInput{}); err == nil {

@@ -127,9 +127,6 @@ func mergeSeeds(f *testing.F) [][]byte {
 	return slices.Concat(seeds, [][]byte{
 		[]byte(`[]`),
 		[]byte(`[{"subscription":"a.h","contributions":[{"kind":"noop"}]},{"subscription":"a.h","contributions":[]}]`),
-		[]byte(`[{"subscription":"guard.pre","grants":{"contribute":["*"]},"contributions":[{"kind":"decision","verdict":"deny","reason":"no"},{"kind":"decision","verdict":"allow"}]}]`),
-		[]byte(`[{"subscription":"a.h","grants":{"contribute":["prompt_section"],"sections":["s"],"join":["t"]},"contributions":[{"kind":"prompt_section","section_id":"s","title":"S","content":"x"},{"kind":"prompt_section","section_id":"t","title":"T","content":"y"}]},` +
-			`{"subscription":"b.h","priority":1,"grants":{"contribute":["prompt_section"],"sections":["t"]},"contributions":[{"kind":"prompt_section","section_id":"t","title":"T","content":"z","max_chars":3}]}]`),
 		[]byte(`[{"subscription":"r.h","grants":{"contribute":["*"]},"contributions":[{"kind":"rewrite","path":"/a/b","value":1},{"kind":"rewrite","path":"/a","value":{}},{"kind":"reminder","type":"t","dedupe_key":"k"},{"kind":"background_job","job_kind":"j","payload":{}}]}]`),
 	})
 }

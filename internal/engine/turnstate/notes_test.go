@@ -39,18 +39,11 @@ func TestNotes(t *testing.T) {
 	t.Parallel()
 
 	mark := phases.Diagnostic{Code: phases.CodeFailOpen, Severity: phases.SeverityWarning, Plugin: "flood", Subscription: "flood.h", Message: "it failed"}
-	many := func(plugins int) (all []phases.Diagnostic) {
-		for i := range plugins {
-			all = append(all, remarks(fmt.Sprint("p", i), 1000, 10)...)
-		}
-		return all
-	}
 	tests := []struct {
 		name  string
 		lists [][]phases.Diagnostic
 		want  map[string]int
 	}{
-		{"none", nil, map[string]int{}},
 		{"each once", [][]phases.Diagnostic{remarks("a", 3, 5), remarks("a", 3, 5), remarks("b", 3, 5)}, map[string]int{"a": 3, "b": 3}},
 		{"a flood of rows", [][]phases.Diagnostic{remarks("flood", 100_000, 100), remarks("b", 3, 5)}, map[string]int{"flood": MaxPluginNotes, "b": 3, "dropped": 1}},
 		{"a flood of bytes", [][]phases.Diagnostic{remarks("flood", 60, 500_000), remarks("b", 3, 5)}, map[string]int{"flood": 16, "b": 3, "dropped": 1}},
@@ -71,7 +64,9 @@ func TestNotes(t *testing.T) {
 		})
 	}
 	var n notes
-	n.add(many(50))
+	for i := range 50 {
+		n.add(remarks(fmt.Sprint("p", i), 1000, 10))
+	}
 	if rows := n.rows(0); len(rows) != maxNotes+1 || byPlugin(rows)["p0"] != MaxPluginNotes {
 		t.Errorf("%d rows of 50 plugins that flood", len(rows))
 	}
