@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/compiler"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -35,11 +34,6 @@ func compile(t testing.TB, eng *runtime.Engine, in runtime.CompileInput) (*runti
 	return done, err
 }
 
-// ledger lists the runs of a manifest.
-func ledger(m *manifest.Manifest) []string {
-	return states(&phases.Outcome{Runs: m.Runs})
-}
-
 func TestCompileTurn(t *testing.T) {
 	t.Parallel()
 
@@ -56,7 +50,7 @@ func TestCompileTurn(t *testing.T) {
 	want := []string{
 		"p.policy succeeded", "p.recall succeeded", "p.planned succeeded", "p.tools succeeded", "p.rules succeeded", "p.check succeeded",
 	}
-	checkSame(t, "ledger", ledger(done.Manifest), want)
+	checkSame(t, "ledger", rowsOf(done.Manifest.Runs), want)
 	m := done.Manifest
 	if m.ManifestID == "" || m.TurnID != "1" || len(m.Plugins) != 1 || len(m.Policies) != 1 || len(m.HookSources) != 6 {
 		t.Errorf("manifest = %+v", m)
@@ -125,7 +119,7 @@ func TestBlocked(t *testing.T) {
 			if done.Error.Subscription != "p.guard" {
 				t.Errorf("blocked by %q", done.Error.Subscription)
 			}
-			if runs := ledger(done.Manifest); len(runs) == 0 || runs[len(runs)-1] != tt.last {
+			if runs := rowsOf(done.Manifest.Runs); len(runs) == 0 || runs[len(runs)-1] != tt.last {
 				t.Errorf("ledger = %v, the last is not %q", runs, tt.last)
 			}
 			if done.Manifest.ContentHash == "" {

@@ -277,14 +277,8 @@ func runOf(t testing.TB, out *phases.Outcome, id string) phases.Run {
 	return phases.Run{}
 }
 
-// states writes the ledger down: "plugin.hook state code" a run.
-func states(out *phases.Outcome) []string {
-	lines := []string{}
-	for _, r := range out.Runs {
-		lines = append(lines, strings.TrimSpace(r.Subscription+" "+string(r.State)+" "+r.Code))
-	}
-	return lines
-}
+// states writes the ledger of a phase down.
+func states(out *phases.Outcome) []string { return rowsOf(out.Runs) }
 
 // codes lists the diagnostics of an outcome: "code subscription" each.
 func codes(out *phases.Outcome) []string {

@@ -137,7 +137,7 @@ func TestFlood(t *testing.T) {
 	if counts["diagnostics_dropped"] != 1 || counts["one_word"] != 1 || counts["fail_open"] != 1 || counts["noise"]+counts["more"] == 0 {
 		t.Errorf("diagnostics %v", counts)
 	}
-	if !slices.Contains(noted(done.Diagnostics), "diagnostics_dropped") {
+	if !hasCode(done.Diagnostics, "diagnostics_dropped") {
 		t.Errorf("the host is not told: %v", counts)
 	}
 	b, err := manifest.Canonical(s.records[0])
@@ -274,8 +274,8 @@ func TestPreviousUnavailable(t *testing.T) {
 					t.Errorf("it took %s, want %s", time.Since(begun), took)
 				}
 				second := compiledAt(t, eng, "", "t", runtime.CompileInput{Model: "m"})
-				if !slices.Contains(noted(first.Diagnostics), "previous_unavailable") || slices.Contains(noted(second.Diagnostics), "previous_unavailable") {
-					t.Errorf("diagnostics %v, then %v", noted(first.Diagnostics), noted(second.Diagnostics))
+				if !hasCode(first.Diagnostics, "previous_unavailable") || hasCode(second.Diagnostics, "previous_unavailable") {
+					t.Errorf("diagnostics %+v, then %+v", first.Diagnostics, second.Diagnostics)
 				}
 				if !slices.ContainsFunc(first.Manifest.Diagnostics, func(d manifest.Diagnostic) bool {
 					return d.Code == "previous_unavailable" && d.Message != ""

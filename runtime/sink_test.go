@@ -96,7 +96,7 @@ func checkKept(t *testing.T, done *runtime.Compiled, err error, code phases.Caus
 	}
 	i := slices.IndexFunc(done.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == "manifest_not_kept" })
 	if (i >= 0) != (code != "") {
-		t.Errorf("diagnostics %v", noted(done.Diagnostics))
+		t.Errorf("diagnostics %+v", done.Diagnostics)
 	}
 	if i >= 0 && strings.Contains(done.Diagnostics[i].Message, "disk") {
 		t.Errorf("diagnostic %+v", done.Diagnostics[i])
@@ -294,15 +294,6 @@ func failingAt(method string, err error) func(context.Context, string) error {
 
 func hangingAt(method string, release <-chan struct{}) func(context.Context, string) error {
 	return at(method, func(context.Context) error { <-release; return nil })
-}
-
-// noted lists the codes of diagnostics.
-func noted(list []phases.Diagnostic) []string {
-	out := []string{}
-	for _, d := range list {
-		out = append(out, d.Code)
-	}
-	return out
 }
 
 // TestHangingSink: calls that hang are bounded; further ones fail at once, and

@@ -88,7 +88,7 @@ func toolRuns(m *manifest.Manifest) []phases.Run {
 	return slices.DeleteFunc(slices.Clone(m.Runs), func(r phases.Run) bool { return r.Phase != phases.PhaseToolCall })
 }
 
-// rowsOf writes rows of tool calls down: "subscription state code" each.
+// rowsOf writes rows of the ledger down: "subscription state code" each.
 func rowsOf(runs []phases.Run) []string {
 	lines := []string{}
 	for _, r := range runs {

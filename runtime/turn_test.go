@@ -151,8 +151,7 @@ func TestToolPhaseKeepsOthersWork(t *testing.T) {
 	})
 }
 
-// TestEnd: it runs once, queues the observers with a bounded input, and the turn
-// takes nothing more.
+// TestEnd: it runs once, and queues the observers with a bounded input.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 
@@ -171,12 +170,6 @@ func TestEnd(t *testing.T) {
 	waitBackground(t, eng)
 	if got := <-seen; len(got.UserText.Text) != phases.MaxTurnText || got.Status != phases.TurnSucceeded || len(seen) > 0 {
 		t.Errorf("observed %d characters, %d more calls", len(got.UserText.Text), len(seen))
-	}
-	if _, err := turn.Dispatch(t.Context(), &phases.PrePolicyInput{}); err == nil {
-		t.Error("a phase of an ended turn ran")
-	}
-	if _, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "x"}); err == nil {
-		t.Error("a tool of an ended turn ran")
 	}
 }
 

@@ -99,32 +99,27 @@ func TestUndone(t *testing.T) {
 	t.Parallel()
 
 	usage := phases.Usage{InputTokens: 1}
-	tests := []struct {
-		name string
-		turn func(ctx context.Context, turn *runtime.Turn)
-		end  phases.PostTurnInput
-		want []string
-	}{
-		{"nothing was compiled", func(context.Context, *runtime.Turn) {}, phases.PostTurnInput{}, nil},
-		{"a prompt without a report", compileOnce, phases.PostTurnInput{}, []string{"prompt_not_reported"}},
-		{"the sum is reported", compileOnce, phases.PostTurnInput{Usage: usage}, nil},
-		{"a turn that failed", compileOnce, phases.PostTurnInput{Status: phases.TurnProviderFailure}, nil},
-		{"the usage is reported", func(ctx context.Context, turn *runtime.Turn) {
-			compileOnce(ctx, turn)
-			_ = turn.ReportUsage(ctx, usage)
-		}, phases.PostTurnInput{}, nil},
-		{"the request is reported", func(ctx context.Context, turn *runtime.Turn) {
-			compileOnce(ctx, turn)
-			_ = turn.ReportRequest(nil)
-		}, phases.PostTurnInput{}, nil},
-		{"one round of two is reported", func(ctx context.Context, turn *runtime.Turn) {
-			compileOnce(ctx, turn)
-			compileOnce(ctx, turn)
-			_, _ = turn.ReportUsage(ctx, usage), turn.ReportUsage(ctx, usage)
-		}, phases.PostTurnInput{}, []string{"prompt_not_reported"}},
-		{"a reminder behind the last prompt", func(ctx context.Context, turn *runtime.Turn) {
+	steps := map[string]func(ctx context.Context, turn *runtime.Turn){
+		"compile": compileOnce,
+		"usage":   func(ctx context.Context, turn *runtime.Turn) { _ = turn.ReportUsage(ctx, usage) },
+		"request": func(_ context.Context, turn *runtime.Turn) { _ = turn.ReportRequest(nil) },
+		"tool": func(ctx context.Context, turn *runtime.Turn) {
 			_, _ = turn.Dispatch(ctx, &phases.ToolPostCallInput{Tool: "list"})
-		}, phases.PostTurnInput{}, []string{"reminders_undelivered"}},
+		},
+	}
+	tests := []struct {
+		name, steps string
+		end         phases.PostTurnInput
+		want        []string
+	}{
+		{"nothing was compiled", "", phases.PostTurnInput{}, nil},
+		{"a prompt without a report", "compile", phases.PostTurnInput{}, []string{"prompt_not_reported"}},
+		{"the sum is reported", "compile", phases.PostTurnInput{Usage: usage}, nil},
+		{"a turn that failed", "compile", phases.PostTurnInput{Status: phases.TurnProviderFailure}, nil},
+		{"the usage is reported", "compile usage", phases.PostTurnInput{}, nil},
+		{"the request is reported", "compile request", phases.PostTurnInput{}, nil},
+		{"one round of two is reported", "compile compile usage usage", phases.PostTurnInput{}, []string{"prompt_not_reported"}},
+		{"a reminder behind the last prompt", "tool", phases.PostTurnInput{}, []string{"reminders_undelivered"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,7 +129,9 @@ func TestUndone(t *testing.T) {
 			h, sink := newHosted(reminding()), &memorySink{}
 			h.opts.Sink, h.opts.OnEvent = sink, events.events(runtime.EventDiagnostic)
 			turn := begin(t, h.start(t))
-			tt.turn(t.Context(), turn)
+			for _, step := range strings.Fields(tt.steps) {
+				steps[step](t.Context(), turn)
+			}
 			out := outcome(t)(turn.End(t.Context(), &tt.end))
 			if got := codes(out); !slices.Equal(got, tt.want) {
 				t.Errorf("End says %q, want %q", got, tt.want)

@@ -58,13 +58,11 @@ func checkQuantiles(t *testing.T, s *Histogram, ds []time.Duration) {
 // shapes draw durations as calls take them, and as they do not.
 func shapes(r *rand.Rand) map[string]func() time.Duration {
 	return map[string]func() time.Duration{
-		"microseconds": func() time.Duration { return time.Duration(r.Int64N(int64(40 * time.Microsecond))) },
 		"a usual call": func() time.Duration { return time.Duration(float64(100*time.Microsecond) * math.Exp(r.NormFloat64())) },
 		"a heavy tail": func() time.Duration {
 			return min(2*time.Minute, time.Duration(float64(time.Millisecond)/(1-r.Float64())))
 		},
 		"two kinds":     func() time.Duration { return []time.Duration{80 * time.Microsecond, time.Second}[r.IntN(2)] },
-		"all the same":  func() time.Duration { return 1234567 },
 		"every length":  func() time.Duration { return time.Duration(1) << r.IntN(37) },
 		"near a border": func() time.Duration { return 16*time.Microsecond<<r.IntN(20) - time.Duration(r.IntN(2)) },
 	}
