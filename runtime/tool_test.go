@@ -289,18 +289,18 @@ func TestToolOfNobody(t *testing.T) {
 func TestToolPolicies(t *testing.T) {
 	t.Parallel()
 
-	for see, want := range map[string]string{"policy": `d/k={"a":1} by p.rule`, "metadata": ""} {
+	for see, want := range map[string]string{"policy": `1 d/k={"a":1} by p.rule`, "metadata": "0 "} {
 		t.Run(see, func(t *testing.T) {
 			t.Parallel()
 
 			var seen []string
 			p := offering("p", tool("look", func(_ context.Context, c *sdk.ToolCall) (*phases.ToolResult, error) {
-				line := fmt.Sprintf("outside: %t ", c.OutsideTurn)
+				policies := ""
 				for i, p := range c.Policies {
-					line += fmt.Sprintf("%s/%s=%s by %s", p.Domain, p.Key, p.Value, p.Owner)
+					policies = fmt.Sprintf("%s/%s=%s by %s", p.Domain, p.Key, p.Value, p.Owner)
 					c.Policies[i].Value[0] = 'X' // it has copies: nobody else sees this
 				}
-				seen = append(seen, line)
+				seen = append(seen, fmt.Sprintf("outside: %t, %d %s", c.OutsideTurn, len(c.Policies), policies))
 				return sdk.Text("ok"), nil
 			}))
 			p.Hooks = append(p.Hooks, on("rule", phases.PrePolicy, reply(policyOf("k", `{"a":1}`), &phases.BackgroundJob{JobKind: "look"}), phases.KindPolicy, phases.KindBackgroundJob))
@@ -322,7 +322,7 @@ func TestToolPolicies(t *testing.T) {
 			if _, err := eng.CallTool(t.Context(), "p", call); err != nil {
 				t.Fatal(err)
 			}
-			checkSame(t, "told", seen, append(slices.Repeat([]string{"outside: false " + want}, 3), "outside: true ")) // the job first
+			checkSame(t, "told", seen, append(slices.Repeat([]string{"outside: false, " + want}, 3), "outside: true, 0 ")) // the job first
 		})
 	}
 }

@@ -118,7 +118,7 @@ func TestUndone(t *testing.T) {
 		{"a turn that failed", "compile", phases.PostTurnInput{Status: phases.TurnProviderFailure}, nil},
 		{"the usage is reported", "compile usage", phases.PostTurnInput{}, nil},
 		{"the request is reported", "compile request", phases.PostTurnInput{}, nil},
-		{"one round of two is reported", "compile compile usage usage", phases.PostTurnInput{}, []string{"prompt_not_reported"}},
+		{"one round of two is reported", "compile usage compile", phases.PostTurnInput{}, []string{"prompt_not_reported"}},
 		{"a reminder behind the last prompt", "tool", phases.PostTurnInput{}, []string{"reminders_undelivered"}},
 	}
 	for _, tt := range tests {
@@ -129,7 +129,7 @@ func TestUndone(t *testing.T) {
 			h, sink := newHosted(reminding()), &memorySink{}
 			h.opts.Sink, h.opts.OnEvent = sink, events.events(runtime.EventDiagnostic)
 			turn := begin(t, h.start(t))
-			for _, step := range strings.Fields(tt.steps) {
+			for step := range strings.FieldsSeq(tt.steps) {
 				steps[step](t.Context(), turn)
 			}
 			out := outcome(t)(turn.End(t.Context(), &tt.end))

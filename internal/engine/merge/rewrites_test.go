@@ -142,7 +142,7 @@ func TestRewrites(t *testing.T) {
 // writing reads rewrites.
 func writing(text string) []phases.Contribution {
 	var list []phases.Contribution
-	for _, one := range strings.Fields(text) {
+	for one := range strings.FieldsSeq(text) {
 		one, raised := strings.CutSuffix(one, "+1")
 		path, value, _ := strings.Cut(one, "=")
 		r := &phases.Rewrite{Path: path, Value: json.RawMessage(value)}

@@ -167,12 +167,8 @@ func TestOff(t *testing.T) {
 			a.Grants = tt.grants
 			p, notes := mustBuild(t, Options{}, a)
 			ph := p.Phase(tt.hook.Phase)
-			reason := ""
-			for _, off := range ph.Off {
-				reason += off.Reason
-			}
-			if reason != tt.reason {
-				t.Errorf("off for %q, want %q", reason, tt.reason)
+			if off := ph.Off; (len(off) == 1) != (tt.reason != "") || len(off) == 1 && off[0].Reason != tt.reason {
+				t.Errorf("off: %+v, want %q", off, tt.reason)
 			}
 			if len(notes) != tt.notes || tt.notes > 0 && (notes[0].Code != phases.CodeNotGranted || notes[0].Severity != phases.SeverityWarning || notes[0].Subscription != "a.h") {
 				t.Errorf("diagnostics: %v", notes)

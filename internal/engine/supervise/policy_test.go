@@ -24,13 +24,13 @@ func fail(after time.Duration, class Class, delay time.Duration, counted int) st
 	return step{after: after, class: class, delay: delay, counted: counted}
 }
 
-// healthy is a step that begins a healthy period, unhealthy one that ends it.
-func healthy(after time.Duration) step   { return step{after: after} }
+// unhealthy is a step that ends a healthy period.
 func unhealthy(after time.Duration) step { return step{after: after, ends: true} }
 
 func TestPolicyNext(t *testing.T) {
 	t.Parallel()
 	const s, ms = time.Second, time.Millisecond
+	begun := step{after: s} // a healthy period
 	quarantine := func(after time.Duration, class Class, counted int) step {
 		return step{after: after, class: class, stays: true, counted: counted}
 	}
@@ -44,16 +44,16 @@ func TestPolicyNext(t *testing.T) {
 		}},
 		{"health resets the wait and not the count", []step{
 			fail(0, ClassOrdinary, 100*ms, 1), fail(s, ClassOrdinary, 200*ms, 2),
-			healthy(s), fail(60*s, ClassOrdinary, 100*ms, 3),
-			healthy(s), fail(60*s, ClassOrdinary, 100*ms, 4),
-			healthy(s), quarantine(60*s, ClassOrdinary, 5),
+			begun, fail(60*s, ClassOrdinary, 100*ms, 3),
+			begun, fail(60*s, ClassOrdinary, 100*ms, 4),
+			begun, quarantine(60*s, ClassOrdinary, 5),
 		}},
 		{"two short periods are no long one", []step{
 			fail(0, ClassOrdinary, 100*ms, 1),
-			healthy(s), unhealthy(40 * s), healthy(s), fail(40*s, ClassOrdinary, 200*ms, 2),
+			begun, unhealthy(40 * s), begun, fail(40*s, ClassOrdinary, 200*ms, 2),
 		}},
 		{"a long period counts though it ended before the failure", []step{
-			fail(0, ClassOrdinary, 100*ms, 1), healthy(s), unhealthy(60 * s), fail(s, ClassOrdinary, 100*ms, 2),
+			fail(0, ClassOrdinary, 100*ms, 1), begun, unhealthy(60 * s), fail(s, ClassOrdinary, 100*ms, 2),
 		}},
 		{"resource is waited out and never counted", []step{
 			fail(0, ClassResource, 100*ms, 0), fail(s, ClassResource, 200*ms, 0), fail(s, ClassResource, 400*ms, 0),
