@@ -111,20 +111,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestStateOwnAccount: outside of a turn a plugin says whose state it means.
-func TestStateOwnAccount(t *testing.T) {
-	t.Parallel()
-
-	a := startAsker(t, nil, "p")
-	a.in(t, "s", "p", "put", `{"value":1}`)
-	got, err := a.hosts["p"].Call(t.Context(), "state", "get", json.RawMessage(`{"workspace_id":"w","session_id":"s"}`))
-	if err != nil || string(got) != `{"value":1}` {
-		t.Errorf("got %s, %v", got, err)
-	}
-}
-
-// TestStateOfOthers: a plugin that keeps more than there is room for loses its own
-// values, first those of the workspace that has most, and nobody else's.
+// TestStateOfOthers: a plugin that keeps more than there is room for, here on its own account, loses its own values, first
+// those of the workspace that has most, and nobody else's.
 func TestStateOfOthers(t *testing.T) {
 	t.Parallel()
 

@@ -18,22 +18,12 @@ func checkLog(t *testing.T, r *rig, want ...string) {
 	}
 }
 
-func TestBeforeServe(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
-		if got := r.Status(); got.State != StateDeclared || !got.Since.Equal(r.begun) {
-			t.Errorf("status = %+v, want declared", got)
-		}
-		if r.Report(Any, Failure{}) || r.Recycle(Any, "") || r.Degrade(Any, "", "") || r.Restore(Any) || r.Release() {
-			t.Error("an order was taken before Serve")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := r.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait = %v, want the context's end", err)
-		}
-	})
+// over is a context that is over.
+func over(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }
 
 func TestReadyThenStop(t *testing.T) {
@@ -42,6 +32,15 @@ func TestReadyThenStop(t *testing.T) {
 		r := newRig(t, Options{})
 		r.service.onStart = func(context.Context, uint64) error { time.Sleep(time.Second); return nil }
 		r.service.onStop = func(context.Context) error { time.Sleep(2 * time.Second); return nil }
+		if got := r.Status(); got.State != StateDeclared || !got.Since.Equal(r.begun) {
+			t.Errorf("status = %+v, want declared", got)
+		}
+		if r.Report(Any, Failure{}) || r.Recycle(Any, "") || r.Degrade(Any, "", "") || r.Restore(Any) || r.Release() {
+			t.Error("an order was taken before Serve")
+		}
+		if err := r.Wait(over(t)); !errors.Is(err, context.Canceled) {
+			t.Errorf("Wait = %v, want the context's end", err)
+		}
 		r.serve()
 		if err := r.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -242,10 +241,8 @@ func TestWaitSettlesOnce(t *testing.T) {
 		if got := r.Status().State; got != StateReady {
 			t.Fatalf("state = %v, want ready", got)
 		}
-		canceled, cancel := context.WithCancel(t.Context())
-		cancel()
 		// Even an ended context is told the outcome, if there is one.
-		for _, ctx := range []context.Context{t.Context(), canceled} {
+		for _, ctx := range []context.Context{t.Context(), over(t)} {
 			if err := r.Wait(ctx); !errors.Is(err, errCause) {
 				t.Errorf("Wait = %v, want the first outcome", err)
 			}
