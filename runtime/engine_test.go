@@ -6,10 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/internal/engine/pool"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 )
@@ -103,28 +100,5 @@ func TestLateHostCallIsNotTheSuccessors(t *testing.T) {
 		if reported == nil || reported.Incarnation != incarnation || reported.Start != start || live.Start == 0 {
 			t.Errorf("reported %+v, want incarnation %d of start %d", reported, incarnation, start)
 		}
-	}
-}
-
-// TestRedactorOfToolRemarks: remarks of a tool's answer hold no secrets, and those
-// that a plugin inside the host may still use are not touched.
-func TestRedactorOfToolRemarks(t *testing.T) {
-	t.Parallel()
-
-	declared := config.Plugin{Name: "p", Env: config.Env{Set: map[string]config.Secret{"A": {Value: "correct horse", FromEnv: "LONG"}}}}
-	in := pool.New(pool.Options{
-		Local: func(string) pool.Plugin { return nil }, Host: func(*pool.Instance) phases.Host { return nil },
-	}).Instance(declared, false, false)
-	c := toolCall{in: in, run: phases.Run{Subscription: "p.tool"}}
-	own := []phases.Diagnostic{{Code: "x", Message: "a correct horse", Plugin: "somebody else"}}
-	res := &phases.ToolResult{Diagnostics: own}
-	c.stamp(res)
-	if diff := cmp.Diff([]phases.Diagnostic{{
-		Code: "x", Severity: "info", Message: phases.HiddenRemark, Detail: "a ***", Plugin: "p", Subscription: "p.tool", Visibility: phases.VisibilityUserVisible,
-	}}, res.Diagnostics); diff != "" {
-		t.Errorf("remarks (-want +got):\n%s", diff)
-	}
-	if own[0].Message != "a correct horse" || own[0].Plugin != "somebody else" {
-		t.Errorf("the plugin's own remark became %+v", own[0])
 	}
 }

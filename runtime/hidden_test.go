@@ -167,14 +167,9 @@ func TestAskedForHowLong(t *testing.T) {
 		return turn
 	}
 	eng := newHosted(office()).start(t)
-	open := func(at phases.Context) *runtime.Turn {
-		turn := beginAt(t, eng, at)
-		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
-		return turn
-	}
-	old := open(in("s", 0))
+	old := openedAt(t, eng, in("s", 0))
 	compiled(t, old)
-	first := open(in("s", 1))
+	first := openedAt(t, eng, in("s", 1))
 	compiled(t, first)
 	request(t, first, `{"domains": ["mail"]}`)
 	request(t, old, `{"domains": ["calendar"]}`) // for itself only
@@ -189,7 +184,7 @@ func TestAskedForHowLong(t *testing.T) {
 		{"another session", in("other", 1), false},
 		{"no session", in("", 1), false},
 	} {
-		turn := open(tt.at)
+		turn := openedAt(t, eng, tt.at)
 		_, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"})
 		if (err == nil) != tt.want || slices.Contains(offered(t, compiled(t, turn)), "send_mail") != tt.want {
 			t.Errorf("%s: %v", tt.name, err)
@@ -204,12 +199,8 @@ func TestAskedForHowLong(t *testing.T) {
 	if _, err := first.CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); err != nil {
 		t.Errorf("after a compaction: %v", err)
 	}
-	session, err := eng.StartSession(t.Context(), in("s", 1), "startup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcome(t)(session.End(t.Context(), "exit"))
-	if _, err := open(in("s", 1)).CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); phases.CodeOf(err) != phases.CauseForbidden {
+	outcome(t)(startSession(t, eng, in("s", 1)).End(t.Context(), "exit"))
+	if _, err := openedAt(t, eng, in("s", 1)).CallTool(t.Context(), phases.ToolCall{Tool: "send_mail"}); phases.CodeOf(err) != phases.CauseForbidden {
 		t.Errorf("after the end of the session: %v", err)
 	}
 }

@@ -252,12 +252,7 @@ func TestExclusiveReloadThatFails(t *testing.T) {
 		if got := stateOf(eng, "p"); got != "ready" {
 			t.Errorf("state = %q", got)
 		}
-		var starts []string
-		for _, line := range log.all() {
-			if strings.HasPrefix(line, "start ") {
-				starts = append(starts, line)
-			}
-		}
+		starts := slices.DeleteFunc(log.all(), func(line string) bool { return !strings.HasPrefix(line, "start ") })
 		checkSame(t, "starts", starts, []string{`start {"x":"one"}`, `start {"x":"bad"}`, `start {"x":"one"}`})
 		out := dispatch(t, eng, &phases.PrePromptCompileInput{})
 		checkSame(t, "sections", sectionIDs(out), []string{"s"})

@@ -59,30 +59,23 @@ func asking(jobs ...phases.Contribution) sdk.Hook {
 func TestInterruptedJob(t *testing.T) {
 	t.Parallel()
 
-	t.Run("idempotent", func(t *testing.T) { interrupt(t, true, "p requeued internal", "p lost internal") })
-	t.Run("not", func(t *testing.T) { interrupt(t, false, "p discarded interrupted") })
-}
-
-// interrupt closes an engine in the middle of a job.
-func interrupt(t *testing.T, idempotent bool, want ...string) {
-	t.Helper()
-	t.Parallel()
-
-	synctest.Test(t, func(t *testing.T) {
-		var log journal
-		hook := on("end", phases.PostTurn, taking(10*time.Second))
-		hook.Idempotent = idempotent
-		h := newHosted(plugin("p", hook))
-		h.opts.OnEvent = log.events(runtime.EventJob)
-		eng := h.start(t)
-		dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := eng.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close = %v", err)
-		}
-		checkSame(t, "events", log.all(), want)
-	})
+	for idempotent, want := range map[bool][]string{true: {"p requeued internal", "p lost internal"}, false: {"p discarded interrupted"}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log journal
+			hook := on("end", phases.PostTurn, taking(10*time.Second))
+			hook.Idempotent = idempotent
+			h := newHosted(plugin("p", hook))
+			h.opts.OnEvent = log.events(runtime.EventJob)
+			eng := h.start(t)
+			dispatch(t, eng, &phases.PostTurnInput{Status: phases.TurnSucceeded})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := eng.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Close = %v", err)
+			}
+			checkSame(t, "events", log.all(), want)
+		})
+	}
 }
 
 // TestVerdicts: what each end of an attempt means for the queue.

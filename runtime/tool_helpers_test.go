@@ -43,7 +43,12 @@ func says(name, text string) sdk.Tool { return gives(name, sdk.Text(text), nil) 
 // opened is a turn that has its tools.
 func opened(t testing.TB, eng *runtime.Engine) *runtime.Turn {
 	t.Helper()
-	turn := begin(t, eng)
+	return openedAt(t, eng, host())
+}
+
+func openedAt(t testing.TB, eng *runtime.Engine, c phases.Context) *runtime.Turn {
+	t.Helper()
+	turn := beginAt(t, eng, c)
 	outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
 	return turn
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
@@ -26,16 +27,16 @@ func TestToolLedger(t *testing.T) {
 	t.Parallel()
 
 	var j journal
+	own := []phases.Diagnostic{{Code: "slow_disk", Message: "took a correct horse", Plugin: "another", Subscription: "an.other", Severity: "bad", SafeForUser: true}}
 	p := offering("p", says("good", "fine"),
 		gives("tells", &phases.ToolResult{Content: raw(`"no such file"`), IsError: true}, nil),
 		gives("fails", nil, sdk.Fail("upstream_down", "no answer")),
 		tool("panics", func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { panic("oh") }),
 		gives("nothing", nil, nil),
 		gives("deep", &phases.ToolResult{Content: raw(strings.Repeat("[", 40) + strings.Repeat("]", 40))}, nil),
-		gives("remarks", &phases.ToolResult{Content: raw("1"), Diagnostics: []phases.Diagnostic{
-			{Code: "slow_disk", Message: "took a while", Plugin: "another", Subscription: "an.other", Severity: "bad", SafeForUser: true},
-		}}, nil))
+		gives("remarks", &phases.ToolResult{Content: raw("1"), Diagnostics: own}, nil))
 	h := newHosted(p)
+	h.plugin("p").Env = config.Env{Set: map[string]config.Secret{"A": {Value: "correct horse", FromEnv: "LONG"}}}
 	h.opts.OnEvent = j.events(runtime.EventRun)
 	eng := h.start(t)
 	turn := opened(t, eng)
@@ -63,8 +64,8 @@ func TestToolLedger(t *testing.T) {
 	}); diff != "" {
 		t.Errorf("events (-got +want):\n%s", diff)
 	}
-	if !slices.Contains(done.Manifest.Diagnostics, manifest.Diagnostic{Code: "slow_disk", Severity: "info", Message: "took a while", HookSource: "p.remarks"}) {
-		t.Errorf("the tool's remark is not there: %+v", done.Manifest.Diagnostics)
+	if !slices.Contains(done.Manifest.Diagnostics, manifest.Diagnostic{Code: "slow_disk", Severity: "info", Message: "took a ***", HookSource: "p.remarks"}) || own[0].Plugin != "another" {
+		t.Errorf("the tool's remark is not there: %+v, or the plugin's own became %+v", done.Manifest.Diagnostics, own)
 	}
 
 	if _, err := eng.CallTool(t.Context(), "p", phases.ToolCall{Tool: "good"}); err != nil {
