@@ -70,9 +70,7 @@ func TestAudits(t *testing.T) {
 		}
 		*hash = ""
 	}
-	if diff := cmp.Diff([]manifest.Audit{policed, compiled}, done.Manifest.Audits); diff != "" {
-		t.Errorf("in the manifest (-want +got):\n%s", diff)
-	}
+	checkSame(t, "in the manifest", done.Manifest.Audits, []manifest.Audit{policed, compiled})
 	if diff := cmp.Diff(done.Manifest.Hash, sink.records[0].Hash); diff != "" {
 		t.Errorf("the one that was kept is another: %s", diff)
 	}
@@ -86,9 +84,7 @@ func TestAudits(t *testing.T) {
 		"events t/1 turn.pre_policy policed", "events t/2 tool.pre_call guarded", "events t/2 turn.post_turn observed", "events t/2 turn.pre_policy policed",
 		"prompt t/1 turn.pre_policy policed", "prompt t/1 turn.pre_prompt_compile compiled",
 	}
-	if diff := cmp.Diff(want, sorted(sink.audits())); diff != "" {
-		t.Errorf("in the records (-want +got):\n%s", diff)
-	}
+	checkSame(t, "in the records", sorted(sink.audits()), want)
 	for _, line := range told.all() {
 		kind, said, _ := strings.Cut(line, " ")
 		if safe := kind == "policed" || kind == "guarded"; strings.Contains(said, "secret") != safe {
@@ -112,12 +108,8 @@ func TestAuditsOfLostRecords(t *testing.T) {
 	outcome(t)(turn.End(t.Context(), nil))
 	waitBackground(t, eng)
 	want := []string{"events t/1 turn.post_turn observed", "events t/1 turn.pre_policy policed", "events t/1 turn.pre_prompt_compile compiled"}
-	if diff := cmp.Diff(want, sorted(sink.audits())); diff != "" {
-		t.Errorf("kept (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"not_kept unavailable"}, j.all()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	checkSame(t, "kept", sorted(sink.audits()), want)
+	checkSame(t, "told", j.all(), []string{"not_kept unavailable"})
 
 	var many []phases.Contribution
 	for n := range 200 {

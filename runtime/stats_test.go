@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -193,22 +192,16 @@ func TestRowsOverReloads(t *testing.T) {
 		turn()
 		reload(func(cfg *config.Config) { cfg.Plugins[0].Limits.Concurrency = 3 }) // another process
 		turn()
-		if diff := cmp.Diff(map[string]uint64{"p.h": 2, "q.h": 2}, runs()); diff != "" {
-			t.Errorf("after a reload (-want +got):\n%s", diff)
-		}
+		checkSame(t, "after a reload", runs(), map[string]uint64{"p.h": 2, "q.h": 2})
 		reload(func(cfg *config.Config) { cfg.Plugins = cfg.Plugins[:1] })
 		turn()
-		if diff := cmp.Diff(map[string]uint64{"p.h": 3}, runs()); diff != "" {
-			t.Errorf("without q (-want +got):\n%s", diff)
-		}
+		checkSame(t, "without q", runs(), map[string]uint64{"p.h": 3})
 		if err := eng.Reload(t.Context(), &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "nobody"}}}); err == nil {
 			t.Fatal("a plugin that nobody knows is loaded")
 		}
 		reload(func(*config.Config) {})
 		turn()
-		if diff := cmp.Diff(map[string]uint64{"p.h": 4, "q.h": 1}, runs()); diff != "" {
-			t.Errorf("with q again (-want +got):\n%s", diff)
-		}
+		checkSame(t, "with q again", runs(), map[string]uint64{"p.h": 4, "q.h": 1})
 		if o := eng.Overview(); o.Reloads != 3 || o.ReloadsRefused != 1 || o.Phases[0].Dispatches != 4 {
 			t.Errorf("reloads: %d and %d refused, dispatches %d", o.Reloads, o.ReloadsRefused, o.Phases[0].Dispatches)
 		}

@@ -81,10 +81,6 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"nothing", `{"id":"h","phase":"turn.post_turn"}`, plugintest.Answer{Contributions: phases.Contributions{}}},
 		{
-			"text", `{"id":"h","phase":"turn.pre_prompt_compile","respond":[{"kind":"prompt_section","section_id":"s","content":"x"}]}`,
-			plugintest.Answer{Contributions: phases.Contributions{&phases.PromptSection{SectionID: "s", Content: "x"}}},
-		},
-		{
 			"decision, after a while", `{"id":"h","phase":"tool.pre_call","role":"validate","delay":"1ms","respond":[{"kind":"decision","verdict":"deny","reason":"no"}]}`,
 			plugintest.Answer{Contributions: phases.Contributions{&phases.Decision{Verdict: phases.VerdictDeny, Reason: "no"}}},
 		},
