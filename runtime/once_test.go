@@ -34,7 +34,6 @@ func TestBegins(t *testing.T) {
 	}{
 		{"hook", true, false, nil, jobs.Done, ""},
 		{"failed hook", true, false, failed, jobs.Discard, phases.CausePluginError},
-		{"idempotent hook, failed", true, true, failed, jobs.Discard, phases.CausePluginError},
 		{"job with a key", false, true, nil, jobs.Done, ""},
 		{"failed job", false, false, failed, jobs.Retry, phases.CausePluginError},
 		{"failed job with a key", false, true, failed, jobs.Retry, phases.CausePluginError},

@@ -92,9 +92,7 @@ func TestVerdicts(t *testing.T) {
 		{"success", nil, 1, jobs.Done},
 		{"failure", errors.New("down"), 1, jobs.Retry},
 		{"last failure", errors.New("down"), 5, jobs.Discard},
-		{"timeout", coded(phases.CauseTimeout), 1, jobs.Retry},
 		{"no plugin", coded(phases.CauseUnavailable), 5, jobs.Requeue},
-		{"quarantine", coded(phases.CauseQuarantined), 5, jobs.Requeue},
 		{"no grant", coded(phases.CauseForbidden), 1, jobs.Discard},
 		{"its own cancellation", coded(phases.CauseCancelled), 1, jobs.Retry},
 	}
