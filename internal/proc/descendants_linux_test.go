@@ -44,16 +44,6 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("5 (sh) S 7 " + strings.Repeat("0 ", 15) + "3 0 4242 0 99 0"))
-	f.Add([]byte(") "))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		if p, ok := parseStat(9, line); ok && p.id.pid != 9 {
-			t.Fatalf("parseStat(9, %q) = %+v", line, p)
-		}
-	})
-}
-
 func TestClosureSparesThisProcess(t *testing.T) {
 	t.Parallel()
 

@@ -42,31 +42,6 @@ func runtimeDirIn(t *testing.T, base string) string {
 	return dir
 }
 
-func TestDirectory(t *testing.T) {
-	t.Parallel()
-
-	f, err := newPrivateDir(runtimeDir(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(f.path)
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("directory: %v, %v", info, err)
-	}
-	if lock, err := lockDir(f.path); err == nil {
-		closeQuietly(lock)
-		t.Error("a directory in use can be locked by others")
-	}
-	for range 2 {
-		if err := f.remove(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := os.Stat(f.path); err == nil {
-		t.Error("the directory is still there")
-	}
-}
-
 func TestUnfitRuntimeDirectories(t *testing.T) {
 	t.Parallel()
 

@@ -218,10 +218,7 @@ func TestEscapeFromEverythingButTheGroup(t *testing.T) {
 			b := setup(t)
 			spec := b.spec("escape", tt.arg)
 			spec.Sandbox = tt.sandbox
-			p := b.start(t, spec)
-			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-				t.Fatal(err)
-			}
+			p := b.act(t, spec)
 			var pid int
 			if _, err := fmt.Sscanf(b.waitLine(t, "escaped ").Message, "escaped %d <nil>", &pid); err != nil {
 				t.Fatal(err)

@@ -17,10 +17,3 @@ var Check = (*outside).check
 
 // Path returns where it is.
 func (o *outside) Path() string { return o.path }
-
-// Reap reaps a child if it has ended.
-func Reap(pid int) {
-	if p, ok := readProcess(pid); ok {
-		reap(p.id)
-	}
-}

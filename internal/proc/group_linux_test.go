@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -52,10 +51,7 @@ func TestCloneIntoAnotherGroup(t *testing.T) {
 			b := setup(t)
 			spec := b.spec("clone-into-group", base)
 			spec.Sandbox = tt.sandbox
-			p := b.start(t, spec)
-			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-				t.Fatal(err)
-			}
+			p := b.act(t, spec)
 			if got := b.waitLine(t, "left").Message; got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}

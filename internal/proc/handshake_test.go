@@ -70,16 +70,6 @@ func TestFirstLine(t *testing.T) {
 	}
 }
 
-func TestNoFirstLine(t *testing.T) {
-	t.Parallel()
-
-	o := newStdout()
-	o.pump(strings.NewReader(""))
-	if len(o.first) != 0 {
-		t.Errorf("first line %q of no output", (<-o.first).text)
-	}
-}
-
 // TestHandshakeCertificates: a certificate is there if one was asked for, and
 // only then, in the one way in which go-plugin writes it.
 func TestHandshakeCertificates(t *testing.T) {

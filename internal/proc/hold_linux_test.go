@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -55,10 +54,7 @@ func TestThreadsOfTheHost(t *testing.T) {
 		b := setup(t)
 		spec := b.spec("threads")
 		spec.Sandbox = proc.Sandbox{Tier: tier, Policy: sandbox.Policy{Read: []string{"/"}}}
-		p := b.start(t, spec)
-		if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		p := b.act(t, spec)
 		if first := b.waitLine(t, "threads ").Message; first != "threads true <nil>" {
 			t.Errorf("%s: %s", tier, first)
 		}

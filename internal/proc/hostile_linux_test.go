@@ -160,10 +160,7 @@ func TestBrokerIsNotOpened(t *testing.T) {
 func TestEndlessStdio(t *testing.T) {
 	b := setup(t)
 	checkHeap(t)
-	p := b.start(t, b.spec("print-on"))
-	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	p := b.act(t, b.spec("print-on"))
 	b.waitLine(t, "done")
 	stop(t, p)
 }
@@ -190,10 +187,7 @@ func TestPanicsAreContained(t *testing.T) {
 				}
 				return text
 			}
-			p := b.start(t, s)
-			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-				t.Fatal(err)
-			}
+			p := b.act(t, s)
 			<-p.Done()
 			if exit := p.Exit(); exit.Asked || exit.Signal != syscall.SIGKILL {
 				t.Errorf("exit = %+v", exit)

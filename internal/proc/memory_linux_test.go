@@ -2,10 +2,8 @@ package proc_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -85,37 +83,4 @@ func TestEnforceMemory(t *testing.T) {
 			}
 		})
 	}
-}
-
-// BenchmarkMeasure is one look at twenty plugins, as the engine takes one a
-// second.
-func BenchmarkMeasure(b *testing.B) {
-	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	var list []*proc.Process
-	defer func() {
-		for _, p := range list {
-			_ = p.Stop(context.Background())
-		}
-	}()
-	for range 20 {
-		s := specFor("serve")
-		s.RuntimeDir = dir
-		p, err := proc.Start(b.Context(), s)
-		if err != nil {
-			b.Fatal(err)
-		}
-		list = append(list, p)
-	}
-	for b.Loop() {
-		proc.Measure(list)
-	}
-	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(len(all)), "processes")
 }

@@ -123,22 +123,6 @@ func TestStopByMany(t *testing.T) {
 	wg.Wait()
 }
 
-func TestStartCancelled(t *testing.T) {
-	b := setup(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	s := b.spec("hang")
-	// The clock is first asked when the plugin's output or end comes, so the
-	// mark is the one place at which a start can be stopped half-way.
-	s.Random = readerFunc(func(p []byte) (int, error) {
-		cancel()
-		return len(p), nil
-	})
-	_, err := proc.Start(ctx, s)
-	if got := phases.CodeOf(err); got != phases.CauseCancelled {
-		t.Errorf("code = %q: %v", got, err)
-	}
-}
-
 func TestStartAfterItsDeadline(t *testing.T) {
 	b := setup(t)
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
@@ -151,21 +135,13 @@ func TestStartAfterItsDeadline(t *testing.T) {
 	}
 }
 
-// readerFunc is a reader that is a function.
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
 func TestPluginSeesOnlyItsEnvironment(t *testing.T) {
 	t.Setenv("GRAPNEL_TEST_SECRET", "hush")
 	t.Setenv("GRAPNEL_TEST_PASSED", "yes")
 	b := setup(t)
 	s := b.spec("environ")
 	s.Env = proc.Environment{Pass: []string{"GRAPNEL_TEST_PASSED", "GRAPNEL_TEST_ABSENT"}, Set: map[string]string{"LANG": "C"}}
-	p := b.start(t, s)
-	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	b.act(t, s)
 	b.waitLine(t, "env ") // the first is GRAPNEL_LANE
 	var names []string
 	facts := map[string]string{}

@@ -110,13 +110,6 @@ func TestProgramsThatCannotRun(t *testing.T) {
 			}
 			chmod(t, filepath.Dir(s.Path), 0o777)
 		}, phases.CauseUnsafePath, "may be written by everybody"},
-		{"runtime directory too long", func(t *testing.T, s *proc.Spec) {
-			s.RuntimeDir = filepath.Join(t.TempDir(), strings.Repeat("long", 20))
-			if err := os.Mkdir(s.RuntimeDir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}, phases.CauseExecFailed, "is too long: a socket in it"},
-		{"runtime directory absent", func(_ *testing.T, s *proc.Spec) { s.RuntimeDir = "/no/such" }, phases.CauseExecFailed, "no such file"},
 		{"argument with NUL", func(_ *testing.T, s *proc.Spec) { s.Args = []string{"a\x00b"} }, phases.CauseExecFailed, "invalid argument"},
 	}
 	for _, tt := range tests {

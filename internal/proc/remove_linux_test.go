@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -334,6 +333,9 @@ func TestRemoveInTime(t *testing.T) {
 	t.Parallel()
 
 	f := private(t)
+	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("directory: %v, %v", info, err)
+	}
 	makeDeep(t, f.path, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -370,86 +372,5 @@ func racer(ctx context.Context, dir, target string) {
 			_ = unix.Renameat2(sub, "inner", sub, "link", unix.RENAME_EXCHANGE)
 		}
 		_ = unix.Close(sub)
-	}
-}
-
-// FuzzRemove removes a tree while a program renames, swaps, closes and extends
-// it. The input is both: what is made before, and what happens meanwhile.
-func FuzzRemove(f *testing.F) {
-	if _, err := os.Stat("/dev/shm"); err == nil {
-		f.Setenv("TMPDIR", "/dev/shm") // disks are slow
-	}
-	f.Add([]byte("\x00\x01\x08\x12\x23\x34\x45"), []byte("\x01\x12\x29\x3a\x4b\x5c"))
-	f.Add([]byte("\x00\x08\x10\x18\x01\x09\x11\x19\x02\x0a"), []byte("\x06\x0e\x16\x1e\x26\x07\x0f"))
-	f.Fuzz(func(t *testing.T, tree, program []byte) {
-		tree, program = tree[:min(len(tree), 200)], program[:min(len(program), 200)]
-		out := makeOutside(t)
-		base, err := os.MkdirTemp("", "gt") //nolint:usetesting // a socket needs a short path
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = os.RemoveAll(base) }()
-		dir, err := newPrivateDir(base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := unix.Open(dir.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = unix.Close(d) }()
-		vandal := func(steps []byte) {
-			for i, step := range steps {
-				vandalise(d, out.path, i, step)
-			}
-		}
-		vandal(tree)
-		ctx, cancel := context.WithCancel(t.Context())
-		var racing sync.WaitGroup
-		racing.Go(func() {
-			defer cancel()
-			for range 20 {
-				vandal(program)
-			}
-		})
-		for ctx.Err() == nil {
-			_ = removeTree(ctx, dir.lock, dir.path)
-		}
-		racing.Wait()
-		removed(t, dir)
-		out.check(t)
-	})
-}
-
-// vandalise makes one step of a program in a directory: one of eight things,
-// done to names of which there are few, at two levels. It follows no links.
-func vandalise(dir int, target string, i int, step byte) {
-	list := []string{"a", "b", "c\n", strings.Repeat("d", 255)}
-	name, other := list[step>>3&3], list[step>>5&3]
-	if i%2 == 1 { // one level down
-		sub, err := unix.Openat(dir, list[i/2%4], unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err == nil {
-			defer func() { _ = unix.Close(sub) }()
-			dir = sub
-		}
-	}
-	switch step & 7 {
-	case 0, 1:
-		_ = unix.Mkdirat(dir, name, 0o700)
-	case 2:
-		_ = unix.Symlinkat(target, dir, name)
-	case 3:
-		_ = unix.Linkat(unix.AT_FDCWD, target+"/d/600", dir, name, 0)
-	case 4:
-		_ = unix.Renameat2(dir, name, dir, other, unix.RENAME_EXCHANGE)
-	case 5:
-		_ = unix.Renameat(dir, name, dir, other)
-	case 6:
-		_ = unix.Fchmod(dir, uint32(step>>5)*0o100)
-	default:
-		if sub, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err == nil {
-			_ = unix.Renameat(dir, other, sub, name)
-			_ = unix.Close(sub)
-		}
 	}
 }

@@ -10,13 +10,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
 
-// openSession starts a plugin that speaks the protocol, and opens a session.
-func openSession(t *testing.T, b *testBench) (*proc.Process, *wire.Session) {
-	t.Helper()
-
-	return openSessionOf(t, b, b.spec("session"))
-}
-
 // openSessionOf is openSession for a spec.
 func openSessionOf(t *testing.T, b *testBench, spec proc.Spec) (*proc.Process, *wire.Session) {
 	t.Helper()
@@ -34,23 +27,6 @@ func openSessionOf(t *testing.T, b *testBench, spec proc.Spec) (*proc.Process, *
 		t.Errorf("description = %+v", got)
 	}
 	return p, s
-}
-
-func TestSessionOverProcess(t *testing.T) {
-	b := setup(t)
-	p, s := openSession(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := s.Ping(ctx); err != nil {
-		t.Error(err)
-	}
-	if err := p.Stop(ctx); err != nil {
-		t.Error(err)
-	}
-	if exit := p.Exit(); exit.Code != 0 || exit.Signal != 0 {
-		t.Errorf("plugin %v, although it was only asked to end", exit)
-	}
-	<-s.Done()
 }
 
 func TestSessionOverTLS(t *testing.T) {

@@ -202,6 +202,17 @@ func (b *testBench) start(t *testing.T, s proc.Spec) *proc.Process {
 	return p
 }
 
+// act starts a process and has it do what its mode does after a signal.
+func (b *testBench) act(t *testing.T, s proc.Spec) *proc.Process {
+	t.Helper()
+
+	p := b.start(t, s)
+	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // stop stops a process and waits until nothing of it is left: on a busy machine a kill takes longer than Stop waits.
 func stop(t *testing.T, p *proc.Process) {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -191,10 +190,7 @@ func TestHoardedMemory(t *testing.T) {
 				limit = roomyLimit
 			}
 			spec.Sandbox = proc.Sandbox{Tier: tt.tier, Policy: sandbox.Policy{Read: []string{"/"}, Limits: sandbox.Limits{Memory: uint64(limit)}}}
-			p := b.start(t, spec)
-			if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-				t.Fatal(err)
-			}
+			p := b.act(t, spec)
 			if line := b.waitLine(t, "hoard").Message; !strings.HasSuffix(line, "<nil>") {
 				t.Skip(line)
 			}

@@ -85,27 +85,6 @@ func TestIsResource(t *testing.T) {
 	}
 }
 
-func TestMark(t *testing.T) {
-	t.Parallel()
-
-	mark, err := newMark(strings.NewReader(strings.Repeat("r", 16)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, ok := hostOf(mark)
-	if !ok || host != hostIdentity() {
-		t.Errorf("hostOf(%q) = %q, %v", mark, host, ok)
-	}
-	if _, err := newMark(strings.NewReader("short")); err == nil {
-		t.Error("a mark was made of too few random bytes")
-	}
-	for _, bad := range []string{"", "1.2.3", "1.2.3/short"} {
-		if _, ok := hostOf(bad); ok {
-			t.Errorf("hostOf(%q) is ok", bad)
-		}
-	}
-}
-
 func TestExit(t *testing.T) {
 	t.Parallel()
 
@@ -139,13 +118,5 @@ func TestExit(t *testing.T) {
 	}
 	if got := exitOf(nil, time.Time{}); got.Code != -1 {
 		t.Errorf("exitOf(nil) = %+v", got)
-	}
-}
-
-func TestLastWordsAreShort(t *testing.T) {
-	t.Parallel()
-
-	if got := lastWords([]string{strings.Repeat("é", maxLine)}); len(got) > 600 || !strings.HasSuffix(got, "…") {
-		t.Errorf("%d bytes: %s", len(got), got)
 	}
 }

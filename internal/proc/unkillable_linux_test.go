@@ -30,8 +30,6 @@ func unkillableModes() map[string]func() {
 		"leave-group":       func() { signal.Ignore(syscall.SIGTERM); after(func() { serve(); block() }, leaveGroup) },
 		"leave-group-early": func() { signal.Ignore(syscall.SIGTERM); leaveGroup(os.Stdout, os.Stderr); block() },
 		"clone-parent":      func() { after(serve, cloneParent) },
-		"headless":          func() { startHeadless(); serve() },
-		"headless-itself":   loseLeader,
 		"fuse":              func() { after(serve, holdFUSE) },
 	}
 }
@@ -88,10 +86,7 @@ func TestPluginLeavesItsGroup(t *testing.T) {
 				defer func() { _ = bystander.Process.Kill(); _ = bystander.Wait() }()
 				spec := b.spec("leave-group", to)
 				spec.Sandbox = how
-				p := b.start(t, spec)
-				if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-					t.Fatal(err)
-				}
+				p := b.act(t, spec)
 				if line := b.waitLine(t, "left").Message; line != "left <nil>" {
 					t.Fatal(line)
 				}
@@ -136,26 +131,6 @@ func TestPluginLeavesItsGroupBeforeTheHandshake(t *testing.T) {
 	})
 }
 
-// TestMemoryOutsideTheGroup: the limit of memory ends a plugin that has left its group.
-func TestMemoryOutsideTheGroup(t *testing.T) {
-	b := setup(t)
-	spec := b.spec("leave-group", "child")
-	spec.Sandbox.Policy.Limits.Memory = 1 << 20 // less than any program has
-	p := b.start(t, spec)
-	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
-	b.waitLine(t, "left <nil>")
-	if got, _ := proc.Measure([]*proc.Process{p}); !p.EnforceMemory() {
-		t.Fatalf("usage %+v", got)
-	}
-	select {
-	case <-p.Done():
-	case <-time.After(patience):
-		t.Error("it lives")
-	}
-}
-
 // cloneParent starts processes whose parent is the host and that end at once, and one
 // that stays.
 func cloneParent(_, err *os.File) {
@@ -187,10 +162,7 @@ func TestSiblingsAreReaped(t *testing.T) {
 		}
 		spec := b.spec("clone-parent")
 		spec.Sandbox = how
-		p := b.start(t, spec)
-		if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		p := b.act(t, spec)
 		if line := b.waitLine(t, "cloned").Message; line != "cloned <nil>" {
 			t.Fatal(line)
 		}
@@ -230,57 +202,6 @@ func zombies(t *testing.T) (pids []int) {
 	return pids
 }
 
-// startHeadless starts a process whose first thread ends while another runs on.
-func startHeadless() {
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	cmd := exec.CommandContext(context.Background(), self, modeArg, "headless-itself")
-	cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = newSession(), os.Stderr, os.Stderr
-	if err := cmd.Start(); err != nil {
-		panic(err)
-	}
-}
-
-// loseLeader ends the first thread: the system shows the process as a zombie.
-func loseLeader() {
-	runtime.LockOSThread()
-	if unix.Gettid() != unix.Getpid() {
-		go loseLeader() // this thread is held until another has it
-		block()
-	}
-	go func() {
-		for {
-			if stat, _ := os.ReadFile("/proc/self/stat"); bytes.Contains(stat, []byte(") Z ")) {
-				fmt.Println("headless", os.Getpid())
-				block()
-			}
-			runtime.Gosched()
-		}
-	}()
-	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) //nolint:dogsled // it does not return
-}
-
-// TestHeadlessProcess: a process without its first thread looks like a zombie and is
-// none.
-func TestHeadlessProcess(t *testing.T) {
-	b := setup(t)
-	p := b.start(t, b.spec("headless"))
-	var pid int
-	if _, err := fmt.Sscanf(b.waitLine(t, "headless ").Message, "headless %d", &pid); err != nil {
-		t.Fatal(err)
-	}
-	if got, _ := proc.Measure([]*proc.Process{p}); got[0].Processes != 2 {
-		t.Errorf("usage %+v", got[0])
-	}
-	stop(t, p)
-	if threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid)); len(threads) > 1 {
-		t.Errorf("%d threads live", len(threads)-1)
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-}
-
 // holdFUSE mounts a file system that never answers, in a mount namespace of its own,
 // and holds it by a descriptor that opens nothing.
 func holdFUSE(_, err *os.File) {
@@ -304,10 +225,7 @@ func TestFileSystemThatNeverAnswers(t *testing.T) {
 	b := setup(t)
 	spec := b.spec("fuse")
 	spec.Sandbox.Policy.Limits.Memory = 1 << 20 // everything is looked at
-	p := b.start(t, spec)
-	if err := syscall.Kill(p.PID(), syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	p := b.act(t, spec)
 	if line := b.waitLine(t, "mounted").Message; line != "mounted <nil>" {
 		t.Skip(line)
 	}

@@ -80,18 +80,6 @@ func TestConfinedShell(t *testing.T) {
 	}
 }
 
-func TestPrepareRefuses(t *testing.T) {
-	t.Parallel()
-	needLandlock(t)
-
-	for _, p := range []Policy{{Read: []string{"x"}}, {Write: []string{"/a/../b"}}, {Net: Net{Connect: []uint16{0}}}} {
-		if c, err := Prepare(p, Program{Dir: t.TempDir()}); err == nil {
-			c.Close()
-			t.Errorf("policy %+v is accepted", p)
-		}
-	}
-}
-
 func TestAbsentGrants(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
@@ -105,31 +93,5 @@ func TestAbsentGrants(t *testing.T) {
 	c.Close() // harmless
 	if diff := cmp.Diff(c.Absent, []string{dir + "/no", "/dev/null/x"}); diff != "" {
 		t.Errorf("absent (-got +want):\n%s", diff)
-	}
-}
-
-func TestApplyOnlyOnItsOwnThread(t *testing.T) {
-	t.Parallel()
-	needLandlock(t)
-
-	granted := fixture(t)
-	c, err := Prepare(Policy{}, Program{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	onThread(func() {
-		if err := c.Apply(); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.ReadFile(granted + "/f"); err == nil {
-			t.Error("the restricted thread reads what was not granted")
-		}
-	})
-	// The thread has ended; all others are as they were.
-	for range 100 {
-		if _, err := os.ReadFile(granted + "/f"); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

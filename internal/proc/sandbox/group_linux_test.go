@@ -156,17 +156,6 @@ func TestGroupDirectory(t *testing.T) {
 	}
 }
 
-func FuzzGroupDirectory(f *testing.F) {
-	f.Add([]byte("0::/a\n"), []byte("1 1 0:1 / /g rw - cgroup2 c rw\n"))
-	f.Add([]byte("0::/"), []byte("1 1 0:1 /a /g\\040h - cgroup2"))
-	f.Fuzz(func(t *testing.T, membership, mounts []byte) {
-		got, err := groupDir(membership, mounts)
-		if (got == "") != (err != nil) {
-			t.Fatalf("groupDir = %q, %v", got, err)
-		}
-	})
-}
-
 // realGroup makes a group where this system allows it, and says why not.
 func realGroup(t *testing.T, l Limits) *Group {
 	t.Helper()

@@ -167,20 +167,3 @@ func TestSupportMissing(t *testing.T) {
 		})
 	}
 }
-
-func TestReach(t *testing.T) {
-	t.Parallel()
-
-	if err := (Support{}).Reach(T0, Policy{}, ""); err != nil {
-		t.Errorf("T0: %v", err)
-	}
-	if err := (Support{NoLandlock: "no Landlock"}).Reach(T1, Policy{}, ""); err == nil || !strings.Contains(err.Error(), "no Landlock") {
-		t.Errorf("T1 without Landlock: %v", err)
-	}
-	if err := (Support{Landlock: 7}).Reach(T1, Policy{}, ""); err != nil {
-		t.Errorf("T1: %v", err)
-	}
-	if err := (Support{Landlock: 7}).Reach(T2, Policy{}, t.TempDir()); err == nil || !strings.Contains(err.Error(), "tier T2 is not reachable here") {
-		t.Errorf("T2 without control groups: %v", err)
-	}
-}
