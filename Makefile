@@ -21,8 +21,8 @@ COUNT    ?= 1
 FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
 # operators and clients, and what removes plugins' directories.
-FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzSession ./internal/wire:FuzzLine ./config:FuzzParse ./internal/cond:FuzzCondition \
-        ./internal/engine/merge:FuzzMerge ./internal/proc:FuzzRemove ./internal/rpc:FuzzBatch \
+FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzLane ./internal/wire:FuzzLine ./config:FuzzParse ./internal/cond:FuzzCondition \
+        ./internal/engine/merge:FuzzMerge ./internal/rpc:FuzzBatch \
         ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk/prompttext:FuzzEscape
 # How long `soak` runs: a time (30m) or a number of dispatches.
 SOAK ?= 1000000

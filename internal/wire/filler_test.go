@@ -77,7 +77,7 @@ func (f *filler) setMap(v reflect.Value) {
 func (f *filler) special(v reflect.Value) bool {
 	switch p := v.Addr().Interface().(type) {
 	case *json.RawMessage:
-		*p = fmt.Appendf(nil, `{"%s": [%d, "ä\n"]}`, f.word(), f.rnd.IntN(100))
+		*p = fmt.Appendf(nil, `{%q: [%d, "ä\n"]}`, f.word(), f.rnd.IntN(100))
 	case *time.Time:
 		zone := time.FixedZone("", 60*(f.rnd.IntN(24*60)-12*60))
 		*p = time.Unix(f.rnd.Int64N(1<<32), f.rnd.Int64N(1e9)).In(zone)

@@ -148,6 +148,7 @@ func TestHostCallsEndWithTheirCall(t *testing.T) {
 	}}
 	p := caller(func(ctx context.Context, host phases.Host, _ *phases.Dispatch) (string, error) {
 		_, err := host.Call(ctx, "s", "m", nil)
+		<-ctx.Done() // so that the host has given the call up before it is answered
 		return "", err
 	})
 	s := openConfigured(t, p, HostOptions{Host: host})

@@ -5,14 +5,17 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -261,15 +264,19 @@ func TestLaneHandsOver(t *testing.T) {
 	}
 }
 
-// FuzzLane sends any bytes to the host, while a caller waits and while none does: the session ends with a reason, and
-// nothing else.
+// FuzzLane sends any bytes to the host, while a caller waits and while none does: the call gets one answer and its slot
+// back, no text that is not clean comes through, and the session ends with a reason.
 func FuzzLane(f *testing.F) {
 	f.Add([]byte{}, true)
-	f.Add([]byte{4, 0, 0, 0, 8, 2, 16, 7}, true)                         // no body
-	f.Add([]byte{6, 0, 0, 0, 8, 2, 16, 7, 42, 0}, true)                  // an empty result
-	f.Add([]byte{0, 0, 0, 0, 255, 255, 255, 255, 8, 2}, false)           // too long, and cut short
-	f.Add([]byte{8, 0, 0, 0, 8, 1, 16, 7, 58, 2, 18, 0, 3, 0, 0}, false) // a host call, and half a length
-	f.Add(bytes.Repeat([]byte{2, 0, 0, 0, 255, 255}, 50), true)          // no protobuf
+	f.Add([]byte{4, 0, 0, 0, 8, 2, 16, 7}, true)                          // no body
+	f.Add([]byte{6, 0, 0, 0, 8, 2, 16, 7, 42, 0}, true)                   // an empty result
+	f.Add([]byte{10, 0, 0, 0, 8, 2, 16, 7, 42, 4, 10, 2, 255, 254}, true) // a result that is no message
+	f.Add([]byte{6, 0, 0, 0, 8, 2, 16, 7, 74, 0}, true)                   // a pong where a result belongs
+	f.Add([]byte{8, 0, 0, 0, 8, 2, 16, 7, 242, 1, 1, 'x'}, true)          // a body of a later version
+	f.Add([]byte{6, 0, 0, 0, 8, 2, 16, 8, 42, 0}, true)                   // of another start
+	f.Add([]byte{0, 0, 0, 0, 255, 255, 255, 255, 8, 2}, false)            // too long, and cut short
+	f.Add([]byte{8, 0, 0, 0, 8, 1, 16, 7, 58, 2, 18, 0, 3, 0, 0}, false)  // a host call, and half a length
+	f.Add(bytes.Repeat([]byte{2, 0, 0, 0, 255, 255}, 50), true)           // no protobuf
 	f.Fuzz(func(t *testing.T, data []byte, asked bool) {
 		s := onLane(t, HostOptions{}, func(p *lane) {
 			if asked {
@@ -279,13 +286,58 @@ func FuzzLane(f *testing.F) {
 			_ = p.reads.Close()
 		})
 		if asked {
-			if _, _, err := s.Dispatch(deadline(t), textDispatch("x"), nil); err != nil && phases.CodeOf(err) == "" {
+			freed := newFreed()
+			res, _, err := s.Dispatch(deadline(t), textDispatch("x"), freed.call)
+			if err != nil && phases.CodeOf(err) == "" {
 				t.Errorf("an error without a code: %v", err)
 			}
+			checkClean(t, res)
+			freed.wait(t)
 		}
 		<-s.Done()
 		if code := phases.CodeOf(s.Err()); code != phases.CauseSessionReset && code != phases.CauseOversizeReply {
 			t.Errorf("the session ended with %v", s.Err())
 		}
 	})
+}
+
+// checkClean: what was accepted prints as JSON, and holds clean text only.
+func checkClean(t *testing.T, accepted any) {
+	if _, err := json.Marshal(accepted); err != nil {
+		t.Errorf("accepted what has no JSON: %v", err)
+	}
+	eachText(reflect.ValueOf(accepted), func(s string) {
+		if !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069") {
+			t.Errorf("accepted the text %q", s)
+		}
+	})
+}
+
+// eachText calls do for all texts in a value.
+func eachText(v reflect.Value, do func(string)) {
+	switch v.Kind() { //nolint:exhaustive // the others hold no text
+	case reflect.String:
+		do(v.String())
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			eachText(v.Elem(), do)
+		}
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			eachText(field, do)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 { // embedded JSON
+			do(string(v.Bytes()))
+			return
+		}
+		for i := range v.Len() {
+			eachText(v.Index(i), do)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			eachText(key, do)
+			eachText(v.MapIndex(key), do)
+		}
+	}
 }

@@ -43,8 +43,8 @@ func instants() cmp.Option {
 	})
 }
 
-// checkMessage sends m there and back, with our code and through the generated
-// code in both directions.
+// checkMessage sends m there and back, with our code, through the generated code in
+// both directions, and as JSON.
 func checkMessage[T any](t *testing.T, m *T, fields func(*form, *T), pb proto.Message, full bool) {
 	t.Helper()
 	data := encode(t, m, fields)
@@ -58,6 +58,7 @@ func checkMessage[T any](t *testing.T, m *T, fields func(*form, *T), pb proto.Me
 	if full {
 		checkFull(t, pb.ProtoReflect(), string(pb.ProtoReflect().Descriptor().Name()))
 	}
+	checkJSONForm(t, pb)
 	again, err := proto.Marshal(pb)
 	if err != nil {
 		t.Fatal(err)

@@ -91,47 +91,8 @@ func unflushed(w *writer) *atomic.Int64 {
 	return &w.carrier.(*streamCarrier).unflushed //nolint:forcetypeassert // newWriter makes it
 }
 
-func TestWriterOrder(t *testing.T) {
-	t.Parallel()
-	w, g, open := blockedWriter(t, DefaultFrame)
-	for _, name := range []string{"a", "b", "c"} {
-		if err := w.send(deadline(t), w.parcel(name, 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"cancel", "ping"} {
-		if err := w.hurry(w.parcel(name, 1), false); err != nil {
-			t.Fatal(err)
-		}
-	}
-	open()
-	g.waitFor(5)
-	w.close(errWriterClosed)
-	want := []string{"first", "cancel", "ping", "a", "b", "c"}
-	if diff := cmp.Diff(want[:5], g.all()[:5]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestWriterWithdraws(t *testing.T) {
-	t.Parallel()
-	w, g, open := blockedWriter(t, DefaultFrame)
-	a, b := w.parcel("a", 1), w.parcel("b", 1)
-	if err := errors.Join(w.send(deadline(t), a), w.send(deadline(t), b)); err != nil {
-		t.Fatal(err)
-	}
-	if !w.withdraw(a) || w.withdraw(a) {
-		t.Error("a frame is withdrawn once")
-	}
-	open()
-	g.waitFor(1)
-	if w.withdraw(b) {
-		t.Error("a frame was withdrawn while it was sent")
-	}
-}
-
 // TestWriterBounds fills the queue by count and by bytes: the next waits, until
-// there is room, its context ends, or the writer is closed.
+// there is room, its context ends, or the writer is closed. What is urgent passes the queue.
 func TestWriterBounds(t *testing.T) {
 	t.Parallel()
 	fills := map[string]struct{ frames, size int }{"frames": {maxQueue, 1}, "bytes": {2, 4096}}
@@ -164,6 +125,9 @@ func TestWriterBounds(t *testing.T) {
 				t.Error(err)
 			}
 			g.waitFor(fill.frames + 2)
+			if diff := cmp.Diff([]string{"first", "urgent", "x"}, g.all()[:3]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
 		})
 	}
 }
