@@ -105,25 +105,14 @@ func TestParseIsBounded(t *testing.T) {
 
 	fill := func(head, unit string) string { return head + strings.Repeat(unit, (maxFile-len(head))/len(unit)) }
 	for name, text := range map[string]string{
-		"brackets":    fill("a: ", "["),
-		"braces":      fill("a: ", "{"),
-		"pairs":       fill("a: ", "{a: "),
-		"dashes":      fill("", "- "),
-		"keys":        fill("", "k:\n"),
-		"distinct":    distinctKeys(),
-		"flow keys":   fill("a: {", "b: "),
-		"questions":   fill("", "? "),
-		"blank lines": fill("a: |\n  x", "\n"),
-		"paragraphs":  fill("a: |\n  ", "x\n"+strings.Repeat("\n", 200)+"  "),
-		"block text":  fill("a: >\n  ", "x\n  "),
-		"long text":   fill("a: ", "x"),
-		"long quote":  fill("a: \"", `\n`),
-		"long key":    fill("", "x") + ": 1",
-		"wide list":   fill("version: 1\nplugins: [", "{},"),
-		"documents":   fill("", "---\n"),
-		"anchors":     fill("", "&a "),
-		"unknown":     fill("version: 1\nmanifest: {", "labelss: 1, "),
-		"stairs":      stairs(),
+		"pairs":     fill("a: ", "{a: "),
+		"dashes":    fill("", "- "),
+		"distinct":  distinctKeys(),
+		"long text": fill("a: ", "x"),
+		"long key":  fill("", "x") + ": 1",
+		"wide list": fill("version: 1\nplugins: [", "{},"),
+		"anchors":   fill("", "&a "),
+		"stairs":    stairs(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

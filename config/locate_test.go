@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -149,34 +148,6 @@ func TestManyMistakes(t *testing.T) {
 	}
 	if got, want := all[maxMistakes].Error(), "f: and 401 more mistakes"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestSnippetCaret checks that the caret is below the right character, however
-// long the line is.
-func TestSnippetCaret(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		line := []rune(strings.Repeat("é\tx語 ", random.IntN(100)))
-		column := 1 + random.IntN(len(line)+1)
-		for i := range line {
-			if line[i] != '\t' && line[i] != ' ' {
-				line[i] = 'a' + rune(random.IntN(26))
-			}
-		}
-		if column <= len(line) {
-			line[column-1] = '!'
-		}
-		shown, caret, _ := strings.Cut(snippet(string(line), column), "\n")
-		at := strings.IndexRune(caret, '^')
-		if column <= len(line) && []rune(shown)[at] != '!' {
-			t.Fatalf("column %d of %q:\n%s\n%s", column, string(line), shown, caret)
-		}
-		if n := len([]rune(shown)); n > maxShown+len(" | ") {
-			t.Fatalf("%d characters shown", n)
-		}
 	}
 }
 

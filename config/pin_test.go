@@ -124,20 +124,6 @@ func TestPinRefuses(t *testing.T) {
 	}
 }
 
-// TestLoaderAllowUnpinned lets the command that writes checksums read a file
-// that lacks them.
-func TestLoaderAllowUnpinned(t *testing.T) {
-	t.Parallel()
-
-	file := []byte("version: 1\npin: required\nplugins: [{name: a, command: ./a}]\n")
-	if _, err := Parse(file, "x.yaml"); err == nil {
-		t.Error("a command without the checksum that the file requires was taken")
-	}
-	if _, err := (Loader{AllowUnpinned: true}).Parse(file, "x.yaml"); err != nil {
-		t.Errorf("AllowUnpinned: %v", err)
-	}
-}
-
 // FuzzPin asserts that writing a checksum changes nothing else, and that writing
 // it again changes nothing.
 func FuzzPin(f *testing.F) {

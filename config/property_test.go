@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // place is a place in a text, for messages of tests.
@@ -80,42 +82,6 @@ func TestEveryKeyMistyped(t *testing.T) {
 	}
 }
 
-// TestEveryValueOfAnotherKind puts a list of mappings in the place of each
-// scalar: each must be reported where it stands.
-func TestEveryValueOfAnotherKind(t *testing.T) {
-	t.Parallel()
-
-	for _, text := range []string{templateInUse(), section11, located} {
-		root := parse(t, text).source.root
-		lines := strings.Split(text, "\n")
-		visit(root, nil, func(path []string, n *node) {
-			if own(path) || n.kind != textNode && n.kind != numberNode && n.kind != boolNode || n.line == n.keyLine && n.column == n.keyColumn {
-				return
-			}
-			at := place{n.line, n.column}
-			old := scalarAt([]rune(lines[n.line-1])[n.column-1:])
-			_, err := Parse([]byte(replaceAt(t, text, at, old, "[{a: b}]")), "f")
-			if messages := mistakesAt(err, at); len(messages) != 1 || !strings.Contains(messages[0], "got a list") {
-				t.Errorf("%v at %v (%s): got %q in\n%v", path, at, old, messages, err)
-			}
-		})
-	}
-}
-
-// scalarAt cuts the scalar off that a text begins with; it is simple because the
-// texts of these tests are.
-func scalarAt(rest []rune) string {
-	text := string(rest)
-	if text[0] == '\'' || text[0] == '"' {
-		return text[:strings.IndexByte(text[1:], text[0])+2]
-	}
-	if i := strings.IndexAny(text, ",}]"); i >= 0 {
-		text = text[:i]
-	}
-	text, _, _ = strings.Cut(text, " #")
-	return strings.TrimRight(text, " ")
-}
-
 // TestPositionsAgree: PlanError points to the place of every value.
 func TestPositionsAgree(t *testing.T) {
 	t.Parallel()
@@ -138,41 +104,19 @@ func TestPositionsAgree(t *testing.T) {
 	}
 }
 
-// TestAccepted has what could be taken for a mistake.
+// TestAccepted reads testdata/accepted.txtar: what could be taken for a mistake.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
 
-	const plugin = "version: 1\nplugins: [{name: p, "
-	tests := []struct{ name, text string }{
-		{"no plugins", "version: 1\n"},
-		{"in process", "version: 1\nplugins: [{name: p}]"},
-		{"document signs", "---\nversion: 1\n...\n"},
-		{"comment before the document", "# c\n---\n# d\nversion: 1 # e\n"},
-		{"lists without values", "version: 1\nplugins:\nbudgets:\n  phases:\n"},
-		{"blank lines and no final newline", "\n\nversion: 1\n\n\nmanifest:\n\n  labels: hash"},
-		{"list as deep as its key", "version: 1\nplugins:\n- name: p\n  args:\n  - a\n  command: x\n"},
-		{"quoted keys", "\"version\": 1\n'plugins': []\n"},
-		{"hexadecimal whole number", "version: 0x1\n"},
-		{"stores", "version: 1\nstore: postgresql://u@h/d?sslmode=disable"},
-		{"sizes in thousands", plugin + "limits: {memory: 300MB, frame: 16MiB}}]"},
-		{"several units", plugin + "limits: {start: 1m30s}}]"},
-		{"wildcards", plugin + "grants: {contribute: ['*'], sections: [a/*, 'b*'], policies: ['*', d/*, d/k], host: [state], read: [/, /tmp/*], net: ['*', '*:443', 'listen:1'], see: [user_text, '*']}}]"},
-		{"all kinds by prefix", plugin + "grants: {contribute: ['prompt_*', 'manifest*']}}]"},
-		{"no retry", plugin + "subscriptions: {p.h: {retry: {attempts: 0}, cache: {ttl: 0s}, kinds: [], fallback: []}}}]"},
-		{"hook names", plugin + "subscriptions: {p.a/b: {}, p.a.b: {}, 'p.a:b-c': }}]"},
-		{"soft dependency", plugin + "subscriptions: {p.h: {after: ['q.x?', q.y]}}}]"},
-		{"fail closed of a built-in plugin", plugin + "builtin: b, subscriptions: {p.h: {on_failure: fail_closed}}}]"},
-		{"fail closed with a phase", plugin + "command: c, subscriptions: {p.h: {on_failure: {default: fail_closed}, phase: tool.pre_call}}}]"},
-		{"phases of a host", "version: 1\nbudgets: {phases: {x.host.own: {time: 1s}, turn.post_turn: {require: [p.h]}}}\nplugins: [{name: p}]"},
-		{"checksum required and there", "version: 1\npin: required\nplugins: [{name: p, command: c, sha256: " + strings.Repeat("ab", 32) + "}]"},
-		{"sixty levels less the file's own", plugin + "config: {a: " + strings.Repeat("[", 31) + strings.Repeat("]", 31) + "}}]"},
-		{"emoji", plugin + "config: {face: \"\U0001F600\", escaped: \"\\U0001F600\"}}]"},
+	archive, err := txtar.ParseFile("testdata/accepted.txtar")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+	for _, f := range archive.Files {
+		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 
-			parse(t, tt.text)
+			parse(t, string(f.Data))
 		})
 	}
 }
