@@ -1,10 +1,7 @@
 package compiler
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +86,8 @@ func TestPredict(t *testing.T) {
 		{"below the minimum", CacheRules{MinimumTokens: 1000}, nil, nil, 0, ""},
 		{"below the minimum after a step down", CacheRules{MinimumTokens: tools + stable + agents + recall, Step: 1000}, nil, nil, 0, ""},
 		{"nothing was there", explicit, nil, func(p *Previous) { p.Sections = nil }, none, ""},
+		{"no rules", explicit, func(in *Input) { in.CacheRules = nil }, nil, none, ""},
+		{"no tokenizer", explicit, func(in *Input) { in.CountTokens = nil }, nil, none, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,36 +109,6 @@ func TestPredict(t *testing.T) {
 			}
 			if out.Cache.Model != in.Model || out.Cache.Provider != in.Provider {
 				t.Errorf("recorded for %s, %s", out.Cache.Provider, out.Cache.Model)
-			}
-		})
-	}
-}
-
-// TestNothingIsPredicted where something for it is missing.
-func TestNothingIsPredicted(t *testing.T) {
-	t.Parallel()
-
-	tests := []struct {
-		name   string
-		change func(in *Input)
-	}{
-		{"no rules", func(in *Input) { in.CacheRules = nil }},
-		{"no tokenizer", func(in *Input) { in.CountTokens = nil }},
-		{"no previous prompt", func(in *Input) { in.Previous = nil }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			in := thread()
-			in.CacheRules = &CacheRules{}
-			in.Previous = inSession(mustCompile(t, thread()))
-			if out := mustCompile(t, in); out.Cache.Predicted == nil {
-				t.Fatal("nothing is predicted even so")
-			}
-			tt.change(&in)
-			if out := mustCompile(t, in); out.Cache.Predicted != nil || out.Cache.Cause != "" {
-				t.Errorf("predicted %d, miss %q", *out.Cache.Predicted, out.Cache.Cause)
 			}
 		})
 	}
@@ -177,123 +146,4 @@ func TestBelowMinimum(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestPredictionsHold plays threads of random prompts against a provider that
-// caches, and wants each prediction to be what it serves. The provider knows
-// texts, blocks and nothing of fingerprints.
-func TestPredictionsHold(t *testing.T) {
-	t.Parallel()
-
-	hits := 0
-	for seed := range uint64(120) {
-		r := rand.New(rand.NewPCG(seed, 9))
-		rules := CacheRules{MinimumTokens: pick(r, 0, 40, 200), Explicit: r.IntN(2) == 0, Step: pick(r, 0, 1, 16)}
-		provider := fakeProvider{rules: rules}
-		var prev *Previous
-		for turn := range 12 {
-			in := drifting(r, turn)
-			in.CacheRules, in.Previous = &rules, prev
-			out := mustCompile(t, in)
-			served := provider.serve(t, &out)
-			if prev != nil && (out.Cache.Predicted == nil || *out.Cache.Predicted != served) {
-				t.Fatalf("seed %d, turn %d, %+v: predicted %v, served %d", seed, turn, rules, asJSON(t, Output{Cache: out.Cache}), served)
-			}
-			hits += min(served, 1)
-			prev = inSession(out)
-		}
-	}
-	if hits < 300 { // of 1,320 prompts
-		t.Errorf("only %d hits: the test shows nothing", hits)
-	}
-}
-
-// drifting is a prompt in which something changes now and then.
-func drifting(r *rand.Rand, turn int) Input {
-	in := Input{
-		Order: pick(r, OrderCache, OrderCache, OrderCache, OrderReference), KeepTexts: true,
-		CountTokens: utf8.RuneCountInString, Host: HostTexts{Identity: "You are number 1.", Safety: "Be careful."},
-	}
-	if r.IntN(8) == 0 {
-		in.Host.Safety = "Be very careful."
-	}
-	for i := range 5 {
-		content := fmt.Sprintf("section %d says something that takes some room", i)
-		if r.IntN(4+2*(5-i)) == 0 {
-			content += strconv.Itoa(turn)
-		}
-		in.Sections = append(in.Sections, phases.MergedSection{SectionID: fmt.Sprint("s", i), Priority: 9 - i, Owner: "p", Content: content})
-	}
-	if r.IntN(10) > 0 {
-		in.Tools = []phases.MergedTool{{Name: "t", Owner: "p", Definition: phases.Tool{Name: "t", Description: "a tool of some length"}}}
-	}
-	return in
-}
-
-// fakeProvider keeps what it was asked to keep in the last request.
-type fakeProvider struct {
-	rules CacheRules
-	// kept are the prefixes of the last request that end at a breakpoint, and last
-	// is all of it.
-	kept []string
-	last string
-}
-
-// serve answers a request with the number of tokens that came from the cache, as
-// the compiler counts them: separators count only without breakpoints. A request comes in blocks:
-// the tools, the stable part, and each section behind it. Whoever caches without
-// being told compares all of it.
-func (f *fakeProvider) serve(t *testing.T, out *Output) int {
-	t.Helper()
-	text := lookup(out.Texts)
-	plan := out.Prompt.CachePlan.Breakpoints
-	var request strings.Builder
-	var kept []string
-	count, best := 0, 0
-	// block ends a block.
-	block := func(isBreak bool) {
-		request.WriteByte(2)
-		whole := request.String()
-		if isBreak {
-			kept = append(kept, whole)
-		}
-		hit := slices.Contains(f.kept, whole)
-		n := count
-		if !f.rules.Explicit {
-			hit = strings.HasPrefix(f.last, whole)
-			n -= n % max(f.rules.Step, 1)
-		}
-		if hit && n >= f.rules.MinimumTokens {
-			best = n
-		}
-	}
-	add := func(s string) {
-		count += utf8.RuneCountInString(s)
-		request.WriteString(s)
-	}
-	if len(out.Offered) > 0 {
-		b, err := toolEncoder().Append(nil, &out.Offered[0].Definition)
-		if err != nil {
-			t.Fatal(err)
-		}
-		add(string(b))
-		block(plan[0].After == manifest.AfterTools)
-	}
-	for i := range out.Sections {
-		s := &out.Sections[i]
-		body, err := text(s.Hash)
-		if err != nil {
-			t.Fatal(err)
-		}
-		add(body)
-		if !f.rules.Explicit {
-			count++ // a separator is about a token
-		}
-		isBreak := slices.ContainsFunc(plan, func(b manifest.Breakpoint) bool { return b.SectionID == s.SectionID })
-		if isBreak || s.Stability == dynamic || !f.rules.Explicit {
-			block(isBreak)
-		}
-	}
-	f.kept, f.last = kept, request.String()
-	return best
 }

@@ -93,13 +93,3 @@ func TestEmptiedFiles(t *testing.T) {
 		t.Errorf("omitted %+v, %v", out.Omitted, err)
 	}
 }
-
-// TestFilesNotGiven: texts that the host brought have no rows.
-func TestFilesNotGiven(t *testing.T) {
-	t.Parallel()
-
-	out, err := Compile(Input{Host: HostTexts{SoulCore: "Curious."}})
-	if err != nil || len(out.Files) != 0 || out.Manifest().Files == nil {
-		t.Errorf("files = %v, %v, %v", out.Files, out.Manifest().Files, err)
-	}
-}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/internal/engine/sections"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -214,72 +213,6 @@ func asJSON(t *testing.T, out Output) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-// TestOneByte changes one byte of one section and wants exactly that section's
-// fingerprint, its part's and the full one to change.
-func TestOneByte(t *testing.T) {
-	t.Parallel()
-
-	for _, key := range [][]byte{nil, []byte("k")} {
-		in := seventeen(200)
-		in.FingerprintKey = key
-		in.Host.DynamicContext = "Host context."
-		before := mustCompile(t, in)
-		changes := map[string]func(in *Input){
-			"identity":              func(in *Input) { flip(&in.Host.Identity) },
-			"user_persona":          func(in *Input) { flip(&in.Host.UserPersona) },
-			"tool_recovery_policy":  func(in *Input) { flip(&in.Host.ToolRecoveryPolicy) },
-			"retry_instruction":     func(in *Input) { flip(&in.Host.RetryInstruction) },
-			"dynamic_context":       func(in *Input) { flip(&in.Host.DynamicContext) },
-			"extra_system":          func(in *Input) { flip(&in.Facts.Date) },
-			"recovery_continuation": func(in *Input) { flip(&in.Host.RecoveryContinuation) },
-		}
-		for i := range in.Sections {
-			changes[in.Sections[i].SectionID] = func(in *Input) { flip(&in.Sections[i].Content) }
-		}
-		for id, change := range changes {
-			changed := in
-			changed.Sections = append([]phases.MergedSection(nil), in.Sections...)
-			change(&changed)
-			after := mustCompile(t, changed)
-			checkChange(t, id, &before, &after)
-		}
-	}
-}
-
-// flip changes one byte in the middle of a text.
-func flip(s *string) {
-	b := []byte(*s)
-	b[len(b)/2] ^= 1
-	*s = string(b)
-}
-
-func checkChange(t *testing.T, id string, before, after *Output) {
-	t.Helper()
-	var where *manifest.Section
-	for i := range before.Sections {
-		a, b := &before.Sections[i], &after.Sections[i]
-		if (a.Fingerprint != b.Fingerprint) != (a.SectionID == id) {
-			t.Errorf("%s changed, and the fingerprint of %s says %v", id, a.SectionID, a.Fingerprint != b.Fingerprint)
-		}
-		if a.SectionID == id {
-			where = a
-		}
-	}
-	if where == nil {
-		t.Fatalf("no section %s", id)
-	}
-	a, b := before.Fingerprints, after.Fingerprints
-	system := where.Placement == phases.PlacementSystem
-	inStable, inDynamic := system && where.Stability == stable, system && where.Stability == dynamic
-	got := []bool{
-		a.FingerprintStable != b.FingerprintStable, a.FingerprintDynamic != b.FingerprintDynamic, a.FingerprintFull != b.FingerprintFull,
-		a.FingerprintDynamicWithoutExtraSystem != b.FingerprintDynamicWithoutExtraSystem, a.FingerprintTools != b.FingerprintTools,
-	}
-	if diff := cmp.Diff(got, []bool{inStable, inDynamic, system, inDynamic && id != sections.ExtraSystem, false}); diff != "" {
-		t.Errorf("%s: changed stable, dynamic, full, dynamic without facts, tools (-got +want):\n%s", id, diff)
-	}
 }
 
 // TestFingerprintsAreOfTheText pins what fingerprints cover.
