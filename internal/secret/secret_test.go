@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -77,36 +76,6 @@ func TestJWT(t *testing.T) {
 	}
 }
 
-// TestHidden puts made-up secrets into prose: whatever stands around them, they are
-// found at their place, by their pattern.
-func TestHidden(t *testing.T) {
-	t.Parallel()
-	scanner := New()
-	prose := strings.Fields(`We deploy on Tuesdays only, and the staging database lives on port 5433. Réne said: "ask Zoë" (again)! 请看 这里。`)
-	secrets := map[string]string{
-		"github-pat": "ghp_" + roll(alnum, 36), "aws-access-token": "AKIA" + roll(base3, 16), "jwt": signed(`{"alg":"none"}`),
-		"credit-card": "4111 1111 1111 1111", "slack-token": "xoxb-" + roll("0123456789", 12), "random-token": roll(alnum, 40),
-	}
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 60 {
-		for name, value := range secrets {
-			var parts []string
-			for range rng.IntN(12) {
-				parts = append(parts, prose[rng.IntN(len(prose))])
-			}
-			before := strings.Join(parts, " ")
-			if before != "" {
-				before += []string{" ", "\n", " (", ": "}[rng.IntN(4)]
-			}
-			text := before + value + []string{"", " ", "\n", ", ", ")."}[rng.IntN(5)]
-			want := []Finding{{name, len(before), len(before) + len(value)}}
-			if diff := cmp.Diff(scanner.Find(text), want); diff != "" {
-				t.Fatalf("%q (-got +want):\n%s", text, diff)
-			}
-		}
-	}
-}
-
 // TestNearMisses: what differs from a secret by a letter before or after is another
 // word.
 func TestNearMisses(t *testing.T) {
@@ -170,28 +139,4 @@ func FuzzFind(f *testing.F) {
 			t.Fatalf("%+v", first)
 		}
 	})
-}
-
-// BenchmarkFind is the cost of a fact, of 1,000 characters of prose, of the longest fact with the name of a secret in
-// each line, and of one that many rules try.
-func BenchmarkFind(b *testing.B) {
-	scanner := New()
-	for _, bm := range []struct{ name, text string }{
-		{"fact", "We deploy on Tuesdays only, and the staging database lives on port 5433."},
-		{"prose", strings.Repeat("Anna moved to Bern in May, likes rye bread, and plays the cello in a quartet on Sundays. ", 12)[:1000]},
-		{"long", strings.Repeat("The parser reads a token and looks at the next one.\n", 16)},
-		{"hostile", strings.Repeat("password is a key: token=x://a:b-secret 4111 1111 -----BEGIN sk-eyJ.", 12)},
-	} {
-		b.Run(bm.name, func(b *testing.B) {
-			for b.Loop() {
-				scanner.Find(bm.text)
-			}
-		})
-	}
-}
-
-func BenchmarkNew(b *testing.B) {
-	for b.Loop() {
-		New()
-	}
 }

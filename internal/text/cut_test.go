@@ -1,14 +1,11 @@
 package text_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rivo/uniseg"
 
 	"github.com/grapnelhq/grapnel/internal/text"
 )
@@ -46,38 +43,6 @@ func TestHead(t *testing.T) {
 	for _, tt := range tests {
 		if got := text.Head(tt.in, tt.room); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
-// boundaries are those that uniseg finds when it divides all of s.
-func boundaries(s string) map[int]bool {
-	at := map[int]bool{0: true}
-	for n, g := 0, uniseg.NewGraphemes(s); g.Next(); {
-		n += len(g.Str())
-		at[n] = true
-	}
-	return at
-}
-
-// Dividing only near the cut gives what dividing the whole text gives: the last
-// boundary that fits. Newlines are omitted, so that no other rule applies.
-func TestHeadEndsAtTheLastBoundary(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(4, 4))
-	for range rounds(600, 3000) {
-		s := strings.ReplaceAll(randomText(rng, 12), "\n", "")
-		all := boundaries(s)
-		want := 0
-		for room, i := 0, 0; i <= len(s); room++ {
-			if all[i] {
-				want = i
-			}
-			if got := len(text.Head(s, room)); got != want {
-				t.Fatalf("Head(%q, %d) ends at byte %d, want %d", s, room, got, want)
-			}
-			_, size := utf8.DecodeRuneInString(s[i:])
-			i += max(size, 1)
 		}
 	}
 }
@@ -184,15 +149,6 @@ func checkForm(t *testing.T, got text.Fitted, body string, frame text.Frame, lim
 	}
 }
 
-func TestCutRandom(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(5, 5))
-	for i := range rounds(50, 150) {
-		s := randomText(rng, 60)
-		checkCuts(t, s, frames[i%len(frames)].frame, text.Chars(s)+150)
-	}
-}
-
 func FuzzCut(f *testing.F) {
 	for _, p := range pieces {
 		f.Add(strings.Repeat(p, 9)+p+"\n", "<AGENTS_MD>", "</AGENTS_MD>")
@@ -220,19 +176,4 @@ func TestCutIsBounded(t *testing.T) {
 			}
 		}
 	}
-}
-
-func ExampleCut() {
-	frame := text.Frame{Open: "<NOTES>", Close: "</NOTES>"}
-	body := strings.Repeat("One line of notes.\n", 50)
-	got := text.Cut(body, 100, frame)
-	fmt.Println(got.Text)
-	fmt.Println(text.Chars(got.Text), got.Kept, got.Original)
-	// Output:
-	// <NOTES>
-	// One line of notes.
-	// One line of notes.
-	// [truncated: kept 54 of 967 characters]
-	// </NOTES>
-	// 93 54 967
 }

@@ -99,20 +99,6 @@ func TestScanIsLinear(t *testing.T) {
 	}
 }
 
-func TestScanAllocatesNothing(t *testing.T) {
-	for _, text := range []string{strings.Repeat("<b>text</b> [x](y)\n", 50), strings.Repeat("<b>été</b> & ‹x› [日本](y)\n", 50)} {
-		if n := testing.AllocsPerRun(10, func() {
-			sc := Scan(text)
-			for c, at, behind := sc.Next(); c != 0; c, at, behind = sc.Next() {
-				Tag(text, behind, "notes")
-				StartsLine(text, at, "")
-			}
-		}); n != 0 {
-			t.Errorf("%v allocations", n)
-		}
-	}
-}
-
 // FuzzShown: reading moves on, stays inside, and gives ASCII.
 func FuzzShown(f *testing.F) {
 	f.Add("<&lt;&#x3c\u200b\xff")

@@ -81,6 +81,13 @@ func TestAllocatesNothing(t *testing.T) {
 		"Normalize":      func() { text.Normalize("\ufeffclean text\n") },
 		"Sanitize":       func() { text.Sanitize("plugin said añ", 80) },
 		"EscapeHeadings": func() { text.EscapeHeadings(clean, reservedHeading) },
+		"Scan": func() {
+			sc := text.Scan(clean)
+			for c, at, behind := sc.Next(); c != 0; c, at, behind = sc.Next() {
+				text.Tag(clean, behind, "notes")
+				text.StartsLine(clean, at, "")
+			}
+		},
 		"Escape": func() {
 			for _, f := range frames {
 				text.Escape(clean, f.frame)

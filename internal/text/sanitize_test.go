@@ -1,7 +1,6 @@
 package text_test
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,9 +68,4 @@ func FuzzSanitize(f *testing.F) {
 			t.Fatalf("sanitizing %q again gives %q", got, again)
 		}
 	})
-}
-
-func ExampleSanitize() {
-	fmt.Println(text.Sanitize("\x1b[31mpanic:\x1b[0m no such file\nexit 1", 40))
-	// Output: panic: no such file\u{a}exit 1
 }
