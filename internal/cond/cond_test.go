@@ -247,8 +247,8 @@ func TestCompileMistakes(t *testing.T) {
 			if !strings.Contains(mistake.Message, tt.message) {
 				t.Errorf("message %q, want a part %q", mistake.Message, tt.message)
 			}
-			if got, want := fmt.Sprint(mistake.Line, ":", mistake.Column), fmt.Sprint(tt.line, ":", tt.column); got != want {
-				t.Errorf("place %s, want %s\n%v", got, want, err)
+			if line, column := mistake.Place(); line != tt.line || column != tt.column {
+				t.Errorf("place %d:%d, want %d:%d\n%v", line, column, tt.line, tt.column, err)
 			}
 		})
 	}
