@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -103,7 +102,6 @@ func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()
 
 	for _, tt := range []struct{ mode, want string }{
-		{"echo without measuring", "size.oversize"},
 		{"one byte too many", "size.oversize"},
 		{"small buffer", "size.largest"},
 		{"ignores the cookie", "start.cookie"},
@@ -112,7 +110,6 @@ func TestFaultsAreFound(t *testing.T) {
 		{"refuses its configuration", "configure.accept"},
 		{"configured once", "configure.again"},
 		{"dies of a wrong configuration", "configure.refuse"},
-		{"a wrong configuration without an answer", "configure.refuse"},
 		{"invalid configuration schema", "schema.config"},
 		{"two hooks of one name", "describe.valid"},
 		{"strict fields", "frame.unknown_field"},
@@ -123,7 +120,6 @@ func TestFaultsAreFound(t *testing.T) {
 		{"blocked reader", "ping.busy"},
 		{"unknown hooks without an answer", "calls.unknown"},
 		{"dies of forbidden", "host_calls.refused"},
-		{"dies of unavailable", "host_calls.refused"},
 		{"fails at the end", "end.exit"},
 		{"trace at the end", "end.exit"},
 		{"stays after the end", "end.exit"},
@@ -141,23 +137,6 @@ func TestFaultsAreFound(t *testing.T) {
 	checkFailed(t, o)
 }
 
-func TestOptions(t *testing.T) {
-	t.Parallel()
-
-	for name, change := range map[string]func(*conformance.Options){
-		`there is no transport "smoke"; want grpc or stdio`:                     func(o *conformance.Options) { o.Transport = "smoke" },
-		`there is no check "describe.stabel" (did you mean "describe.stable"?)`: func(o *conformance.Options) { o.Known = []string{"describe.stabel"} },
-		`there is no check "nothing"`:                                           func(o *conformance.Options) { o.Only = []string{"nothing"} },
-	} {
-		o := options(t, "good", wire.TransportStdio)
-		change(&o)
-		_, err := conformance.Run(t.Context(), o)
-		if _, wrong := errors.AsType[*conformance.OptionError](err); !wrong || !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %s", err, name)
-		}
-	}
-}
-
 // TestLastWords: of a plugin that dies at its start, what it said to standard error is shown.
 func TestLastWords(t *testing.T) {
 	t.Parallel()
@@ -172,30 +151,6 @@ func TestLastWords(t *testing.T) {
 		if got := strings.Join(r.Results[0].Lines(), "\n"); !strings.Contains(got, "No module named 'kit'") {
 			t.Errorf("%s: got %s", transport, got)
 		}
-	}
-}
-
-// TestKnownFailures: a known failure is none, and a known failure that passes is one.
-func TestKnownFailures(t *testing.T) {
-	t.Parallel()
-
-	known, err := conformance.ReadIDs(strings.NewReader("# ours\n ping.busy # see issue 7\n\nframe.echo\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := options(t, "no pong", wire.TransportStdio)
-	o.Known, o.Only = known, []string{"frame.echo", "ping.busy", "schema.config"}
-	r, err := conformance.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]conformance.Outcome{}
-	for i := range r.Results {
-		got[r.Results[i].ID] = r.Results[i].Outcome
-	}
-	want := map[string]conformance.Outcome{"schema.config": conformance.Skipped, "frame.echo": conformance.Stale, "ping.busy": conformance.Known}
-	if diff := cmp.Diff(got, want); diff != "" || r.Conforms || r.Failed != 1 || r.Known != 1 {
-		t.Errorf("%s; outcomes (-got +want):\n%s", r.Summary(), diff)
 	}
 }
 
@@ -240,33 +195,5 @@ func TestContract(t *testing.T) {
 		if !strings.Contains(plain(text), plain(res.Contract)) {
 			t.Errorf("%s: %s does not say %q", res.ID, res.Place, res.Contract)
 		}
-	}
-}
-
-func TestWriteJUnit(t *testing.T) {
-	t.Parallel()
-
-	r := &conformance.Report{Transport: "stdio", Results: []conformance.Result{
-		{ID: "a.b", Title: "works", Severity: conformance.Must, Outcome: conformance.Passed, MS: 1500},
-		{ID: "c.d", Title: "fails", Severity: conformance.Must, Outcome: conformance.Failed, Reason: "it <does> not", Sent: []string{"{}"}, Contract: "It must.", Place: "WIRE.md"},
-		{ID: "e.f", Title: "lags", Severity: conformance.Should, Outcome: conformance.Failed, Reason: "slow", Contract: "It should.", Place: "WIRE.md"},
-	}}
-	var out strings.Builder
-	if err := r.WriteJUnit(&out); err != nil {
-		t.Fatal(err)
-	}
-	const want = `<?xml version="1.0" encoding="UTF-8"?>
-<testsuite name="grapnel plugin check: stdio" tests="3" failures="1" skipped="1" time="1.500">
-  <testcase name="a.b: works" classname="grapnel.conformance" time="1.500"></testcase>
-  <testcase name="c.d: fails" classname="grapnel.conformance" time="0.000">
-    <failure message="it &lt;does&gt; not">✗ c.d: fails&#xA;    it &lt;does&gt; not&#xA;    sent: {}&#xA;    the contract says (WIRE.md): It must.</failure>
-  </testcase>
-  <testcase name="e.f: lags" classname="grapnel.conformance" time="0.000">
-    <skipped message="slow">✗ e.f: lags (should)&#xA;    slow&#xA;    the contract says (WIRE.md): It should.</skipped>
-  </testcase>
-</testsuite>
-`
-	if diff := cmp.Diff(out.String(), want); diff != "" {
-		t.Errorf("XML (-got +want):\n%s", diff)
 	}
 }

@@ -220,9 +220,6 @@ func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
 		return p.decide(f, body.Dispatch)
 	case *pluginpb.HostFrame_CallTool:
 		f.Body = &pluginpb.PluginFrame_ToolResult{ToolResult: &pluginpb.ToolResult{IsError: true}}
-		if p.mode == "unknown tools without an answer" {
-			return nil
-		}
 	case *pluginpb.HostFrame_Ping:
 		if p.mode == "no pong" {
 			return nil
@@ -240,8 +237,7 @@ func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
 		f.Id += 1000
 		f.Body = &pluginpb.PluginFrame_Result{Result: &pluginpb.Result{}}
 	case *pluginpb.HostFrame_HostReply:
-		stray := p.mode == "dies of a stray reply"
-		if refused := "dies of " + body.HostReply.GetError().GetCode(); stray || p.mode == refused {
+		if p.mode == "dies of a stray reply" || p.mode == "dies of "+body.HostReply.GetError().GetCode() {
 			return errFault
 		}
 		return nil
@@ -265,7 +261,7 @@ func (p *plugin) configure(f *pluginpb.PluginFrame, c *pluginpb.Configure) error
 	wrong := bytes.Contains(c.GetConfigJson(), []byte("no_such_option"))
 	answer := &pluginpb.Configured{Description: p.description()}
 	switch {
-	case p.mode == "configured once" && p.configured > 1, p.mode == "a wrong configuration without an answer" && wrong:
+	case p.mode == "configured once" && p.configured > 1:
 		return nil
 	case p.mode == "dies of a wrong configuration" && wrong:
 		return errFault
@@ -291,10 +287,8 @@ func (p *plugin) description() *pluginpb.Description {
 		d.Hooks[0].Needs = nil
 	case "invalid configuration schema":
 		d.ConfigSchemaJson = []byte(`{"type":17}`)
-	case "configured", "dies of a wrong configuration", "a wrong configuration without an answer":
+	case "dies of a wrong configuration":
 		d.ConfigSchemaJson = []byte(`{"type":"object","additionalProperties":false}`)
-	case "unknown tools without an answer":
-		d.Hooks = nil
 	case "two hooks of one name":
 		d.Hooks = append(d.Hooks, d.GetHooks()[0])
 	case "random answers":
@@ -319,8 +313,6 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 		fmt.Println("debug: a call")
 	case "oversize":
 		decision.Reason = strings.Repeat("no ", 1000)
-	case "echo without measuring":
-		decision.Reason = fmt.Sprintf("no: %q", arguments)
 	case "one byte too many":
 		for size := 0; len(arguments) > 1<<20 && size != p.limit+1; size = p.size(f) {
 			decision.Reason += strings.Repeat("o", p.limit+1-p.size(f))
@@ -341,7 +333,7 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 		if d.GetHook() != "guard" {
 			return nil
 		}
-	case "dies of forbidden", "dies of unavailable", "dies of overloaded":
+	case "dies of forbidden":
 		if err := p.send(&pluginpb.PluginFrame{Id: f.GetId(), Incarnation: f.GetIncarnation(), Body: &pluginpb.PluginFrame_HostCall{
 			HostCall: &pluginpb.HostCall{Parent: f.GetId(), Service: "model", Method: "complete"},
 		}}); err != nil {
