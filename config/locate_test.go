@@ -41,8 +41,6 @@ func TestErrorAt(t *testing.T) {
 		{"member", "a", "/preset", "grapnel.yaml:14:15: " + refuses + "bad\n |       preset: unknown\n |               ^"},
 		{"whole", "a", "", "grapnel.yaml:13:5: " + refuses + "bad\n |     config:\n |     ^"},
 		{"escaped slash", "a", "/list/0/a~1b", "grapnel.yaml:16:17: " + refuses + "bad\n |         - {a/b: 1, c~d: 2}\n |                 ^"},
-		{"escaped tilde", "a", "/list/0/c~0d", "grapnel.yaml:16:25: " + refuses + "bad\n |         - {a/b: 1, c~d: 2}\n |                         ^"},
-		{"deep item", "a", "/list/1/deep/1", "grapnel.yaml:17:21: " + refuses + "bad\n |         - deep: [x, y]\n |                     ^"},
 		{"block in a list", "a", "/hooks/0", "grapnel.yaml:19:11: " + refuses + "bad\n |         - id: h\n |           ^"},
 		{"missing member", "a", "/hooks/0/ph~1ase", "grapnel.yaml:19:11: " + refuses + "ph~1ase: bad\n |         - id: h\n |           ^"},
 		{"no configuration", "b", "/x", "grapnel.yaml:20:12: plugin \"b\" refuses its configuration: /x: bad\n |   - {name: b}\n |            ^"},
@@ -76,19 +74,16 @@ func TestPlanError(t *testing.T) {
 		{"field", "a", "subscriptions.a.prompt.when", "grapnel.yaml:10:16: bad\n |         when: 'turn.mod == \"x\"'\n |                ^"},
 		{"longest id", "a", "subscriptions.a.prompt.more.timeout", "grapnel.yaml:12:32: bad\n |       a.prompt.more: {timeout: 9s}\n |                                ^"},
 		{"field that a plugin proposed", "a", "subscriptions.a.prompt.phase", "grapnel.yaml:9:7: phase: bad\n |       a.prompt:\n |       ^"},
-		{"list", "a", "subscriptions.a.prompt.after", "grapnel.yaml:11:16: bad\n |         after: [b.x]\n |                ^"},
 		{"subscription without override", "a", "subscriptions.a.other.when", "grapnel.yaml:8:5: a.other.when: bad\n |     subscriptions:\n |     ^"},
 		{"plugin without overrides", "b", "subscriptions.b.x.when", "grapnel.yaml:20:12: plugin \"b\": subscriptions.b.x.when: bad\n |   - {name: b}\n |            ^"},
 		{"plugin that is not in the file", "z", "subscriptions.z.x.when", "grapnel.yaml: plugin \"z\": subscriptions.z.x.when: bad"},
 		{"value of the file", "", "plugins.0.builtin", "grapnel.yaml:7:14: bad\n |     builtin: agentsdok\n |              ^"},
 		{"item of a list", "", "plugins.1", "grapnel.yaml:20:5: bad\n |   - {name: b}\n |     ^"},
-		{"block", "", "plugins.0.config", "grapnel.yaml:13:5: bad\n |     config:\n |     ^"},
 		{"key with a dot", "", "budgets.phases.turn.pre_prompt_compile.require.0", "grapnel.yaml:4:41: bad\n |     turn.pre_prompt_compile: {require: [a.prompt]}\n |                                         ^"},
 		{"index that is not there", "", "plugins.7.name", "grapnel.yaml:5:1: 7.name: bad\n | plugins:\n | ^"},
 		{"not in the file", "", "store", "grapnel.yaml: store: bad"},
 		{"the whole file", "", "", "grapnel.yaml: bad"},
 		{"the file", "", "budgets.phases.turn.pre_prompt_compile.require", "grapnel.yaml:4:40: bad\n |     turn.pre_prompt_compile: {require: [a.prompt]}\n |                                        ^"},
-		{"nothing of it", "", "budgets.phases.tool.pre_call.require", "grapnel.yaml:3:3: tool.pre_call.require: bad\n |   phases:\n |   ^"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,15 +10,12 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/go-plugin"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
@@ -35,8 +32,7 @@ func hostileModes() map[string]func() {
 		"tcp":       func() { serveTCP(listenTCP()) },
 		"tcp-child": tcpChild,
 		"tcp-deaf":  func() { printTCP(listenTCP()); block() },
-		"tls":       func() { serveTLS(os.Args[3]) },
-		"broker":    func() { servePlugin(brokerPlugin{}) },
+		"tls":       serveTLS,
 		"print-on":  func() { after(serve, printOn) },
 	}
 }
@@ -70,21 +66,11 @@ func tcpChild() {
 	_ = cmd.Run()
 }
 
-// serveTLS answers with a certificate that does not prove who it is.
-func serveTLS(how string) {
-	until := time.Now().Add(time.Hour)
-	if how == "expired" {
-		until = time.Now().Add(-time.Minute)
-	}
-	shown, own := selfSigned(until), selfSigned(until)
-	if how == "expired" {
-		own = shown
-	}
+// serveTLS shows one certificate and answers with the key of another.
+func serveTLS() {
+	shown, own := selfSigned(), selfSigned()
 	l := listenUnix()
 	fmt.Printf("1|1|unix|%s|grpc|%s\n", socketPath(), base64.RawStdEncoding.EncodeToString(shown.Certificate[0]))
-	if how == "plain" {
-		acceptAll(l)
-	}
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -94,13 +80,13 @@ func serveTLS(how string) {
 	}
 }
 
-func selfSigned(until time.Time) tls.Certificate {
+func selfSigned() tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true, IsCA: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -108,34 +94,6 @@ func selfSigned(until time.Time) tls.Certificate {
 		panic(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// acceptAll answers every connection as a web server of old.
-func acceptAll(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\nno\r\n")
-		_ = conn.Close()
-	}
-}
-
-// brokerPlugin floods whoever opens go-plugin's broker.
-type brokerPlugin struct{ sessionPlugin }
-
-func (brokerPlugin) GRPCServer(b *plugin.GRPCBroker, s *wire.Server) error {
-	out := os.Stderr
-	go func() {
-		for id := uint32(1); ; id++ {
-			if l, err := b.Accept(id); err == nil { // returns when it was sent
-				_, _ = fmt.Fprintln(out, "broker has sent", id)
-				_ = l.Close()
-			}
-		}
-	}()
-	return sessionPlugin{}.GRPCServer(b, s)
 }
 
 // printOn prints over the connection until 64 MiB have gone.

@@ -249,12 +249,3 @@ func (b *testBench) checkDead(t *testing.T, pids []int) {
 		}
 	}
 }
-
-// drainLines returns the log lines that are there.
-func (b *testBench) drainLines() []proc.LogLine {
-	var lines []proc.LogLine
-	for len(b.lines) > 0 {
-		lines = append(lines, <-b.lines)
-	}
-	return lines
-}
