@@ -196,16 +196,3 @@ func TestCombine(t *testing.T) {
 		})
 	}
 }
-
-// TestPoolNamesOneLimit: of two limits that are equally narrow, the section's
-// is named.
-func TestPoolNamesOneLimit(t *testing.T) {
-	t.Parallel()
-
-	for left, want := range map[int]phases.Limit{59: phases.LimitTotal, 60: phases.LimitSection, 61: phases.LimitSection} {
-		p := pool{each: 60, left: left}
-		if f, limit := p.fit(strings.Repeat("word ", 20)); !f.Cut || limit != want {
-			t.Errorf("with %d left: cut %v by %s, want %s", left, f.Cut, limit, want)
-		}
-	}
-}

@@ -101,23 +101,14 @@ func TestErrorsWithoutFile(t *testing.T) {
 	t.Parallel()
 
 	c := &Config{Version: 1, Plugins: []Plugin{{Name: "a"}}}
-	tests := []struct {
-		name string
-		err  error
-		want string
-	}{
-		{"ErrorAt", c.ErrorAt("a", &phases.ConfigError{Pointer: "/x", Message: "bad"}), `plugin "a" refuses its configuration: /x: bad`},
-		{"PlanError", c.PlanError("a", "subscriptions.a.x", "bad", nil), `plugin "a": subscriptions.a.x: bad`},
-		{"PlanError of the file", c.PlanError("", "budgets", "bad", nil), "budgets: bad"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			if tt.err.Error() != tt.want {
-				t.Errorf("got %q, want %q", tt.err, tt.want)
-			}
-		})
+	for want, err := range map[string]error{
+		`plugin "a" refuses its configuration: /x: bad`: c.ErrorAt("a", &phases.ConfigError{Pointer: "/x", Message: "bad"}),
+		`plugin "a": subscriptions.a.x: bad`:            c.PlanError("a", "subscriptions.a.x", "bad", nil),
+		"budgets: bad":                                  c.PlanError("", "budgets", "bad", nil),
+	} {
+		if err.Error() != want {
+			t.Errorf("got %q, want %q", err, want)
+		}
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -19,34 +17,6 @@ func list[T ~string](text string) []T {
 		}
 	}
 	return out
-}
-
-func TestRowTakesRole(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		phase phases.Phase
-		want  []phases.Role
-	}{
-		{phases.ToolPreCall, phases.Roles()},
-		{phases.ToolPostCall, []phases.Role{phases.RoleTransform, phases.RoleContribute, phases.RoleObserve}},
-		{phases.PrePolicy, []phases.Role{phases.RoleContribute, phases.RoleValidate, phases.RoleObserve}},
-		{phases.PrePromptCompile, []phases.Role{phases.RoleContribute, phases.RoleObserve}},
-		{phases.PostTurn, []phases.Role{phases.RoleObserve}},
-	}
-	for _, tt := range tests {
-		var got []phases.Role
-		for _, role := range append(phases.Roles(), "", "other") {
-			if row(t, tt.phase).Takes(role) {
-				got = append(got, role)
-			}
-		}
-		if diff := cmp.Diff(got, tt.want); diff != "" {
-			t.Errorf("%s (-got +want)\n%s", tt.phase, diff)
-		}
-	}
-	if !row(t, phases.PostPromptCompile).Decides() || row(t, phases.PreTools).Decides() {
-		t.Error("the wrong phases decide")
-	}
 }
 
 func TestNewTable(t *testing.T) {

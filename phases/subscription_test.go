@@ -2,7 +2,6 @@ package phases_test
 
 import (
 	"encoding/json"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -85,47 +84,5 @@ func TestAllows(t *testing.T) {
 		if got := phases.Allows(list[string](tt.granted), tt.name); got != tt.want {
 			t.Errorf("[%s] allows %q: %t", tt.granted, tt.name, got)
 		}
-	}
-}
-
-// TestSettingsSurviveJSON writes and reads what plugins propose and operators
-// change, with every field set.
-func TestSettingsSurviveJSON(t *testing.T) {
-	t.Parallel()
-	policy := phases.OnFailure{phases.FailClosed, map[phases.Cause]phases.FailureWord{phases.CauseOOM: phases.BestEffort}}
-	hook := phases.Hook{
-		Name: "h", Doc: "d", Phase: phases.PrePolicy, Kinds: []phases.Kind{phases.KindPolicy}, Role: phases.RoleContribute, Priority: 1,
-		After: []string{"a"}, Before: []string{"b"}, When: "true", Timeout: 1, OnFailure: policy, Fallback: phases.Contributions{&phases.Noop{}},
-		Retry: &phases.Retry{Attempts: 2, Backoff: 3}, Idempotent: true, Budget: phases.TextBudget{Chars: 1, Tokens: 2},
-		Cache: &phases.Cache{TTL: 1, Vary: []string{"dir"}, Tags: []string{"t"}}, Shadow: true, Visibility: phases.VisibilityDebug,
-		Needs: []string{"user_text"},
-	}
-	override := phases.Override{
-		Enabled: new(false), Phase: new(phases.PrePolicy), Kinds: hook.Kinds, Role: new(phases.RoleObserve), Priority: new(0), After: &[]string{},
-		Before: &[]string{"x"}, When: new(""), Timeout: new(phases.Duration(5)), OnFailure: &policy, Fallback: hook.Fallback, Retry: hook.Retry,
-		Budget: &hook.Budget, Cache: hook.Cache, Shadow: new(false), Visibility: new(phases.VisibilityInternal),
-		WithoutNeeds: new(phases.TurnOff),
-	}
-	description := phases.Description{
-		Name: "p", Version: "1", Doc: "d", Hooks: []phases.Hook{hook}, Requires: []string{"tools"},
-		Tools: []phases.Tool{*filled(&phases.Tool{})}, ConfigSchema: json.RawMessage(`{}`), Limits: phases.PluginLimits{Concurrency: 3},
-	}
-	for _, want := range []any{&hook, &override, &description, filled(&phases.Grants{})} {
-		v := reflect.ValueOf(want).Elem()
-		for i := range v.NumField() {
-			if v.Field(i).IsZero() {
-				t.Errorf("%T: the test does not set %s", want, v.Type().Field(i).Name)
-			}
-		}
-		got := reflect.New(v.Type()).Interface()
-		if err := json.Unmarshal([]byte(encode(t, want)), got); err != nil {
-			t.Errorf("%T: %v", want, err)
-		}
-		if diff := cmp.Diff(got, want); diff != "" {
-			t.Errorf("%T (-got +want)\n%s", want, diff)
-		}
-	}
-	if got := encode(t, phases.Override{}); got != "{}" {
-		t.Errorf("an override of nothing is %s", got)
 	}
 }

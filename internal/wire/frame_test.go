@@ -137,12 +137,3 @@ func TestUnknownFields(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
-
-// TestLargeFramesDoNotPinStrings: a short string of a large frame is a copy.
-func TestLargeFramesDoNotPinStrings(t *testing.T) {
-	t.Parallel()
-	sent := &result{Result: phases.Result{Contributions: []phases.Contribution{&phases.PromptSection{SectionID: "id", Content: strings.Repeat("x", largeFrame)}}}}
-	if got := decodeAs(t, encode(t, sent, resultFields), resultFields); !cmp.Equal(sent.Contributions, got.Contributions) {
-		t.Error("a large frame does not come back")
-	}
-}
