@@ -18,13 +18,11 @@ func TestError(t *testing.T) {
 		want string
 		is   []error
 	}{
-		{"code only", &phases.Error{Code: phases.CauseTimeout}, "timeout", nil},
 		{
 			"everything", &phases.Error{Code: phases.CausePluginError, Phase: phases.PrePolicy, Subscription: "p.h", Message: "no luck"},
 			"turn.pre_policy: p.h: no luck (plugin_error)", nil,
 		},
 		{"subscription only", &phases.Error{Code: phases.CauseOOM, Subscription: "p.h"}, "p.h: oom", nil},
-		{"formatted", phases.Errorf(phases.CauseCrash, "exit %d", 3), "exit 3 (crash)", nil},
 		{"wrapped", phases.Errorf(phases.CauseCrash, "read: %w", io.EOF), "read: EOF (crash)", []error{io.EOF}},
 		{"wrapped twice", phases.Errorf(phases.CauseCrash, "%w and %w", io.EOF, context.Canceled), "EOF and context canceled (crash)", []error{io.EOF, context.Canceled}},
 	}

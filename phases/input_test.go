@@ -155,7 +155,6 @@ func TestDecodeInput(t *testing.T) {
 		err   string
 	}{
 		{"empty", phases.PrePolicy, " \n", &phases.PrePolicyInput{}, ""},
-		{"null", phases.PrePolicy, "null", &phases.PrePolicyInput{}, ""},
 		{"text", phases.PrePolicy, `{"user_text":"hi","model":"m"}`, &phases.PrePolicyInput{UserText: phases.T("hi"), Model: "m"}, ""},
 		{"withheld text", phases.PrePolicy, `{"user_text":{"withheld":true,"chars":9}}`, &phases.PrePolicyInput{UserText: phases.Text{Withheld: true, Chars: 9}}, ""},
 		{"preview as a text", phases.PostTurn, `{"error":"née"}`, &phases.PostTurnInput{Error: phases.Preview{Text: "née", OriginalLength: 3}}, ""},
@@ -165,18 +164,14 @@ func TestDecodeInput(t *testing.T) {
 		},
 		{"withheld preview", phases.PostTurn, `{"error":{"withheld":true,"chars":5}}`, &phases.PostTurnInput{Error: phases.Preview{OriginalLength: 5, Withheld: true}}, ""},
 		{"a host's own", "x.acme.idle", `{"since": 3}`, &phases.CustomInput{Name: "x.acme.idle", Fields: json.RawMessage(`{"since": 3}`)}, ""},
-		{"a host's own, null", "x.acme.idle", `null`, &phases.CustomInput{Name: "x.acme.idle"}, ""},
 		{"a host's own, a list", "x.acme.idle", `[]`, nil, "input of x.acme.idle"},
 		{"unknown phase", "turn.pre_polic", `{}`, nil, `did you mean "turn.pre_policy"?`},
 		{"unknown field", phases.PrePolicy, `{"user":"x"}`, nil, `input of turn.pre_policy: json: unknown field "user"`},
-		{"unknown field in a text", phases.PrePolicy, `{"user_text":{"withhold":true}}`, nil, "unknown field"},
 		{"unknown field in a preview", phases.PostTurn, `{"error":{"length":1}}`, nil, "unknown field"},
 		{"wrong type", phases.PrePolicy, `{"model":3}`, nil, "cannot unmarshal number"},
 		{"two values", phases.PrePolicy, `{} {}`, nil, "not valid JSON"},
-		{"a bracket too many", phases.PrePolicy, `{}}`, nil, "not valid JSON"},
 		{"cut off", phases.PrePolicy, `{"model":`, nil, "not valid JSON"},
 		{"too deep", phases.ToolPreCall, `{"arguments":` + deep + `}`, nil, "nested deeper than 32"},
-		{"NUL", phases.PrePolicy, `{"model":"a\u0000"}`, nil, "holds a NUL"},
 		{"not UTF-8", phases.PrePolicy, "{\"model\":\"\xff\"}", nil, "not valid UTF-8"},
 	}
 	for _, tt := range tests {
@@ -270,12 +265,9 @@ func TestValidateInput(t *testing.T) {
 		{"list", &phases.PreToolsInput{ExistingTools: []string{"ok", "\x00"}}, "existing_tools holds a NUL"},
 		{"embedded JSON", &phases.SessionResumeInput{State: raw(`{`)}, "state is not valid JSON"},
 		{"tool event", &phases.PostTurnInput{ToolEvents: []phases.ToolEvent{{Tool: "t", CallID: "\x00"}}}, "tool_events holds a NUL"},
-		{"domain event", &phases.PostTurnInput{DomainEvents: []phases.DomainEvent{{Kind: "\xff"}}}, "domain_events is not valid UTF-8"},
 		{"details of a domain event", &phases.PostTurnInput{DomainEvents: []phases.DomainEvent{{Kind: "k", Details: raw(`nonsense`)}}}, "domain_events is not valid JSON"},
-		{"range", &phases.PreCompactionInput{SourceRange: phases.SourceRange{To: "\x00"}}, "source_range holds a NUL"},
 		{"member of a host's own", &phases.CustomInput{Fields: raw(`{"a":"\u0000"}`)}, "input holds a NUL"},
 		{"a host's own that is no object", &phases.CustomInput{Fields: raw(`[1]`)}, "input is not a JSON object"},
-		{"a host's own that is no JSON", &phases.CustomInput{Fields: raw(`{"secret`)}, "input is not valid JSON"},
 		{"empty", &phases.CustomInput{}, ""},
 	}
 	for _, tt := range tests {

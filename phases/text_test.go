@@ -20,10 +20,8 @@ func TestNewPreview(t *testing.T) {
 		want  phases.Preview
 	}{
 		{"empty", "", 5, phases.Preview{}},
-		{"whole", "añb", 3, phases.Preview{Text: "añb", OriginalLength: 3}},
 		{"cut", "añb", 2, phases.Preview{Text: "añ", OriginalLength: 3, Truncated: true}},
 		{"nothing", "añb", 0, phases.Preview{OriginalLength: 3, Truncated: true}},
-		{"negative", "añb", -1, phases.Preview{OriginalLength: 3, Truncated: true}},
 		{"not UTF-8", "\xff\xfeb", 2, phases.Preview{Text: "\xff\xfe", OriginalLength: 3, Truncated: true}},
 	}
 	for _, tt := range tests {

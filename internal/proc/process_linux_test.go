@@ -123,18 +123,6 @@ func TestStopByMany(t *testing.T) {
 	wg.Wait()
 }
 
-func TestStartAfterItsDeadline(t *testing.T) {
-	b := setup(t)
-	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
-	defer cancel()
-	s := b.spec("serve")
-	s.SHA256 = strings.Repeat("0", 64)
-	_, err := proc.Start(ctx, s)
-	if got := phases.CodeOf(err); got != phases.CauseStartTimeout {
-		t.Errorf("code = %q: %v", got, err)
-	}
-}
-
 func TestPluginSeesOnlyItsEnvironment(t *testing.T) {
 	t.Setenv("GRAPNEL_TEST_SECRET", "hush")
 	t.Setenv("GRAPNEL_TEST_PASSED", "yes")

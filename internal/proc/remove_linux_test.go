@@ -225,6 +225,21 @@ func TestRemoveMovedAway(t *testing.T) {
 	})
 }
 
+// TestOpenDirFollowsNoLink: a directory that was swapped for a link before it is opened is not entered.
+func TestOpenDirFollowsNoLink(t *testing.T) {
+	t.Parallel()
+
+	f := private(t)
+	if err := os.Symlink(".", filepath.Join(f.path, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if fd, err := openDir(int(f.lock.Fd()), "link", unix.O_RDONLY); err == nil {
+		_ = unix.Close(fd)
+		t.Error("a link was followed")
+	}
+	removed(t, f)
+}
+
 // TestGiveUp: what cannot be removed keeps no descriptor, and is the next sweep's.
 func TestGiveUp(t *testing.T) {
 	t.Parallel()

@@ -199,21 +199,6 @@ func TestPointersKeepAbsence(t *testing.T) {
 	}
 }
 
-func TestTimesKeepTheirMoment(t *testing.T) {
-	t.Parallel()
-	odd := time.FixedZone("LMT", 19*60+32)
-	moment := time.Date(1930, 5, 1, 12, 0, 0, 123456789, odd)
-	m := decodeAs(t, encode(t, &phases.Context{Now: moment}, contextFields), contextFields)
-	if !m.Now.Equal(moment) {
-		t.Errorf("got %v, want %v", m.Now, moment)
-	}
-	f := form{writing: true}
-	contextFields(&f, &phases.Context{Now: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)})
-	if f.problem() == nil {
-		t.Error("the year 12000 was written")
-	}
-}
-
 func TestUnknownKindsAreOmitted(t *testing.T) {
 	t.Parallel()
 	strange := []byte{10, 5, 0xfa, 0x06, 2, 'h', 'i'} // contributions[0] with a field 111

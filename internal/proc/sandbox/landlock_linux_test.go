@@ -19,12 +19,8 @@ func TestHandledRights(t *testing.T) {
 		{1, first},
 		{2, first | unix.LANDLOCK_ACCESS_FS_REFER},
 		{3, first | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE},
-		{4, first | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE},
 		{5, 1<<16 - 1},
-		{6, 1<<16 - 1},
-		{8, 1<<16 - 1},
 		{9, 1<<17 - 1},
-		{99, 1<<17 - 1},
 	}
 	for _, tt := range tests {
 		if got := handled(tt.abi); got != tt.want {

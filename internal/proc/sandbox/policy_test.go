@@ -124,7 +124,7 @@ func TestSupportCheck(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			err := tt.s.Check(tt.policy)
+			err := tt.s.Reach(T1, tt.policy, "")
 			if tt.why == "" {
 				if err != nil {
 					t.Error(err)
@@ -135,6 +135,12 @@ func TestSupportCheck(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.why)
 			}
 		})
+	}
+	if err := (Support{}).Reach(T0, Policy{}, ""); err != nil {
+		t.Errorf("T0: %v", err)
+	}
+	if err := (Support{Landlock: 7}).Reach(T2, Policy{}, t.TempDir()); err == nil || !strings.Contains(err.Error(), "tier T2 is not reachable here") {
+		t.Errorf("T2 without control groups: %v", err)
 	}
 }
 
