@@ -20,7 +20,7 @@ BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 60s
 # What `fuzz` runs unless PKGS says otherwise: what reads the input of plugins,
-# operators and clients, and what removes plugins' directories.
+# operators and clients.
 FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzLane ./internal/wire:FuzzLine ./config:FuzzParse ./internal/cond:FuzzCondition \
         ./internal/engine/merge:FuzzMerge ./internal/rpc:FuzzBatch \
         ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk/prompttext:FuzzEscape

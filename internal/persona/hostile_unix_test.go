@@ -14,14 +14,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/persona"
 )
 
-// must ends the test for an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestLoadHostile: what may lie in the place of a file. Each case would hang the
 // test if it were waited for.
 func TestLoadHostile(t *testing.T) {

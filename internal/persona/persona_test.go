@@ -14,6 +14,14 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+// must ends the test for an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newHome is a folder with files.
 func newHome(t testing.TB, files map[string]string) string {
 	t.Helper()
@@ -26,9 +34,7 @@ func newHome(t testing.TB, files map[string]string) string {
 
 func put(t testing.TB, dir, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 }
 
 // codes lists the diagnostics of a persona: "code section" each.

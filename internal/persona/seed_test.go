@@ -65,12 +65,7 @@ func TestSeedTwice(t *testing.T) {
 	t.Parallel()
 
 	dir := newHome(t, map[string]string{"SOUL.md": ""})
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.Symlink("nowhere.md", filepath.Join(dir, "IDENTITY.md")))
+	must(t, os.Symlink("nowhere.md", filepath.Join(dir, "IDENTITY.md")))
 	created, kept, err := persona.Seed(dir)
 	if err != nil || len(created) != 0 {
 		t.Fatalf("Seed = %v, %v, %v", created, kept, err)
@@ -79,12 +74,12 @@ func TestSeedTwice(t *testing.T) {
 		t.Errorf("kept (-got +want):\n%s", diff)
 	}
 	entries, err := os.ReadDir(dir)
-	must(err)
+	must(t, err)
 	if len(entries) != 2 {
 		t.Errorf("the folder holds %v", entries)
 	}
 	info, err := os.Stat(filepath.Join(dir, "SOUL.md"))
-	must(err)
+	must(t, err)
 	if info.Size() != 0 {
 		t.Errorf("the empty SOUL.md has %d bytes now", info.Size())
 	}

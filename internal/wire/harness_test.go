@@ -171,17 +171,25 @@ func serve(tb testing.TB, h Handler, frame int) *grpc.ClientConn {
 	return conn
 }
 
+// linePairs are the host's ends of a plugin's standard input and output, and the plugin's.
+func linePairs(tb testing.TB) (host [2]net.Conn, plugin [2]*os.File) {
+	tb.Helper()
+	for i := range host {
+		var err error
+		if host[i], plugin[i], err = LanePair(); err != nil {
+			tb.Fatal(err)
+		}
+		if host[i] == nil {
+			tb.Skip("this system has no pairs of sockets")
+		}
+	}
+	return host, plugin
+}
+
 // serveLines serves over two pairs of sockets. The connection that it returns stands for them and is never dialed.
 func serveLines(tb testing.TB, h Handler) *grpc.ClientConn {
 	tb.Helper()
-	var ends [2]net.Conn
-	var files [2]*os.File
-	for i := range ends {
-		var err error
-		if ends[i], files[i], err = LanePair(); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	ends, files := linePairs(tb)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

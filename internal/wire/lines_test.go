@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,27 +22,16 @@ import (
 
 // lineHost is the host's session, and the plugin's ends as plain streams.
 type lineHost struct {
-	t    *testing.T
-	in   *bufio.Scanner // what the host writes
-	out  io.Writer
-	ends [2]*os.File
+	t   *testing.T
+	in  *bufio.Scanner // what the host writes
+	out io.Writer
 }
 
 // openLineHost opens a session whose plugin is the function, in its own goroutine.
 func openLineHost(t *testing.T, frame int, plugin func(h *lineHost)) (*Session, error) {
 	t.Helper()
-	var hosts [2]net.Conn
-	h := &lineHost{t: t}
-	for i := range hosts {
-		var err error
-		if hosts[i], h.ends[i], err = LanePair(); err != nil {
-			t.Fatal(err)
-		}
-		if hosts[i] == nil {
-			t.Skip("this system has no pairs of sockets")
-		}
-	}
-	h.in, h.out = bufio.NewScanner(h.ends[0]), h.ends[1]
+	hosts, ends := linePairs(t)
+	h := &lineHost{t: t, in: bufio.NewScanner(ends[0]), out: ends[1]}
 	h.in.Buffer(nil, 2*MaxFrame)
 	over := make(chan struct{})
 	go func() {
@@ -52,7 +39,7 @@ func openLineHost(t *testing.T, frame int, plugin func(h *lineHost)) (*Session, 
 		plugin(h)
 		for h.in.Scan() { // until the host closes
 		}
-		_, _ = h.ends[0].Close(), h.ends[1].Close()
+		_, _ = ends[0].Close(), ends[1].Close()
 	}()
 	s, err := OpenLines(deadline(t), hosts[1], hosts[0], HostOptions{Incarnation: 7, Instance: "tested", Frame: frame})
 	t.Cleanup(func() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"regexp"
 	"strings"
@@ -58,7 +57,7 @@ func TestTranscript(t *testing.T) {
 	if way != overGRPC {
 		t.Skip("once is enough")
 	}
-	host, plugin := taped(t)
+	host, plugin := linePairs(t)
 	var transcript strings.Builder
 	var mu sync.Mutex
 	times := regexp.MustCompile(`"remaining_ns":\d+`)
@@ -117,21 +116,6 @@ func converse(t *testing.T, s *Session) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// taped are the host's ends of a plugin's standard input and output, and the plugin's.
-func taped(t *testing.T) (host [2]net.Conn, plugin [2]*os.File) {
-	t.Helper()
-	for i := range host {
-		var err error
-		if host[i], plugin[i], err = LanePair(); err != nil {
-			t.Fatal(err)
-		}
-		if host[i] == nil {
-			t.Skip("this system has no pairs of sockets")
-		}
-	}
-	return host, plugin
 }
 
 // checkDocument compares a generated block of docs/WIRE.md, or writes it with -update.
