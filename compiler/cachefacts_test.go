@@ -56,29 +56,35 @@ func TestLoadCacheFacts(t *testing.T) {
 	}
 }
 
+// TestLookup: what is known of a model, and the rules that follow from it.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 
+	anthropic := func(minimum int) CacheRules {
+		return CacheRules{MinimumTokens: minimum, Explicit: true, Lifetime: 5 * time.Minute}
+	}
+	openAI := func(lifetime time.Duration) CacheRules {
+		return CacheRules{MinimumTokens: 1024, Lifetime: lifetime, Step: 128}
+	}
 	tests := []struct {
 		provider, model string
-		minimum         int
 		listed          bool
 		breakpoints     int
+		want            CacheRules
 	}{
-		{Anthropic, "claude-opus-5", 512, true, 4},
-		{Anthropic, "claude-opus-4-8", 1024, true, 4},
-		{Anthropic, "claude-opus-4-7", 2048, true, 4},
-		{Anthropic, "claude-opus-4-5-20251101", 4096, true, 4},
-		{Anthropic, "claude-opus-4-1-20250805", 1024, true, 4},
-		{Anthropic, "anthropic/Claude-Haiku-4-5", 4096, true, 4},
-		{Anthropic, "claude-opus-5-5", 1024, false, 4},
-		{Anthropic, "", 1024, false, 4},
-		{OpenAI, "gpt-5", 1024, true, 0},
-		{OpenAI, "gpt-5.6-sol", 1024, true, 4},
-		{OpenAI, "o3-mini", 1024, true, 0},
-		{OpenAI, "davinci", 1024, false, 0},
-		{Gemini, "models/gemini-2.5-flash", 2048, true, 0},
-		{Gemini, "gemini-9", 4096, false, 0},
+		{Anthropic, "claude-opus-5", true, 4, anthropic(512)},
+		{Anthropic, "claude-opus-4-8", true, 4, anthropic(1024)},
+		{Anthropic, "claude-opus-4-7", true, 4, anthropic(2048)},
+		{Anthropic, "claude-opus-4-5-20251101", true, 4, anthropic(4096)},
+		{Anthropic, "anthropic/Claude-Haiku-4-5", true, 4, anthropic(4096)},
+		{Anthropic, "claude-opus-5-5", false, 4, anthropic(1024)},
+		{Anthropic, "", false, 4, anthropic(1024)},
+		{OpenAI, "gpt-5", true, 0, openAI(5 * time.Minute)},
+		{OpenAI, "gpt-5.6-sol", true, 4, openAI(30 * time.Minute)},
+		{OpenAI, "davinci", false, 0, openAI(5 * time.Minute)},
+		{Gemini, "models/gemini-2.5-flash", true, 0, CacheRules{MinimumTokens: 2048}},
+		{Gemini, "gemini-3-flash", true, 0, CacheRules{MinimumTokens: 1024}},
+		{Gemini, "gemini-9", false, 0, CacheRules{MinimumTokens: 4096}},
 	}
 	table := load(t)
 	for _, tt := range tests {
@@ -86,12 +92,23 @@ func TestLookup(t *testing.T) {
 			t.Parallel()
 
 			got, ok := table.Lookup(tt.provider, tt.model)
-			if !ok || got.MinimumTokens != tt.minimum || got.Listed != tt.listed || got.Breakpoints != tt.breakpoints || got.Date != table.Date {
-				t.Errorf("got %+v (%v), want a minimum of %d, listed %v, %d breakpoints", got, ok, tt.minimum, tt.listed, tt.breakpoints)
+			if !ok || got.Listed != tt.listed || got.Breakpoints != tt.breakpoints || got.Date != table.Date {
+				t.Errorf("got %+v (%v), want listed %v, %d breakpoints", got, ok, tt.listed, tt.breakpoints)
+			}
+			rules, err := got.Rules("")
+			if diff := gocmp.Diff(rules, tt.want); diff != "" || err != nil {
+				t.Errorf("rules: error %v (-got +want):\n%s", err, diff)
 			}
 		})
 	}
 	if _, ok := table.Lookup("nobody", "x"); ok {
 		t.Error("found a provider that is not there")
+	}
+	opus, _ := table.Lookup(Anthropic, "claude-opus-5")
+	if rules, err := opus.Rules("1h"); err != nil || rules.Lifetime != time.Hour {
+		t.Errorf("for an hour: %+v, %v", rules, err)
+	}
+	if _, err := opus.Rules("an hour"); err == nil {
+		t.Error("a lifetime that is none is taken")
 	}
 }

@@ -137,6 +137,27 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
+// TestReport: a known failure is none, and a known failure that passes is one.
+func TestReport(t *testing.T) {
+	t.Parallel()
+
+	known, err := conformance.ReadIDs(strings.NewReader("# ours\n ping.busy # see issue 7\n\nframe.echo\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t, "no pong", wire.TransportStdio)
+	o.Known, o.Only = known, []string{"frame.echo", "ping.busy", "schema.config"}
+	r, err := conformance.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var xml strings.Builder
+	err = r.WriteJUnit(&xml)
+	if err != nil || r.Conforms || r.Failed != 1 || r.Known != 1 || !strings.Contains(xml.String(), `tests="3" failures="1" skipped="2"`) {
+		t.Errorf("%s, %v:\n%s", r.Summary(), err, xml.String())
+	}
+}
+
 // TestContract: what a check quotes stands in the document and the section that it names.
 func TestContract(t *testing.T) {
 	t.Parallel()
