@@ -4,21 +4,10 @@ import (
 	"encoding/json"
 	"reflect"
 	"strconv"
-	"testing"
 	"time"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
-
-// row returns the row of a standard phase.
-func row(tb testing.TB, p phases.Phase) phases.Row {
-	tb.Helper()
-	r, ok := phases.Standard().Lookup(p)
-	if !ok {
-		tb.Fatalf("no phase %q", p)
-	}
-	return r
-}
 
 // fill sets every exported field below v to something that is not zero: each
 // text, number and list to another value. It is how the tests see a field that

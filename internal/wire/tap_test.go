@@ -30,9 +30,9 @@ func (r *recorded) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func http2Frame(kind, flags byte, stream uint32, payload []byte) []byte {
+func dataFrame(flags byte, stream uint32, payload []byte) []byte {
 	n := len(payload)
-	out := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
+	out := []byte{byte(n >> 16), byte(n >> 8), byte(n), http2Data, flags}
 	out = binary.BigEndian.AppendUint32(out, stream)
 	return append(out, payload...)
 }
@@ -44,7 +44,7 @@ func grpcMessage(size int, id uint64, body []byte) []byte {
 }
 
 func FuzzTap(f *testing.F) {
-	f.Add(http2Frame(http2Data, flagPadded, 1, append([]byte{3}, grpcMessage(1<<20, 5, nil)...)), uint8(3))
+	f.Add(dataFrame(flagPadded, 1, append([]byte{3}, grpcMessage(1<<20, 5, nil)...)), uint8(3))
 	f.Fuzz(func(t *testing.T, traffic []byte, cut uint8) {
 		run := func(piece int) (ids []uint64, crumbs bool) {
 			conn := &tap{Conn: &recorded{rest: traffic, piece: func() int { return piece }}, limit: 1000, found: make(chan uint64, 1000)}
@@ -79,13 +79,13 @@ func TestMessageInCrumbs(t *testing.T) {
 		data := grpcMessage(size+2, 9, make([]byte, size))
 		for len(data) > 0 {
 			n := min(frame, len(data))
-			out, data = append(out, http2Frame(http2Data, 0, 3, data[:n])...), data[n:]
+			out, data = append(out, dataFrame(0, 3, data[:n])...), data[n:]
 		}
 		return out
 	}
 	var streams []byte
 	for id := range uint32(maxFlows + 1) {
-		streams = append(streams, http2Frame(http2Data, 0, 2*id+1, make([]byte, 5))...)
+		streams = append(streams, dataFrame(0, 2*id+1, make([]byte, 5))...)
 	}
 	tests := map[string]struct {
 		traffic []byte
@@ -93,7 +93,7 @@ func TestMessageInCrumbs(t *testing.T) {
 	}{
 		"large frames": {split(16 << 10), nil}, "small frames": {split(crumb), nil}, "crumbs": {split(crumb / 2), errCrumbs},
 		"bytes": {split(1), errCrumbs}, "streams": {streams, errCrumbs},
-		"padded": {http2Frame(http2Data, flagPadded, 3, slices.Concat([]byte{4}, grpcMessage(size+2, 9, make([]byte, size)), make([]byte, 4))), nil},
+		"padded": {dataFrame(flagPadded, 3, slices.Concat([]byte{4}, grpcMessage(size+2, 9, make([]byte, size)), make([]byte, 4))), nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
