@@ -247,7 +247,7 @@ func (h *host) state(waited time.Duration) string {
 			return fmt.Sprintf("; the process has ended (%s); %s", e, said)
 		}
 		return fmt.Sprintf("; the process has ended (%s)", e)
-	case <-time.After(quiet):
+	case <-time.After(h.t.o.Patience):
 		return fmt.Sprintf("; the session has ended (%v)", ended)
 	}
 }
