@@ -1,7 +1,6 @@
 package prefixcache
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -17,7 +16,7 @@ import (
 
 // served is what became of one turn.
 type served struct {
-	Usage
+	usage
 
 	// head is the length of tools and system prompt.
 	head int
@@ -28,30 +27,30 @@ type served struct {
 // cost is what the prompts cost in uncached tokens: to Anthropic a token read
 // counts a tenth, and one written to live for five minutes a quarter more. What
 // is neither counts whole.
-func cost(u Usage) float64 {
-	return 0.1*float64(u.Read) + 1.25*float64(u.Written) + float64(u.Input-u.Read-u.Written)
+func cost(u usage) float64 {
+	return 0.1*float64(u.read) + 1.25*float64(u.written) + float64(u.input-u.read-u.written)
 }
 
-func total(list []served) (u Usage) {
+func total(list []served) (u usage) {
 	for _, s := range list {
-		u.Add(s.Usage)
+		u.add(s.usage)
 	}
 	return u
 }
 
 // headShare is the part of tools and system prompts that came out of the cache.
 func headShare(list []served) float64 {
-	var u Usage
+	var u usage
 	for _, s := range list {
-		u.Add(Usage{Input: s.head, Read: min(s.Read, s.head)})
+		u.add(usage{input: s.head, read: min(s.read, s.head)})
 	}
-	return u.Share()
+	return u.share()
 }
 
-func headOf(blocks []Block) (tokens int) {
+func headOf(blocks []block) (tokens int) {
 	for i := range blocks {
-		if strings.HasPrefix(blocks[i].Text, "tools\n") || strings.HasPrefix(blocks[i].Text, "system\n") {
-			tokens += blocks[i].Tokens
+		if strings.HasPrefix(blocks[i].text, "tools\n") || strings.HasPrefix(blocks[i].text, "system\n") {
+			tokens += blocks[i].tokens
 		}
 	}
 	return tokens
@@ -89,20 +88,15 @@ func onAnthropic(t testing.TB, a arrangement, l length, count func(string) int) 
 	t.Helper()
 	const model = "claude-sonnet-5"
 	k, rules := known(t, compiler.Anthropic, model)
-	cache := NewMarked(MarkedRules{MinimumTokens: k.MinimumTokens, Marks: k.Breakpoints, Lookback: k.LookbackBlocks})
-	now := time.Time{}
+	cache, now := marked{rules: k, entries: map[string]entry{}}, time.Time{}
 	for _, s := range session(t, a, l, model, &rules, count) {
 		built, err := anthropic.Build(s.request, anthropic.Options{CacheConversation: true})
 		if err != nil || len(built.Warnings) > 0 {
 			t.Fatalf("%s: %v, %v", a.name, err, built.Warnings)
 		}
-		blocks := read(t, AnthropicBlocks, built.Params, count)
+		blocks := read(t, built.Params, count)
 		now = now.Add(pause)
-		u, err := cache.Serve(now, blocks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, served{u, headOf(blocks), s.predicted})
+		list = append(list, served{cache.serve(t, now, blocks), headOf(blocks), s.predicted})
 	}
 	return list
 }
@@ -112,32 +106,17 @@ func onOpenAI(t testing.TB, a arrangement, l length, count func(string) int) (li
 	t.Helper()
 	const model = "gpt-5"
 	k, rules := known(t, compiler.OpenAI, model)
-	cache := NewAutomatic(AutomaticRules{MinimumTokens: k.MinimumTokens, Step: k.StepTokens, Lifetime: rules.Lifetime, Count: count})
-	now := time.Time{}
+	cache, now := automatic{rules: k, lifetime: rules.Lifetime, count: count}, time.Time{}
 	for _, s := range session(t, a, l, model, &rules, count) {
 		built, err := openai.Build(s.request, openai.Options{})
 		if err != nil || len(built.Warnings) > 0 {
 			t.Fatalf("%s: %v, %v", a.name, err, built.Warnings)
 		}
-		blocks := read(t, OpenAIBlocks, built.Params, count)
+		blocks := read(t, built.Params, count)
 		now = now.Add(pause)
-		list = append(list, served{cache.Serve(now, blocks), headOf(blocks), s.predicted})
+		list = append(list, served{cache.serve(now, blocks), headOf(blocks), s.predicted})
 	}
 	return list
-}
-
-// read encodes a request and reads it as a provider does.
-func read(t testing.TB, blocks func([]byte, func(string) int) ([]Block, error), params any, count func(string) int) []Block {
-	t.Helper()
-	body, err := json.Marshal(params)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := blocks(body, count)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // TestFiftyTurns measures a session with one request a turn; a shorter one has three, and without GRAPNEL_LONG it is
@@ -169,8 +148,8 @@ func measure(t *testing.T, l length) {
 	for _, a := range arrangements() {
 		marked, automatic := onAnthropic(t, a, l, count), onOpenAI(t, a, l, count)
 		s := sum{marked: total(marked), automatic: total(automatic)}
-		line(a.name, percent(s.marked.Share()), percent(headShare(marked)), percent(marked[len(marked)-1].Share()),
-			percent(float64(s.marked.Written)/float64(s.marked.Input)), percent(cost(s.marked)/float64(s.marked.Input)), percent(s.automatic.Share()))
+		line(a.name, percent(s.marked.share()), percent(headShare(marked)), percent(marked[len(marked)-1].share()),
+			percent(float64(s.marked.written)/float64(s.marked.input)), percent(cost(s.marked)/float64(s.marked.input)), percent(s.automatic.share()))
 		for _, list := range [][]served{marked, automatic} {
 			checkServed(t, a.name, list)
 			if l.rounds == 1 && !a.plain && a.behind == nil {
@@ -188,22 +167,22 @@ func measure(t *testing.T, l length) {
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) }
 
 // sum is a whole session on both caches.
-type sum struct{ marked, automatic Usage }
+type sum struct{ marked, automatic usage }
 
 // checkBetter wants more to come out of the cache than in another arrangement of
 // the same texts, and marks that are worth their price.
 func (s sum) checkBetter(t *testing.T, a arrangement, other sum) {
 	t.Helper()
-	if s.marked.Read <= other.marked.Read || cost(s.marked) >= cost(other.marked) {
+	if s.marked.read <= other.marked.read || cost(s.marked) >= cost(other.marked) {
 		t.Errorf("anthropic: %s with %+v is no better than %s with %+v", a.name, s.marked, a.beats, other.marked)
 	}
 	// To a cache that finds prefixes by itself, plain text and the reference order
 	// are the same bytes.
-	if s.automatic.Read < other.automatic.Read || s.automatic.Read == other.automatic.Read && a.beats != "plain" {
+	if s.automatic.read < other.automatic.read || s.automatic.read == other.automatic.read && a.beats != "plain" {
 		t.Errorf("openai: %s with %+v is no better than %s with %+v", a.name, s.automatic, a.beats, other.automatic)
 	}
-	if d := s.marked.Input - other.marked.Input; d*100 > s.marked.Input || -d*100 > s.marked.Input {
-		t.Errorf("%s has %d tokens, %s %d: these are not the same texts", a.name, s.marked.Input, a.beats, other.marked.Input)
+	if d := s.marked.input - other.marked.input; d*100 > s.marked.input || -d*100 > s.marked.input {
+		t.Errorf("%s has %d tokens, %s %d: these are not the same texts", a.name, s.marked.input, a.beats, other.marked.input)
 	}
 }
 
@@ -212,8 +191,8 @@ func (s sum) checkBetter(t *testing.T, a arrangement, other sum) {
 func checkServed(t *testing.T, name string, list []served) {
 	t.Helper()
 	for i, u := range list {
-		if u.Read+u.Written > u.Input || i == 0 && u.Read > 0 || i > 1 && u.Read == 0 {
-			t.Errorf("%s, request %d: %+v", name, i, u.Usage)
+		if u.read+u.written > u.input || i == 0 && u.read > 0 || i > 1 && u.read == 0 {
+			t.Errorf("%s, request %d: %+v", name, i, u.usage)
 		}
 	}
 }
@@ -227,8 +206,8 @@ func checkPredicted(t *testing.T, name string, list []served) {
 		if u.predicted == nil {
 			t.Fatalf("%s: no prediction for request %d", name, i+1)
 		}
-		if d := *u.predicted - u.Read; d*20 > u.Read || -d*20 > u.Read {
-			t.Errorf("%s: predicted %d for request %d, read %d", name, *u.predicted, i+1, u.Read)
+		if d := *u.predicted - u.read; d*20 > u.read || -d*20 > u.read {
+			t.Errorf("%s: predicted %d for request %d, read %d", name, *u.predicted, i+1, u.read)
 		}
 	}
 }
