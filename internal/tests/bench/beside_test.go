@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,8 +43,7 @@ func BenchmarkBreakerOpen(b *testing.B) {
 		base := timed(b, 1, plain)
 		more = append(more, float64(timed(b, 1, open)-base)/float64(batch*time.Microsecond))
 	}
-	slices.Sort(more)
-	b.ReportMetric(more[len(more)/2], "more-µs")
+	b.ReportMetric(median(more), "more-µs")
 	b.ReportMetric(more[int(0.99*float64(len(more)-1))], "more-p99-µs")
 	b.ReportMetric(0, "ns/op") // a batch of both: not a time of anything
 }
@@ -72,12 +70,7 @@ func breakerEngine(b *testing.B, wanted bool) *runtime.Engine {
 		"a": &sdk.Plugin{Name: "a", Version: "1", Hooks: hook(phases.PrePromptCompile, phases.StabilityDynamic)},
 		"z": &sdk.Plugin{Name: "z", Version: "1", Hooks: hook(bad, "shaky")},
 	}
-	eng, err := runtime.New(b.Context(), cfg, runtime.Options{InProcess: inside})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { closeEngine(b, eng) })
-	return eng
+	return start(b, cfg, runtime.Options{InProcess: inside})
 }
 
 // BenchmarkCrashLoop reports how long a dispatch to one plugin takes while another

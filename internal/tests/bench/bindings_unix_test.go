@@ -6,12 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -58,14 +56,7 @@ func (k *kit) start(b *testing.B) *runtime.Engine {
 	if p.Transport = k.transport; k.command != "" {
 		p.Command, p.Path, p.Args = k.command, k.command, k.args
 	}
-	eng, err := runtime.New(b.Context(), cfg, runtime.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if row := eng.Plugins()[0]; row.State != phases.PluginReady {
-		b.Fatalf("%s is %s: %s %s", k.name, row.State, row.Message, row.Detail)
-	}
-	return eng
+	return start(b, cfg, runtime.Options{})
 }
 
 // BenchmarkBindings alternates batches of dispatches of 1 KiB to plugins of all languages, and reports the median of
@@ -77,9 +68,7 @@ func BenchmarkBindings(b *testing.B) {
 			times := make([][]float64, len(list))
 			calls := make([]call, len(list))
 			for i := range list {
-				eng := list[i].start(b)
-				b.Cleanup(func() { closeEngine(b, eng) })
-				calls[i] = dispatch(eng, payload(1<<10), 1)
+				calls[i] = dispatch(list[i].start(b), payload(1<<10), 1)
 				spread(b, callers, 5*batch, calls[i])
 			}
 			b.ResetTimer()
@@ -89,11 +78,10 @@ func BenchmarkBindings(b *testing.B) {
 				}
 			}
 			for i := range list {
-				slices.Sort(times[i])
-				median := times[i][len(times[i])/2]
-				b.ReportMetric(median/1000, list[i].name+"-µs")
-				b.ReportMetric(median/times[0][len(times[0])/2], list[i].name+"-x")
-				b.ReportMetric(1e9/median, list[i].name+"/s")
+				ns := median(times[i])
+				b.ReportMetric(ns/1000, list[i].name+"-µs")
+				b.ReportMetric(ns/median(times[0]), list[i].name+"-x")
+				b.ReportMetric(1e9/ns, list[i].name+"/s")
 			}
 			b.ReportMetric(0, "ns/op")
 		})
@@ -122,11 +110,9 @@ func BenchmarkBindingsStart(b *testing.B) {
 		}
 	}
 	for i := range list {
-		slices.Sort(ready[i])
-		slices.Sort(bare[i])
-		b.ReportMetric(ready[i][len(ready[i])/2], list[i].name+"-ready-ms")
-		if n := len(bare[i]); n > 0 {
-			b.ReportMetric(ready[i][len(ready[i])/2]/bare[i][n/2], list[i].name+"-x-interpreter")
+		b.ReportMetric(median(ready[i]), list[i].name+"-ready-ms")
+		if len(bare[i]) > 0 {
+			b.ReportMetric(median(ready[i])/median(bare[i]), list[i].name+"-x-interpreter")
 		}
 	}
 	b.ReportMetric(0, "ns/op")

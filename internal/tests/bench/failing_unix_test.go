@@ -39,13 +39,7 @@ type watched struct {
 func watch(b *testing.B, cfg *config.Config) *watched {
 	b.Helper()
 	w := &watched{news: make(chan struct{}), pids: map[string]int{}}
-	eng, err := runtime.New(b.Context(), cfg, runtime.Options{OnEvent: w.note, Random: func() float64 { return 1 }}) // the shortest waits
-	if err != nil {
-		b.Fatal(err)
-	}
-	w.Engine = eng
-	b.Cleanup(func() { closeEngine(b, eng) })
-	ready(b, eng)
+	w.Engine = start(b, cfg, runtime.Options{OnEvent: w.note, Random: func() float64 { return 1 }}) // the shortest waits
 	return w
 }
 

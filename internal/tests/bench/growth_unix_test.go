@@ -174,17 +174,7 @@ func hosted(b *testing.B, plugins ...*sdk.Plugin) *runtime.Engine {
 		})
 		opts.InProcess[p.Name] = p
 	}
-	eng, err := runtime.New(b.Context(), cfg, opts)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { closeEngine(b, eng) })
-	for _, row := range eng.Plugins() {
-		if row.State != phases.PluginReady {
-			b.Fatalf("plugin %s is %s: %s", row.Plugin, row.State, row.Message+" "+row.Detail)
-		}
-	}
-	return eng
+	return start(b, cfg, opts)
 }
 
 func local(name string, hooks ...sdk.Hook) *sdk.Plugin {

@@ -36,30 +36,14 @@ if ((payload.tool_input.command ?? "").includes("rm -rf"))
 // program that does nothing, and /bin/true, which is the start of a process alone. GRAPNEL_BENCH_OLD lists other builds of
 // grapnel-hook to compare with.
 func BenchmarkHookProcess(b *testing.B) {
-	dir, err := os.MkdirTemp("", "hook") //nolint:usetesting // paths of sockets are short
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = os.RemoveAll(dir) })
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			b.Fatal(err)
-		}
-		return path
-	}
-	build := func(name, from string) string {
-		path := filepath.Join(dir, name)
-		if out, err := exec.CommandContext(b.Context(), "go", "build", "-ldflags", "-s -w", "-o", path, from).CombinedOutput(); err != nil {
-			b.Fatalf("%v: %s", err, out)
-		}
-		return path
-	}
-	socket, payload := filepath.Join(dir, "s"), file("payload", hookPayload)
+	dir := b.TempDir()
+	socket, payload := filepath.Join(dir, "s"), write(b, dir, "payload", hookPayload)
 	env := []string{"HOME=" + dir, "XDG_DATA_HOME=" + filepath.Join(dir, "data"), "PATH=" + os.Getenv("PATH")}
-	gateway(b, env, build("grapnel", "../../../cmd/grapnel"), "serve", "--config", file("grapnel.yaml", "version: 1\nserve: {roots: [/]}\n"), "--socket", socket)
+	const strip = "-ldflags=-s -w"
+	config := write(b, dir, "grapnel.yaml", "version: 1\nserve: {roots: [/]}\n")
+	gateway(b, env, build(b, dir, "grapnel", "../../../cmd/grapnel", strip), "serve", "--config", config, "--socket", socket)
 	hookArgs := []string{"--no-start", "--socket", socket, "codex", "PreToolUse"}
-	commands := [][]string{{"/bin/true"}, {build("hello", file("hello.go", "package main\n\nfunc main() {}\n"))}, append([]string{build("grapnel-hook", "../../../cmd/grapnel-hook")}, hookArgs...)}
+	commands := [][]string{{"/bin/true"}, {hello(b, dir)}, append([]string{build(b, dir, "grapnel-hook", "../../../cmd/grapnel-hook", strip)}, hookArgs...)}
 	for _, old := range filepath.SplitList(os.Getenv("GRAPNEL_BENCH_OLD")) {
 		commands = append(commands, append([]string{old}, hookArgs...))
 	}
@@ -69,7 +53,7 @@ func BenchmarkHookProcess(b *testing.B) {
 	} { // the interpreter itself, and not a shim that looks for it
 		out, err := exec.CommandContext(b.Context(), script.name, map[string]string{"python3": "-c", "node": "-e"}[script.name], script.itself).Output()
 		if err == nil {
-			commands = append(commands, []string{strings.TrimSpace(string(out)), file(script.name+"-guard", script.guard)})
+			commands = append(commands, []string{strings.TrimSpace(string(out)), write(b, dir, script.name+"-guard", script.guard)})
 		}
 	}
 	took := make([][]time.Duration, len(commands))

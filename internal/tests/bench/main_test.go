@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/go-plugin"
@@ -23,6 +24,12 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == bareArg:
 		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: handshake(), Plugins: plugin.PluginSet{"echo": &bare{}}, GRPCServer: plugin.DefaultGRPCServer})
+		os.Exit(0)
+	case len(os.Args) > 1 && slices.Contains([]string{rawArg, httpArg, hookArg}, os.Args[1]):
+		if err := runPeer(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		os.Exit(0)
 	case serve.StartedByHost():
 		servePlugin()

@@ -21,6 +21,8 @@ const (
 	// hangMode is one that hangs where it is asked to, says its process id in another
 	// phase, and does not end when it is told to.
 	hangMode = "hang"
+	// grpcMode is the good one without its lane.
+	grpcMode = "grpc"
 	// loopMode is one that comes up and crashes, again and again.
 	loopMode = "loop"
 )
@@ -47,6 +49,8 @@ func servePlugin() {
 		ended := make(chan os.Signal, 1)
 		signal.Notify(ended, os.Interrupt)
 		<-ended // never: it takes a signal that nobody can ignore
+	case grpcMode:
+		_ = os.Unsetenv("GRAPNEL_LANE")
 	case loopMode:
 		serve.Main(looper())
 	}

@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,10 +72,7 @@ func unary(conn *grpc.ClientConn, text string) call {
 		if err := conn.Invoke(context.Background(), "/bench.Echo/Call", wrapperspb.String(text), out); err != nil {
 			return err
 		}
-		if len(out.GetValue()) != len(text) {
-			return fmt.Errorf("got %d bytes, want %d", len(out.GetValue()), len(text))
-		}
-		return nil
+		return echoed(text, out.GetValue(), nil)
 	}
 }
 
@@ -103,7 +103,13 @@ func together(calls []call) error {
 // startEngine starts an engine with so many echo plugins as processes.
 func startEngine(b *testing.B, n int) *runtime.Engine {
 	b.Helper()
-	eng, err := runtime.New(b.Context(), engineConfig(b, n), runtime.Options{})
+	return start(b, engineConfig(b, n), runtime.Options{})
+}
+
+// start starts an engine, whose plugins must be ready, and ends it with the benchmark.
+func start(b *testing.B, cfg *config.Config, o runtime.Options) *runtime.Engine {
+	b.Helper()
+	eng, err := runtime.New(b.Context(), cfg, o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -170,4 +176,37 @@ func dispatchSection(eng *runtime.Engine, text string) call {
 		}
 		return nil
 	}
+}
+
+// build builds a program of this module, or of a file, in a directory.
+func build(b *testing.B, dir, name, from string, flags ...string) string {
+	b.Helper()
+	path := filepath.Join(dir, name)
+	args := append(append([]string{"build"}, flags...), "-o", path, from)
+	if out, err := exec.CommandContext(b.Context(), "go", args...).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// hello builds a program that does nothing.
+func hello(b *testing.B, dir string) string {
+	b.Helper()
+	return build(b, dir, "hello", write(b, dir, "hello.go", "package main\n\nfunc main() {}\n"))
+}
+
+// write writes a file, and returns its path.
+func write(b *testing.B, dir, name, text string) string {
+	b.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// median sorts the list.
+func median[T cmp.Ordered](list []T) T {
+	slices.Sort(list)
+	return list[len(list)/2]
 }
