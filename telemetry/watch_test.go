@@ -11,38 +11,31 @@ import (
 	"github.com/grapnelhq/grapnel/telemetry"
 )
 
-// rows is a Source with these plugins: a and b have some memory.
-type rows struct{ list []phases.PluginRow }
+// overview is a Source.
+type overview runtime.Overview
 
-func (r *rows) Overview() runtime.Overview {
-	var o runtime.Overview
-	memory := map[string]int64{"a": 4096, "b": 1 << 40}
-	for _, p := range r.list {
-		o.Plugins = append(o.Plugins, runtime.PluginHealth{PluginRow: p, MemoryBytes: memory[p.Plugin]})
-	}
-	return o
-}
+func (o *overview) Overview() runtime.Overview { return runtime.Overview(*o) }
 
-func row(name string, state phases.PluginState, restarts int) phases.PluginRow {
-	return phases.PluginRow{Plugin: name, State: state, Restarts: restarts, Message: "secret", Detail: "secret"}
+func row(name string, state phases.PluginState, restarts int, memory int64) runtime.PluginHealth {
+	return runtime.PluginHealth{PluginRow: phases.PluginRow{Plugin: name, State: state, Restarts: restarts, Message: "secret", Detail: "secret"}, MemoryBytes: memory}
 }
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, telemetry.Options{})
-	src := &rows{}
+	src := &overview{}
 	if err := r.Watch(src); err != nil {
 		t.Fatalf("Watch: %v", err)
 	}
 	for _, step := range []struct {
 		name         string
-		rows         []phases.PluginRow
+		rows         []runtime.PluginHealth
 		want, memory []string
 	}{
 		{"nothing declared", nil, []string{}, []string{}},
 		{
 			"one of each state",
-			[]phases.PluginRow{row("a", phases.PluginReady, 0), row("b", phases.PluginDegraded, 1), row("c", phases.PluginBackoff, 4), row("d", phases.PluginQuarantined, 5)},
+			[]runtime.PluginHealth{row("a", phases.PluginReady, 0, 4096), row("b", phases.PluginDegraded, 1, 1<<40), row("c", phases.PluginBackoff, 4, 0), row("d", phases.PluginQuarantined, 5, 0)},
 			[]string{
 				"grapnel.plugin.restarts 0 plugin=a", "grapnel.plugin.restarts 1 plugin=b", "grapnel.plugin.restarts 4 plugin=c", "grapnel.plugin.restarts 5 plugin=d",
 				"grapnel.plugin.up 0 plugin=c", "grapnel.plugin.up 0 plugin=d", "grapnel.plugin.up 1 plugin=a", "grapnel.plugin.up 1 plugin=b",
@@ -51,18 +44,18 @@ func TestWatch(t *testing.T) {
 		},
 		{
 			"a reload: a is gone, c is another one of the name, and has been restarted twice",
-			[]phases.PluginRow{row("c", phases.PluginReady, 2)},
+			[]runtime.PluginHealth{row("c", phases.PluginReady, 2, 0)},
 			[]string{"grapnel.plugin.restarts 2 plugin=c", "grapnel.plugin.up 1 plugin=c"},
 			[]string{},
 		},
 		{
 			"and once more",
-			[]phases.PluginRow{row("c", phases.PluginStarting, 3)},
+			[]runtime.PluginHealth{row("c", phases.PluginStarting, 3, 0)},
 			[]string{"grapnel.plugin.restarts 3 plugin=c", "grapnel.plugin.up 0 plugin=c"},
 			[]string{},
 		},
 	} {
-		src.list = step.rows
+		src.Plugins = step.rows
 		if diff := cmp.Diff(r.metrics(t, "grapnel.plugin.up", "grapnel.plugin.restarts"), step.want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", step.name, diff)
 		}
@@ -72,11 +65,6 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// overview is a Source.
-type overview runtime.Overview
-
-func (o *overview) Overview() runtime.Overview { return runtime.Overview(*o) }
-
 // TestWatchCounters: the engine's own counters are exported as they are.
 func TestWatchCounters(t *testing.T) {
 	t.Parallel()
@@ -85,7 +73,7 @@ func TestWatchCounters(t *testing.T) {
 	src := &overview{
 		Reloads: 2, ReloadsRefused: 1,
 		Plugins: []runtime.PluginHealth{{
-			PluginRow: row("house", phases.PluginReady, 0), AbandonedTotal: 4, LogLinesDropped: 42, Jobs: map[string]uint64{"done": 8, "lost": 1, "a whim": 2},
+			PluginRow: row("house", phases.PluginReady, 0, 0).PluginRow, AbandonedTotal: 4, LogLinesDropped: 42, Jobs: map[string]uint64{"done": 8, "lost": 1, "a whim": 2},
 		}},
 		Hooks: []runtime.HookRow{
 			{Plugin: "house", Subscription: "house.well", Breaker: "closed"},
@@ -103,7 +91,7 @@ func TestWatchCounters(t *testing.T) {
 // TestWatchLife walks through the ways in which Watch and Close can be called.
 func TestWatchLife(t *testing.T) {
 	t.Parallel()
-	src := &rows{[]phases.PluginRow{row("a", phases.PluginReady, 0)}}
+	src := &overview{Plugins: []runtime.PluginHealth{row("a", phases.PluginReady, 0, 4096)}}
 	r := newRig(t, telemetry.Options{})
 	if err := r.Watch(src); err != nil {
 		t.Fatalf("Watch: %v", err)
@@ -140,7 +128,7 @@ func TestNothingWired(t *testing.T) {
 		t.Fatal(err)
 	}
 	tel.OnEvent(ran(answered()))
-	if err := errors.Join(tel.Watch(&rows{}), tel.Close(), tel.Close()); err != nil {
+	if err := errors.Join(tel.Watch(&overview{}), tel.Close(), tel.Close()); err != nil {
 		t.Error(err)
 	}
 }
