@@ -106,50 +106,6 @@ func TestConfigureReplacesOrKeeps(t *testing.T) {
 	}
 }
 
-func TestConfigureWithoutOnConfigure(t *testing.T) {
-	t.Parallel()
-	p := plugin(compileHook("h"))
-	d, err := configure(p, `{}`)
-	if err != nil || !cmp.Equal(hookNames(d), []string{"h"}) {
-		t.Errorf("described %+v, error %v", d, err)
-	}
-}
-
-func TestConfigureHandsOverTheHost(t *testing.T) {
-	t.Parallel()
-	p := plugin(sdk.Hook{Name: "h", SessionEnd: func(ctx context.Context, call *sdk.Call, _ *phases.SessionEndInput) ([]phases.Contribution, error) {
-		if call.Host == nil {
-			return nil, errors.New("no host yet")
-		}
-		word, err := call.Host.Call(ctx, call.Subscription, "m", nil)
-		return []phases.Contribution{&phases.Audit{EventKind: string(word)}}, err
-	}})
-	p.Tools = []sdk.Tool{{Tool: phases.Tool{Name: "t"}, Call: func(ctx context.Context, call *sdk.ToolCall) (*phases.ToolResult, error) {
-		word, err := call.Host.Call(ctx, call.Context.TurnID, "m", nil)
-		return &phases.ToolResult{Content: word}, err
-	}}}
-	dispatch := func() (*phases.Result, error) {
-		return p.Dispatch(t.Context(), &phases.Dispatch{Hook: "h", Subscription: "p.h", Input: &phases.SessionEndInput{}})
-	}
-	if _, err := dispatch(); err == nil || !strings.Contains(err.Error(), "no host yet") {
-		t.Errorf("before Configure: %v", err)
-	}
-	if _, err := p.Configure(t.Context(), &phases.Configuration{Host: host{}}); err != nil {
-		t.Fatal(err)
-	}
-	res, err := dispatch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(res.Contributions, phases.Contributions{&phases.Audit{EventKind: `"p.h"`}}); diff != "" {
-		t.Errorf("(-got +want)\n%s", diff)
-	}
-	tool, err := p.CallTool(t.Context(), &phases.ToolCall{Tool: "t", Context: phases.Context{TurnID: "7"}})
-	if err != nil || string(tool.Content) != `"7"` {
-		t.Errorf("tool gives %v, %v", tool, err)
-	}
-}
-
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
@@ -219,37 +175,6 @@ func TestErrors(t *testing.T) {
 				t.Errorf("an error comes with the answer %v", got)
 			}
 		})
-	}
-}
-
-func TestInvalidPluginAnswersNothing(t *testing.T) {
-	t.Parallel()
-	p := plugin(sdk.Hook{Name: "h"})
-	if _, err := p.Dispatch(t.Context(), &phases.Dispatch{Hook: "h"}); err == nil {
-		t.Error("Dispatch of an invalid plugin works")
-	}
-	if _, err := p.CallTool(t.Context(), &phases.ToolCall{}); err == nil {
-		t.Error("CallTool of an invalid plugin works")
-	}
-	if _, err := configure(p, ""); err == nil {
-		t.Error("Configure of an invalid plugin works")
-	}
-}
-
-func TestCallPolicy(t *testing.T) {
-	t.Parallel()
-	call := &sdk.Call{Dispatch: &phases.Dispatch{Policies: []phases.PolicyEntry{
-		{Domain: "d", Key: "a", Value: json.RawMessage(`1`)}, {Domain: "d", Key: "k", Value: json.RawMessage(`2`)},
-	}}}
-	if v, ok := call.Policy("d", "k"); !ok || string(v) != "2" {
-		t.Errorf("got %s, %t", v, ok)
-	}
-	tool := sdk.ToolCall{ToolCall: &phases.ToolCall{Policies: call.Policies}}
-	if v, ok := tool.Policy("d", "k"); !ok || string(v) != "2" {
-		t.Errorf("a tool got %s, %v", v, ok)
-	}
-	if v, ok := call.Policy("k", "d"); ok || v != nil {
-		t.Errorf("got %s, %t of what is not set", v, ok)
 	}
 }
 

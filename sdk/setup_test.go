@@ -2,7 +2,6 @@ package sdk_test
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/phases"
@@ -46,11 +45,4 @@ func hookNames(d *phases.Description) []string {
 		names = append(names, d.Hooks[i].Name)
 	}
 	return names
-}
-
-// host answers host calls with the service's name.
-type host struct{ phases.Host }
-
-func (host) Call(_ context.Context, service, _ string, _ json.RawMessage) (json.RawMessage, error) {
-	return json.RawMessage(`"` + service + `"`), nil
 }

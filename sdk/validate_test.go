@@ -71,6 +71,15 @@ func TestValidate(t *testing.T) {
 			if _, again := tt.p.Describe(t.Context()); again == nil || again.Error() != err.Error() {
 				t.Errorf("Describe says %v", again)
 			}
+			if _, err := tt.p.Dispatch(t.Context(), &phases.Dispatch{Hook: "h"}); err == nil {
+				t.Error("Dispatch of an invalid plugin works")
+			}
+			if _, err := tt.p.CallTool(t.Context(), &phases.ToolCall{Tool: "t"}); err == nil {
+				t.Error("CallTool of an invalid plugin works")
+			}
+			if _, err := configure(tt.p, ""); err == nil {
+				t.Error("Configure of an invalid plugin works")
+			}
 		})
 	}
 }

@@ -66,18 +66,12 @@ func TestFixture(t *testing.T) {
 	rec.expect(t, "absent.txtar")
 }
 
-// TestFixtureFiles: the files of a fixture are their owner's alone, and replace others.
-func TestFixtureFiles(t *testing.T) {
+// TestFixtureOfATool: a fixture may call a tool; its files are their owner's alone, and replace others.
+func TestFixtureOfATool(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()
-	path := filepath.Join(t.TempDir(), "f.txtar")
 	for _, text := range []string{"one\n", "two\n"} {
-		if err := os.WriteFile(path, []byte("-- want.json --\n{\"error\":{\"code\":\"absent\",\"message\":\"no name in \"}}\n-- d/f --\n"+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		rec := newRecorder(t)
-		fixture(rec, reader(), path, work, false)
-		rec.expect(t)
+		played(t, echo(), work, false, "-- tool --\nt\n-- input.json --\n{\"a\":1}\n-- context.json --\n{\"dir\":\"/\"}\n-- want.json --\n{\"content\":{\"a\":1}}\n-- d/f --\n"+text)
 		got, err := os.ReadFile(filepath.Join(work, "d", "f"))
 		if err != nil || string(got) != text {
 			t.Errorf("%q, %v, want %q", got, err, text)
@@ -88,33 +82,10 @@ func TestFixtureFiles(t *testing.T) {
 	}
 }
 
-func TestFixtureOfATool(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "f.txtar")
-	text := "-- tool --\nt\n-- input.json --\n{\"a\":1}\n-- context.json --\n{\"dir\":\"/\"}\n-- want.json --\n{\"content\":{\"a\":1}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	rec := newRecorder(t)
-	fixture(rec, echo(), path, t.TempDir(), false)
-	rec.expect(t)
-}
-
 func TestUpdate(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "f.txtar")
 	before := "why\n-- context.json --\n{\"dir\":\"$WORK\"}\n-- want.json --\n{\"error\":{\"code\":\"old\"}}\n-- name --\nada <3\n"
-	if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	rec := newRecorder(t)
-	fixture(rec, reader(), path, t.TempDir(), true)
-	rec.expect(t)
-	after, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "why\n-- context.json --\n{\"dir\":\"$WORK\"}\n-- want.json --\n" + `{
+	want := strings.Replace(before, `{"error":{"code":"old"}}`, `{
   "contributions": [
     {
       "kind": "prompt_section",
@@ -122,11 +93,27 @@ func TestUpdate(t *testing.T) {
       "content": "ada <3 in $WORK"
     }
   ]
-}
-` + "-- name --\nada <3\n"
-	if diff := cmp.Diff(string(after), want); diff != "" {
+}`, 1)
+	after := played(t, reader(), t.TempDir(), true, before)
+	if diff := cmp.Diff(after, want); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
-	fixture(rec, reader(), path, t.TempDir(), false)
+	played(t, reader(), t.TempDir(), false, after)
+}
+
+// played runs a fixture that is right, and returns its text afterwards.
+func played(t *testing.T, p *sdk.Plugin, work string, update bool, text string) (after string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "f.txtar")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rec := newRecorder(t)
+	fixture(rec, p, path, work, update)
 	rec.expect(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

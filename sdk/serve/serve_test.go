@@ -139,18 +139,25 @@ func (client) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *wire.Cli
 	return conn, nil
 }
 
-// TestProcess starts a real process and calls it as a host does.
-func TestProcess(t *testing.T) {
-	t.Parallel()
-	closed := filepath.Join(t.TempDir(), "closed")
+// newClient is a host of go-plugin's for a program, which ends with the test.
+func newClient(t *testing.T, cmd *exec.Cmd) *plugin.Client {
+	t.Helper()
 	c := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,
 		},
 		Plugins: plugin.PluginSet{wire.PluginName: client{}}, AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Cmd: program(t, "plugin", closedVar+"="+closed), GRPCDialOptions: wire.DialOptions(0, nil), Logger: hclog.NewNullLogger(),
+		Cmd: cmd, GRPCDialOptions: wire.DialOptions(0, nil), Logger: hclog.NewNullLogger(),
 	})
 	t.Cleanup(c.Kill)
+	return c
+}
+
+// TestProcess starts a real process and calls it as a host does.
+func TestProcess(t *testing.T) {
+	t.Parallel()
+	closed := filepath.Join(t.TempDir(), "closed")
+	c := newClient(t, program(t, "plugin", closedVar+"="+closed))
 	protocol, err := c.Client()
 	if err != nil {
 		t.Fatal(err)

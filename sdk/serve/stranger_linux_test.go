@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
-
 	"github.com/grapnelhq/grapnel/internal/wire"
 )
 
@@ -20,14 +17,7 @@ func TestStrangerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := "GRAPNEL_MARK=1.1." + namespace[len("pid:["):len(namespace)-1] + "/x"
-	c := plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig: plugin.HandshakeConfig{
-			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,
-		},
-		Plugins: plugin.PluginSet{wire.PluginName: client{}}, AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Cmd: program(t, "plugin", mark), GRPCDialOptions: wire.DialOptions(0, nil), Logger: hclog.NewNullLogger(),
-	})
-	t.Cleanup(c.Kill)
+	c := newClient(t, program(t, "plugin", mark))
 	addr, err := c.Start()
 	if err != nil {
 		t.Fatal(err)
