@@ -323,38 +323,3 @@ func TestNewCompleter(t *testing.T) {
 		})
 	}
 }
-
-// FuzzCompleterAnswer: whatever a server answers, there is an answer or a coded
-// error, and no panic.
-func FuzzCompleterAnswer(f *testing.F) {
-	f.Add([]byte(chat(`{"content":"x","refusal":"y"}`, `"length"`)), 200)
-	f.Add([]byte(`{"choices":[{"message":{"content":["a"]}}],"usage":{"prompt_tokens":"1e999"}}`), 200)
-	f.Add([]byte(`{"error":[]}`), 500)
-	f.Fuzz(func(t *testing.T, body []byte, status int) {
-		status = 200 + min(max(status, 0), 599)%400
-		transport := roundTrip(func(*http.Request) (*http.Response, error) {
-			return &http.Response{
-				StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(string(body))),
-			}, nil
-		})
-		c, err := NewCompleter(CompleterOptions{Model: "m", BaseURL: "http://127.0.0.1/v1", HTTPClient: &http.Client{Transport: transport}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := c.Complete(t.Context(), phases.CompletionRequest{Input: "x"})
-		if err != nil {
-			if _, coded := errors.AsType[*phases.Error](err); !coded || res != (phases.CompletionResponse{}) {
-				t.Errorf("%+v, %v", res, err)
-			}
-			return
-		}
-		if res.Model == "" || res.Stopped == "" || status >= 400 {
-			t.Errorf("status %d gives %+v", status, res)
-		}
-	})
-}
-
-// roundTrip is a transport without a network.
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(rq *http.Request) (*http.Response, error) { return f(rq) }

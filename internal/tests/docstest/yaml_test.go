@@ -47,11 +47,20 @@ func homeOfMe(t *testing.T) string {
 	return home
 }
 
-// TestConfigurations reads every configuration in the documents, and lets an
-// engine plan those that need no program.
+// TestConfigurations reads every configuration in the documents and of the examples, and lets an
+// engine plan those of the documents that need no program.
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
 
+	examples, err := filepath.Glob(filepath.Join(root(t), "examples", "*", "grapnel.yaml"))
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("examples %q, %v", examples, err)
+	}
+	for _, name := range examples {
+		if _, err := (config.Loader{LookupEnv: environment}).Load(name); err != nil {
+			t.Error(err)
+		}
+	}
 	for _, b := range blocksOf(t, "yaml") {
 		t.Run(fmt.Sprintf("%s:%d", b.doc, b.line), func(t *testing.T) {
 			t.Parallel()

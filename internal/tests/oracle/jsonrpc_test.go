@@ -1,12 +1,9 @@
 package oracle
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,94 +106,4 @@ func TestJrpc2Client(t *testing.T) {
 	if got := <-notes; got != `test/said{"text":"x"}` {
 		t.Errorf("got %s", got)
 	}
-}
-
-// response is one answer of the server.
-type response struct {
-	ID     json.RawMessage `json:"id"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Code int `json:"code"`
-	} `json:"error"`
-}
-
-// refused reports whether the server did not take the request for one.
-func (r response) refused() bool {
-	return r.Error != nil && (r.Error.Code == -32700 || r.Error.Code == -32600)
-}
-
-// FuzzRequests compares with jrpc2's parser, which is less strict: what the server
-// accepts, jrpc2 accepts in the same order with the same ids and params.
-func FuzzRequests(f *testing.F) {
-	for _, seed := range []string{
-		`{"jsonrpc":"2.0","method":"m","id":1,"params":{"a":["\ud83d\ude00",1.5e3,null,true]}}`,
-		`[{"jsonrpc":"2.0","method":"m"},{"jsonrpc":"2.0","method":"n","id":"x"},1]`,
-		`{"jsonrpc":"2.0","method":"m","id":null}`, `{"a":"\ud800"}`, "\xff", `[`, `{"id":01}`, strings.Repeat("[", 40),
-		`[{"jsonrpc":"2.0","method":"n","id":-0.5,"params":[]},{"jsonrpc":"2.0","method":"nobody","id":2}]`,
-	} {
-		f.Add([]byte(seed))
-	}
-	handler := newServer(f, make(chan *rpc.Conn, 1)).Handler()
-	f.Fuzz(func(t *testing.T, text []byte) {
-		ours := post(t, handler, text)
-		ours = slices.DeleteFunc(ours, response.refused)
-		if len(ours) == 0 {
-			return
-		}
-		theirs, err := jrpc2.ParseRequests(text)
-		if err != nil {
-			t.Fatalf("jrpc2 refuses what was answered with %+v: %v", ours, err)
-		}
-		for _, r := range theirs {
-			if len(ours) > 0 && r.Error == nil && same(ours[0], r) {
-				ours = ours[1:]
-			}
-		}
-		if len(ours) > 0 {
-			t.Fatalf("jrpc2 has no request in this place for %s %s", ours[0].ID, ours[0].Result)
-		}
-	})
-}
-
-// same reports whether an answer is one to a request as jrpc2 reads it. To jrpc2 an
-// id that is null is none; m and n answer with their params.
-func same(answer response, r *jrpc2.ParsedRequest) bool {
-	id := string(answer.ID)
-	if id == "null" {
-		id = ""
-	}
-	if id != r.ID {
-		return false
-	}
-	if r.Method != "m" && r.Method != "n" {
-		return true
-	}
-	params := bytes.TrimSpace(r.Params)
-	if len(params) == 0 {
-		params = []byte("null")
-	}
-	var got, want any
-	return json.Unmarshal(answer.Result, &got) == nil && json.Unmarshal(params, &want) == nil && cmp.Equal(got, want)
-}
-
-// post sends a message and returns the answers to it.
-func post(t *testing.T, handler http.Handler, text []byte) []response {
-	t.Helper()
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/rpc", bytes.NewReader(text))
-	req.RemoteAddr = "127.0.0.1:1"
-	req.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, req)
-	body := bytes.TrimSpace(w.Body.Bytes())
-	if len(body) == 0 {
-		return nil // notifications only
-	}
-	if body[0] != '[' {
-		body = slices.Concat([]byte("["), body, []byte("]"))
-	}
-	var out []response
-	if err := json.Unmarshal(body, &out); err != nil {
-		t.Fatalf("the answer %d %s: %v", w.Code, body, err)
-	}
-	return out
 }
