@@ -65,57 +65,24 @@ func script(replies ...looptest.Reply) func(context.Context, looptest.Request) (
 	}
 }
 
-func text(o own) tool.BaseTool { return invokable{o} }
-
-// config is an agent of the turn's model and tools.
-func (s *scene) config(name string, turn *looptest.Turn) *adk.ChatModelAgentConfig {
-	c := &adk.ChatModelAgentConfig{
-		Name: name, Description: "An agent.", Instruction: turn.Instructions, Model: pretends{turn},
-		Handlers: []adk.ChatModelAgentMiddleware{s.guard.For(name)},
-	}
-	for _, t := range turn.Tools {
-		c.ToolsConfig.Tools = append(c.ToolsConfig.Tools, text(own{t}))
-	}
-	return c
-}
-
-// play runs an agent.
-func play(t *testing.T, agent adk.Agent, turn *looptest.Turn) (string, error) {
-	t.Helper()
-	return read(adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: agent, EnableStreaming: turn.Streamed != nil}).Query(t.Context(), turn.Message))
-}
-
-// read returns the last text of a run's models, or its first error.
-func read(events *adk.AsyncIterator[*adk.AgentEvent]) (answer string, err error) {
-	for e, ok := events.Next(); ok; e, ok = events.Next() {
-		if err == nil {
-			err = e.Err
-		}
-		if e.Output != nil && e.Output.MessageOutput != nil && e.Output.MessageOutput.Role == schema.Assistant {
-			if m, failed := e.Output.MessageOutput.GetMessage(); failed == nil {
-				answer = m.Content
-			}
-		}
-	}
-	return answer, err
-}
-
 func calling(id, tool, arguments string) looptest.Reply {
 	return looptest.Reply{Calls: []loop.Call{{ID: id, Tool: tool, Arguments: json.RawMessage(arguments)}}}
 }
 
 // agent makes the wrapped agent of the scene's turn.
-func (s *scene) agent(t *testing.T, change func(*adk.ChatModelAgentConfig)) adk.Agent {
+func (s *scene) agent(t *testing.T, change ...func(*adk.ChatModelAgentConfig)) adk.Agent {
 	t.Helper()
-	cfg := s.config("root", s.turn)
-	if change != nil {
-		change(cfg)
-	}
-	root, err := adk.NewChatModelAgent(t.Context(), cfg)
+	return s.guard.Wrap(s.bare(t, "root", s.turn, change...))
+}
+
+// bare makes an agent with the scene's handler.
+func (s *scene) bare(t *testing.T, name string, turn *looptest.Turn, change ...func(*adk.ChatModelAgentConfig)) adk.Agent {
+	t.Helper()
+	made, err := newAgent(t.Context(), s.guard, name, turn, text, change...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.guard.Wrap(root)
+	return made
 }
 
 // end waits for the end of the only turn.
@@ -148,7 +115,7 @@ func TestAgentAsTool(t *testing.T) {
 	root := s.agent(t, func(c *adk.ChatModelAgentConfig) {
 		c.ToolsConfig.Tools = append(c.ToolsConfig.Tools, adk.NewAgentTool(t.Context(), s.guard.Wrap(writer)))
 	})
-	answer, err := play(t, root, s.turn)
+	answer, err := ask(t.Context(), root, s.turn)
 	if end := s.end(t); err != nil || answer != "done" || s.agents() != "[root writer root]" || end.AssistantText.Text != "done" || end.Usage.InputTokens != 10 {
 		t.Errorf("answer %q, %v, the agents %s, the end %+v", answer, err, s.agents(), end)
 	}
@@ -159,11 +126,7 @@ func (s *scene) other(t *testing.T, name string, replies ...looptest.Reply) adk.
 	t.Helper()
 	turn := *s.turn
 	turn.Model, turn.Instructions = script(replies...), "You are "+name+"."
-	other, err := adk.NewChatModelAgent(t.Context(), s.config(name, &turn))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return other
+	return s.bare(t, name, &turn)
 }
 
 // TestTransfer: an agent that another one hands the conversation to is in the same turn.
@@ -171,15 +134,11 @@ func TestTransfer(t *testing.T) {
 	t.Parallel()
 
 	s := newScene(t, calling("c1", "transfer_to_agent", `{"agent_name":"writer"}`))
-	root, err := adk.NewChatModelAgent(t.Context(), s.config("root", s.turn))
+	team, err := adk.SetSubAgents(t.Context(), s.bare(t, "root", s.turn), []adk.Agent{s.other(t, "writer", looptest.Reply{Text: "roses"})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	team, err := adk.SetSubAgents(t.Context(), root, []adk.Agent{s.other(t, "writer", looptest.Reply{Text: "roses"})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := play(t, s.guard.Wrap(team), s.turn)
+	answer, err := ask(t.Context(), s.guard.Wrap(team), s.turn)
 	if end := s.end(t); err != nil || answer != "roses" || s.agents() != "[root writer]" || end.AssistantText.Text != "roses" || end.Status != phases.TurnSucceeded {
 		t.Errorf("answer %q, %v, the agents %s, the end %+v", answer, err, s.agents(), end)
 	}
@@ -197,7 +156,7 @@ func TestWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = play(t, s.guard.Wrap(both), s.turn)
+	_, err = ask(t.Context(), s.guard.Wrap(both), s.turn)
 	if end := s.end(t); err == nil || end.Status != phases.TurnProviderFailure {
 		t.Errorf("%v, the end %+v", err, end)
 	}
@@ -208,7 +167,7 @@ func TestRefusedPrompt(t *testing.T) {
 	t.Parallel()
 
 	s := newScene(t)
-	_, err := play(t, s.guard.Wrap(s.other(t, "outlaw")), s.turn)
+	_, err := ask(t.Context(), s.guard.Wrap(s.other(t, "outlaw")), s.turn)
 	refused, ok := errors.AsType[*loop.Refused](err)
 	if end := s.end(t); !ok || refused.Phase != phases.PostPromptCompile || end.Status != phases.TurnBlocked {
 		t.Errorf("error %v, the end %+v", err, end)
@@ -263,7 +222,7 @@ func TestInterrupt(t *testing.T) {
 		}
 	})
 	runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: root, CheckPointStore: &store{kept: map[string][]byte{}}})
-	if _, err := read(runner.Query(t.Context(), "hello", adk.WithCheckPointID("1"))); err != nil {
+	if _, err := read(runner.Query(t.Context(), "hello", adk.WithCheckPointID("1")), nil); err != nil {
 		t.Fatal(err)
 	}
 	if end := s.end(t); end.Status != phases.TurnInterrupted || len(end.ToolEvents) != 1 {
@@ -273,7 +232,7 @@ func TestInterrupt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := read(events)
+	answer, err := read(events, nil)
 	if end := s.end(t); err != nil || answer != "done" || end.Status != phases.TurnSucceeded || len(end.ToolEvents) != 1 {
 		t.Fatalf("answer %q, %v, the end %+v", answer, err, end)
 	}
@@ -313,20 +272,16 @@ func TestCancelledByItsHost(t *testing.T) {
 				close(go_)
 				_ = handle.Wait()
 			}()
-			root := s.agent(t, nil)
+			root := s.agent(t)
 			if name == "with sub-agents" {
-				inner, err := adk.NewChatModelAgent(t.Context(), s.config("root", s.turn))
-				if err != nil {
-					t.Fatal(err)
-				}
-				team, err := adk.SetSubAgents(t.Context(), inner, []adk.Agent{s.other(t, "writer")})
+				team, err := adk.SetSubAgents(t.Context(), s.bare(t, "root", s.turn), []adk.Agent{s.other(t, "writer")})
 				if err != nil {
 					t.Fatal(err)
 				}
 				root = s.guard.Wrap(team)
 			}
 			runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: root})
-			_, err := read(runner.Query(t.Context(), "hello", option))
+			_, err := read(runner.Query(t.Context(), "hello", option), nil)
 			_, cancelled := errors.AsType[*adk.CancelError](err)
 			if end := s.end(t); !cancelled || end.Status != phases.TurnInterrupted {
 				t.Errorf("error %v, the end %+v", err, end)
@@ -371,7 +326,11 @@ func TestEnds(t *testing.T) {
 					s.turn.Tools[i].Call = tt.call
 				}
 			}
-			_, err := play(t, s.agent(t, tt.change), s.turn)
+			_, err := ask(t.Context(), s.agent(t, func(c *adk.ChatModelAgentConfig) {
+				if tt.change != nil {
+					tt.change(c)
+				}
+			}), s.turn)
 			if end := s.end(t); end.Status != tt.status || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("error %v, the end %+v", err, end)
 			}
@@ -417,7 +376,7 @@ func TestRetry(t *testing.T) {
 		}
 		return looptest.Reply{Text: "done"}, nil
 	}
-	answer, err := play(t, s.agent(t, func(c *adk.ChatModelAgentConfig) {
+	answer, err := ask(t.Context(), s.agent(t, func(c *adk.ChatModelAgentConfig) {
 		c.ModelRetryConfig = &adk.ModelRetryConfig{MaxRetries: 3, BackoffFunc: func(context.Context, int) time.Duration { return 0 }}
 	}), s.turn)
 	if end := s.end(t); err != nil || answer != "done" || s.agents() != "[root]" || end.Status != phases.TurnSucceeded {
@@ -442,7 +401,7 @@ func TestStreamBreaks(t *testing.T) {
 
 	s := newScene(t)
 	s.turn.Streamed = func(string) {}
-	_, err := play(t, s.agent(t, func(c *adk.ChatModelAgentConfig) { c.Model = breaking{} }), s.turn)
+	_, err := ask(t.Context(), s.agent(t, func(c *adk.ChatModelAgentConfig) { c.Model = breaking{} }), s.turn)
 	if end := s.end(t); err == nil || end.Status != phases.TurnProviderFailure {
 		t.Errorf("%v, the end %+v", err, end)
 	}
@@ -461,11 +420,11 @@ func TestOneAgentTwice(t *testing.T) {
 		return looptest.Reply{Text: "done"}, nil
 	}
 	s.turn.Tools = nil
-	root := s.agent(t, nil)
+	root := s.agent(t)
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
-			if answer, err := play(t, root, s.turn); err != nil || answer != "done" {
+			if answer, err := ask(t.Context(), root, s.turn); err != nil || answer != "done" {
 				t.Errorf("answer %q, %v", answer, err)
 			}
 		})
@@ -481,7 +440,7 @@ func TestAbandoned(t *testing.T) {
 	t.Parallel()
 
 	s := newScene(t, calling("c", "list", `{}`), looptest.Reply{Text: "done"})
-	adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: s.agent(t, nil)}).Query(t.Context(), "hello").Next()
+	adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: s.agent(t)}).Query(t.Context(), "hello").Next()
 	if end := s.end(t); end.Status != phases.TurnSucceeded {
 		t.Errorf("the end %+v", end)
 	}
@@ -531,7 +490,7 @@ func TestParts(t *testing.T) {
 
 	s := newScene(t)
 	message := &schema.Message{Role: schema.User, UserInputMultiContent: []schema.MessageInputPart{{Type: schema.ChatMessagePartTypeText, Text: "something forbidden"}}}
-	_, err := read(s.guard.Wrap(s.other(t, "root")).Run(t.Context(), &adk.AgentInput{Messages: []*schema.Message{message}}))
+	_, err := read(s.guard.Wrap(s.other(t, "root")).Run(t.Context(), &adk.AgentInput{Messages: []*schema.Message{message}}), nil)
 	if refused, ok := errors.AsType[*loop.Refused](err); !ok || refused.By != "house.words" {
 		t.Errorf("error %v", err)
 	}
@@ -569,7 +528,7 @@ func TestCompaction(t *testing.T) {
 	root := s.agent(t, func(c *adk.ChatModelAgentConfig) {
 		c.Handlers = append(c.Handlers, forgetting{&adk.BaseChatModelAgentMiddleware{}})
 	})
-	if answer, err := play(t, root, s.turn); err != nil || answer != "done" {
+	if answer, err := ask(t.Context(), root, s.turn); err != nil || answer != "done" {
 		t.Fatalf("answer %q, %v", answer, err)
 	}
 	s.end(t)

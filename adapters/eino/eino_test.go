@@ -9,7 +9,6 @@ import (
 	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/components/model"
 	"github.com/cloudwego/eino/components/tool"
-	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
 	"go.uber.org/goleak"
 
@@ -42,8 +41,10 @@ func TestStreamedTools(t *testing.T) {
 }
 
 func run(ctx context.Context, turn *looptest.Turn) (string, error) {
-	return runWith(ctx, turn, func(o own) tool.BaseTool { return invokable{o} })
+	return runWith(ctx, turn, text)
 }
+
+func text(o own) tool.BaseTool { return invokable{o} }
 
 func runWith(ctx context.Context, turn *looptest.Turn, kind func(own) tool.BaseTool) (string, error) {
 	g := grapnel.New(grapnel.Options{Engine: turn.Engine, Where: turn.Where, Loop: turn.Loop})
@@ -51,26 +52,32 @@ func runWith(ctx context.Context, turn *looptest.Turn, kind func(own) tool.BaseT
 	if err != nil {
 		return "", err
 	}
-	return ask(ctx, g, root, turn)
+	return ask(ctx, g.Wrap(root), turn)
 }
 
-func newAgent(ctx context.Context, g *grapnel.Grapnel, name string, turn *looptest.Turn, kind func(own) tool.BaseTool, more ...tool.BaseTool) (adk.Agent, error) {
-	tools := more
-	for _, t := range turn.Tools {
-		tools = append(tools, kind(own{t}))
-	}
-	return adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
+func newAgent(ctx context.Context, g *grapnel.Grapnel, name string, turn *looptest.Turn, kind func(own) tool.BaseTool, change ...func(*adk.ChatModelAgentConfig)) (adk.Agent, error) {
+	c := &adk.ChatModelAgentConfig{
 		Name: name, Description: "An agent.", Instruction: turn.Instructions, Model: pretends{turn},
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: tools}},
-		Handlers:    []adk.ChatModelAgentMiddleware{g.For(name)},
-	})
+		Handlers: []adk.ChatModelAgentMiddleware{g.For(name)},
+	}
+	for _, t := range turn.Tools {
+		c.ToolsConfig.Tools = append(c.ToolsConfig.Tools, kind(own{t}))
+	}
+	for _, with := range change {
+		with(c)
+	}
+	return adk.NewChatModelAgent(ctx, c)
 }
 
-// ask runs an agent, and returns the last text of its model.
-func ask(ctx context.Context, g *grapnel.Grapnel, root adk.Agent, turn *looptest.Turn) (answer string, err error) {
-	events := adk.NewRunner(ctx, adk.RunnerConfig{Agent: g.Wrap(root), EnableStreaming: turn.Streamed != nil}).Query(ctx, turn.Message)
+// ask runs an agent.
+func ask(ctx context.Context, root adk.Agent, turn *looptest.Turn) (answer string, err error) {
+	return read(adk.NewRunner(ctx, adk.RunnerConfig{Agent: root, EnableStreaming: turn.Streamed != nil}).Query(ctx, turn.Message), turn.Streamed)
+}
+
+// read returns the last text of a run's models, or its first error. It gives away the pieces of streams.
+func read(events *adk.AsyncIterator[*adk.AgentEvent], streamed func(string)) (answer string, err error) {
 	for e, ok := events.Next(); ok; e, ok = events.Next() {
-		if e.Err != nil {
+		if err == nil {
 			err = e.Err
 		}
 		if e.Output == nil || e.Output.MessageOutput == nil || e.Output.MessageOutput.Role != schema.Assistant {
@@ -81,18 +88,12 @@ func ask(ctx context.Context, g *grapnel.Grapnel, root adk.Agent, turn *looptest
 			answer = out.Message.Content
 			continue
 		}
-		var pieces []*schema.Message
-		for {
-			piece, failed := out.MessageStream.Recv()
-			if failed != nil {
-				break
-			}
-			turn.Streamed(piece.Content)
-			pieces = append(pieces, piece)
+		var whole strings.Builder
+		for piece, failed := out.MessageStream.Recv(); failed == nil; piece, failed = out.MessageStream.Recv() {
+			streamed(piece.Content)
+			whole.WriteString(piece.Content)
 		}
-		if whole, failed := schema.ConcatMessages(pieces); failed == nil {
-			answer = whole.Content
-		}
+		answer = whole.String()
 	}
 	if err != nil {
 		answer = ""
@@ -194,15 +195,11 @@ func TestNotWrapped(t *testing.T) {
 		return looptest.Reply{Text: "never"}, nil
 	}}
 	g := grapnel.New(grapnel.Options{Engine: s.Engine})
-	root, err := newAgent(t.Context(), g, "root", turn, func(o own) tool.BaseTool { return invokable{o} })
+	root, err := newAgent(t.Context(), g, "root", turn, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: root}).Query(t.Context(), "hello")
-	for e, ok := events.Next(); ok; e, ok = events.Next() {
-		if err = e.Err; err != nil && strings.Contains(err.Error(), "Grapnel.Wrap") {
-			return
-		}
+	if _, err := ask(t.Context(), root, turn); err == nil || !strings.Contains(err.Error(), "Grapnel.Wrap") {
+		t.Errorf("error %v", err)
 	}
-	t.Errorf("error %v", err)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -30,7 +29,7 @@ func Example() {
 		},
 	}}}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: []string{"decision"}}}}}
-	eng, err := runtime.New(ctx, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"house": house}, Sink: printed{}})
+	eng, err := runtime.New(ctx, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"house": house}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -50,20 +49,15 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(read(adk.NewRunner(ctx, adk.RunnerConfig{Agent: guard.Wrap(root)}).Query(ctx, "List the files.")))
+	fmt.Println(read(adk.NewRunner(ctx, adk.RunnerConfig{Agent: guard.Wrap(root)}).Query(ctx, "List the files."), nil))
 
 	// Output:
-	// prompt of root, round 0: identity safety app_instructions
-	// used 310 tokens
-	// prompt of root, round 1: identity safety app_instructions
-	//   shell: deny
-	// used 310 tokens
 	// I was told: the call of the tool "shell" was refused by house.guard: no shell here <nil>
 }
 
 // pretend calls the shell, and tells what came of it.
 func pretend(_ context.Context, r looptest.Request) (looptest.Reply, error) {
-	reply := looptest.Reply{Usage: phases.Usage{InputTokens: 300, OutputTokens: 10}}
+	var reply looptest.Reply
 	for _, m := range r.Messages {
 		if text, is := strings.CutPrefix(m, "tool: "); is {
 			reply.Text = "I was told: " + text
@@ -72,31 +66,4 @@ func pretend(_ context.Context, r looptest.Request) (looptest.Reply, error) {
 	}
 	reply.Calls = []loop.Call{{ID: "c1", Tool: "shell", Arguments: json.RawMessage(`{"command":"ls"}`)}}
 	return reply, nil
-}
-
-// printed is a sink that prints what it should keep.
-type printed struct{ runtime.Sink }
-
-func (printed) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text) error {
-	if m.Kind != manifest.KindPrompt {
-		return manifest.Seal(m, nil, nil)
-	}
-	fmt.Printf("%s of %s, round %d:", m.Kind, m.AgentID, m.Round)
-	for _, s := range m.Sections {
-		if s.Owner == phases.OwnerHost || s.Stability == phases.StabilityStable {
-			fmt.Print(" ", s.SectionID)
-		}
-	}
-	fmt.Println()
-	for _, c := range m.Calls {
-		fmt.Printf("  %s: %s\n", c.Tool, c.Verdict)
-	}
-	return manifest.Seal(m, nil, nil)
-}
-
-func (printed) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil } //nolint:nilnil // there is none
-
-func (printed) Report(_ context.Context, u manifest.Usage) error {
-	fmt.Println("used", u.InputTokens+u.OutputTokens, "tokens")
-	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	grapnel "github.com/grapnelhq/grapnel/adapters/genkit"
 	"github.com/grapnelhq/grapnel/config"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -25,7 +24,7 @@ func Example() {
 		},
 	}}}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: []string{"decision"}}}}}
-	eng, err := runtime.New(ctx, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"house": guard}, Sink: printed{}})
+	eng, err := runtime.New(ctx, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"house": guard}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -43,11 +42,6 @@ func Example() {
 	fmt.Println(resp.Text(), err)
 
 	// Output:
-	// prompt, round 0: identity safety app_instructions
-	// used 310 tokens
-	// prompt, round 1: identity safety app_instructions
-	//   shell: deny
-	// used 310 tokens
 	// I was told: the call of the tool "shell" was refused by house.guard: no shell here <nil>
 }
 
@@ -60,31 +54,4 @@ func pretend(_ context.Context, r *ai.ModelRequest, _ ai.ModelStreamCallback) (*
 		}
 	}
 	return &ai.ModelResponse{Request: r, Message: ai.NewModelMessage(reply), Usage: &ai.GenerationUsage{InputTokens: 300, OutputTokens: 10}}, nil
-}
-
-// printed is a sink that prints what it should keep.
-type printed struct{ runtime.Sink }
-
-func (printed) Append(_ context.Context, m *manifest.Manifest, _ []manifest.Text) error {
-	if m.Kind != manifest.KindPrompt {
-		return manifest.Seal(m, nil, nil)
-	}
-	fmt.Printf("%s, round %d:", m.Kind, m.Round)
-	for _, s := range m.Sections {
-		if s.Owner == phases.OwnerHost || s.Stability == phases.StabilityStable {
-			fmt.Print(" ", s.SectionID)
-		}
-	}
-	fmt.Println()
-	for _, c := range m.Calls {
-		fmt.Printf("  %s: %s\n", c.Tool, c.Verdict)
-	}
-	return manifest.Seal(m, nil, nil)
-}
-
-func (printed) Last(context.Context, string, string) (*manifest.Manifest, error) { return nil, nil } //nolint:nilnil // there is none
-
-func (printed) Report(_ context.Context, u manifest.Usage) error {
-	fmt.Println("used", u.InputTokens+u.OutputTokens, "tokens")
-	return nil
 }
