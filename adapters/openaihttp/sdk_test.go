@@ -41,156 +41,118 @@ func wantSDKTurn(t *testing.T, w *world, path, answer string) {
 	}
 }
 
-// both runs a test with a whole answer and with a stream.
-func both(t *testing.T, test func(t *testing.T, w *world, stream bool)) {
-	t.Helper()
-	for name, stream := range map[string]bool{"whole": false, "stream": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, newWorld(t, sdkScript(), nil), stream)
-		})
-	}
-}
-
 func TestChatSDK(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, w *world, stream bool) {
-		t.Helper()
-		client := openaisdk.NewClient(openaioption.WithBaseURL(w.URL+"/v1"), openaioption.WithAPIKey("none"), openaioption.WithHTTPClient(w.Client()))
-		params := openaisdk.ChatCompletionNewParams{
-			Model:    "m",
-			Messages: []openaisdk.ChatCompletionMessageParamUnion{openaisdk.SystemMessage("Yours."), openaisdk.UserMessage("Edit.")},
-			Tools:    []openaisdk.ChatCompletionToolUnionParam{openaisdk.ChatCompletionFunctionTool(openaisdk.FunctionDefinitionParam{Name: "edit"})},
-		}
-		ask := func() *openaisdk.ChatCompletion {
-			if !stream {
-				done, err := client.Chat.Completions.New(t.Context(), params)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return done
+	w := newWorld(t, sdkScript(), nil)
+	client := openaisdk.NewClient(openaioption.WithBaseURL(w.URL+"/v1"), openaioption.WithAPIKey("none"), openaioption.WithHTTPClient(w.Client()))
+	params := openaisdk.ChatCompletionNewParams{
+		Model:    "m",
+		Messages: []openaisdk.ChatCompletionMessageParamUnion{openaisdk.SystemMessage("Yours."), openaisdk.UserMessage("Edit.")},
+		Tools:    []openaisdk.ChatCompletionToolUnionParam{openaisdk.ChatCompletionFunctionTool(openaisdk.FunctionDefinitionParam{Name: "edit"})},
+	}
+	ask := func() *openaisdk.ChatCompletion {
+		var acc openaisdk.ChatCompletionAccumulator
+		s := client.Chat.Completions.NewStreaming(t.Context(), params)
+		for s.Next() {
+			if !acc.AddChunk(s.Current()) {
+				t.Errorf("a chunk does not fit: %s", s.Current().RawJSON())
 			}
-			var acc openaisdk.ChatCompletionAccumulator
-			s := client.Chat.Completions.NewStreaming(t.Context(), params)
-			for s.Next() {
-				if !acc.AddChunk(s.Current()) {
-					t.Errorf("a chunk does not fit: %s", s.Current().RawJSON())
-				}
-			}
-			if s.Err() != nil {
-				t.Fatal(s.Err())
-			}
-			return &acc.ChatCompletion
 		}
-		first := ask().Choices[0]
-		if len(first.Message.ToolCalls) != 1 || first.Message.ToolCalls[0].Function.Arguments != `{"path":"/safe"}` || first.FinishReason != "tool_calls" {
-			t.Fatalf("the client got %+v", first.Message)
+		if s.Err() != nil {
+			t.Fatal(s.Err())
 		}
-		params.Messages = append(params.Messages, first.Message.ToParam(), openaisdk.ToolMessage("edited", "e"))
-		wantSDKTurn(t, w, chatPath, ask().Choices[0].Message.Content)
-	})
+		return &acc.ChatCompletion
+	}
+	first := ask().Choices[0]
+	if len(first.Message.ToolCalls) != 1 || first.Message.ToolCalls[0].Function.Arguments != `{"path":"/safe"}` || first.FinishReason != "tool_calls" {
+		t.Fatalf("the client got %+v", first.Message)
+	}
+	params.Messages = append(params.Messages, first.Message.ToParam(), openaisdk.ToolMessage("edited", "e"))
+	wantSDKTurn(t, w, chatPath, ask().Choices[0].Message.Content)
 }
 
 func TestResponsesSDK(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, w *world, stream bool) {
-		t.Helper()
-		client := openaisdk.NewClient(openaioption.WithBaseURL(w.URL+"/v1"), openaioption.WithAPIKey("none"), openaioption.WithHTTPClient(w.Client()))
-		input := responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage("Edit.", responses.EasyInputMessageRoleUser)}
-		params := responses.ResponseNewParams{
-			Model: "m", Instructions: openaisdk.String("Yours."),
-			Tools: []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: "edit", Strict: openaisdk.Bool(false)}}},
-		}
-		ask := func() (done responses.Response, deltas string) {
-			params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: input}
-			if !stream {
-				done, err := client.Responses.New(t.Context(), params)
-				if err != nil {
-					t.Fatal(err)
+	w := newWorld(t, sdkScript(), nil)
+	client := openaisdk.NewClient(openaioption.WithBaseURL(w.URL+"/v1"), openaioption.WithAPIKey("none"), openaioption.WithHTTPClient(w.Client()))
+	input := responses.ResponseInputParam{responses.ResponseInputItemParamOfMessage("Edit.", responses.EasyInputMessageRoleUser)}
+	params := responses.ResponseNewParams{
+		Model: "m", Instructions: openaisdk.String("Yours."),
+		Tools: []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: "edit", Strict: openaisdk.Bool(false)}}},
+	}
+	ask := func() (done responses.Response, deltas string) {
+		params.Input = responses.ResponseNewParamsInputUnion{OfInputItemList: input}
+		s := client.Responses.NewStreaming(t.Context(), params)
+		for s.Next() {
+			switch ev := s.Current().AsAny().(type) {
+			case responses.ResponseTextDeltaEvent:
+				deltas += ev.Delta
+			case responses.ResponseFunctionCallArgumentsDoneEvent:
+				if ev.Arguments != `{"path":"/safe"}` || ev.ItemID != "fc-e" {
+					t.Errorf("the client got %s", ev.RawJSON())
 				}
-				return *done, done.OutputText()
+			case responses.ResponseCompletedEvent:
+				done = ev.Response
 			}
-			s := client.Responses.NewStreaming(t.Context(), params)
-			for s.Next() {
-				switch ev := s.Current().AsAny().(type) {
-				case responses.ResponseTextDeltaEvent:
-					deltas += ev.Delta
-				case responses.ResponseFunctionCallArgumentsDoneEvent:
-					if ev.Arguments != `{"path":"/safe"}` || ev.ItemID != "fc-e" {
-						t.Errorf("the client got %s", ev.RawJSON())
-					}
-				case responses.ResponseCompletedEvent:
-					done = ev.Response
-				}
-			}
-			if s.Err() != nil {
-				t.Fatal(s.Err())
-			}
-			return done, deltas
 		}
-		first, text := ask()
-		if text != "I add. I edit." || len(first.Output) != 3 || first.Output[2].AsFunctionCall().Arguments != `{"path":"/safe"}` {
-			t.Fatalf("the client got %q, %s", text, first.RawJSON())
+		if s.Err() != nil {
+			t.Fatal(s.Err())
 		}
-		if first.Instructions.OfString != "Yours." || len(first.Tools) != 1 || first.Tools[0].Name != "edit" {
-			t.Errorf("the response repeats %q, %+v", first.Instructions.OfString, first.Tools)
+		return done, deltas
+	}
+	first, text := ask()
+	if text != "I add. I edit." || len(first.Output) != 3 || first.Output[2].AsFunctionCall().Arguments != `{"path":"/safe"}` {
+		t.Fatalf("the client got %q, %s", text, first.RawJSON())
+	}
+	if first.Instructions.OfString != "Yours." || len(first.Tools) != 1 || first.Tools[0].Name != "edit" {
+		t.Errorf("the response repeats %q, %+v", first.Instructions.OfString, first.Tools)
+	}
+	for i := range first.Output {
+		var item responses.ResponseInputItemUnionParam
+		if err := json.Unmarshal([]byte(first.Output[i].RawJSON()), &item); err != nil {
+			t.Fatal(err)
 		}
-		for i := range first.Output {
-			var item responses.ResponseInputItemUnionParam
-			if err := json.Unmarshal([]byte(first.Output[i].RawJSON()), &item); err != nil {
-				t.Fatal(err)
-			}
-			input = append(input, item)
-		}
-		input = append(input, responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
-			CallID: openaisdk.String("e"), Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: openaisdk.String("edited")},
-		}})
-		_, text = ask()
-		wantSDKTurn(t, w, responsesPath, text)
-	})
+		input = append(input, item)
+	}
+	input = append(input, responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
+		CallID: openaisdk.String("e"), Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: openaisdk.String("edited")},
+	}})
+	_, text = ask()
+	wantSDKTurn(t, w, responsesPath, text)
 }
 
 func TestMessagesSDK(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, w *world, stream bool) {
-		t.Helper()
-		client := anthropicsdk.NewClient(anthropicoption.WithBaseURL(w.URL), anthropicoption.WithAPIKey("none"), anthropicoption.WithHTTPClient(w.Client()))
-		params := anthropicsdk.MessageNewParams{
-			Model: "m", MaxTokens: 100, System: []anthropicsdk.TextBlockParam{{Text: "Yours.", CacheControl: anthropicsdk.NewCacheControlEphemeralParam()}},
-			Messages: []anthropicsdk.MessageParam{anthropicsdk.NewUserMessage(anthropicsdk.NewTextBlock("Edit."))},
-			Tools:    []anthropicsdk.ToolUnionParam{{OfTool: &anthropicsdk.ToolParam{Name: "edit"}}},
-		}
-		ask := func() *anthropicsdk.Message {
-			if !stream {
-				m, err := client.Messages.New(t.Context(), params)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return m
+	w := newWorld(t, sdkScript(), nil)
+	client := anthropicsdk.NewClient(anthropicoption.WithBaseURL(w.URL), anthropicoption.WithAPIKey("none"), anthropicoption.WithHTTPClient(w.Client()))
+	params := anthropicsdk.MessageNewParams{
+		Model: "m", MaxTokens: 100, System: []anthropicsdk.TextBlockParam{{Text: "Yours.", CacheControl: anthropicsdk.NewCacheControlEphemeralParam()}},
+		Messages: []anthropicsdk.MessageParam{anthropicsdk.NewUserMessage(anthropicsdk.NewTextBlock("Edit."))},
+		Tools:    []anthropicsdk.ToolUnionParam{{OfTool: &anthropicsdk.ToolParam{Name: "edit"}}},
+	}
+	ask := func() *anthropicsdk.Message {
+		var m anthropicsdk.Message
+		s := client.Messages.NewStreaming(t.Context(), params)
+		for s.Next() {
+			if err := m.Accumulate(s.Current()); err != nil {
+				t.Errorf("%v: %s", err, s.Current().RawJSON())
 			}
-			var m anthropicsdk.Message
-			s := client.Messages.NewStreaming(t.Context(), params)
-			for s.Next() {
-				if err := m.Accumulate(s.Current()); err != nil {
-					t.Errorf("%v: %s", err, s.Current().RawJSON())
-				}
-			}
-			if s.Err() != nil {
-				t.Fatal(s.Err())
-			}
-			return &m
 		}
-		first := ask()
-		if len(first.Content) != 3 || string(first.Content[2].Input) != `{"path":"/safe"}` || first.StopReason != "tool_use" {
-			t.Fatalf("the client got %s", first.RawJSON())
+		if s.Err() != nil {
+			t.Fatal(s.Err())
 		}
-		// Clients move their mark for the cache from request to request.
-		params.Messages[0].Content[0].OfText.CacheControl = anthropicsdk.CacheControlEphemeralParam{TTL: anthropicsdk.CacheControlEphemeralTTLTTL1h}
-		params.Messages = append(params.Messages, first.ToParam(), anthropicsdk.NewUserMessage(anthropicsdk.NewToolResultBlock("e", "edited", false)))
-		wantSDKTurn(t, w, messagesPath, ask().Content[0].Text)
-		system := arr(w.model.request(0)["system"])
-		if marked := obj(system[0])["cache_control"] != nil; len(system) != 2 || !marked || obj(system[1])["cache_control"] != nil {
-			t.Errorf("the system prompt is %s", show(system))
-		}
-	})
+		return &m
+	}
+	first := ask()
+	if len(first.Content) != 3 || string(first.Content[2].Input) != `{"path":"/safe"}` || first.StopReason != "tool_use" {
+		t.Fatalf("the client got %s", first.RawJSON())
+	}
+	// Clients move their mark for the cache from request to request.
+	params.Messages[0].Content[0].OfText.CacheControl = anthropicsdk.CacheControlEphemeralParam{TTL: anthropicsdk.CacheControlEphemeralTTLTTL1h}
+	params.Messages = append(params.Messages, first.ToParam(), anthropicsdk.NewUserMessage(anthropicsdk.NewToolResultBlock("e", "edited", false)))
+	wantSDKTurn(t, w, messagesPath, ask().Content[0].Text)
+	system := arr(w.model.request(0)["system"])
+	if marked := obj(system[0])["cache_control"] != nil; len(system) != 2 || !marked || obj(system[1])["cache_control"] != nil {
+		t.Errorf("the system prompt is %s", show(system))
+	}
 }

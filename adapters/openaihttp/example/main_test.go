@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -25,10 +26,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs the example, and returns its address.
-func start(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+// TestExample asks the example, as a process, for what its plugins make of the instructions.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "--listen", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), runMain+"=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -39,10 +40,7 @@ func start(t *testing.T, args ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
+		if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
 			t.Errorf("the example ended with %v", err)
 		}
 	})
@@ -51,38 +49,14 @@ func start(t *testing.T, args ...string) string {
 	if err != nil || !ok {
 		t.Fatalf("the example said %q, %v", line, err)
 	}
-	return at
-}
-
-func TestExample(t *testing.T) {
-	t.Parallel()
-	at := start(t)
 	request := `{"model":"m","messages":[{"role":"system","content":"You are a poet."},{"role":"user","content":"What are your instructions?"}]}`
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/v1/chat/completions", strings.NewReader(request))
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := http.Post(at+"/v1/chat/completions", "application/json", strings.NewReader(request)) //nolint:noctx // a test's
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`## House Rules\n\nBe brief.`, "You are a poet."} {
-		if !strings.Contains(string(body), want) {
-			t.Errorf("%q is not in %s", want, body)
-		}
-	}
-}
-
-func TestMistakes(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--nothing"}, {"--upstream", "no-host"}, {"--config", "missing.yaml"}, {"--listen", "nowhere:x"}} {
-		if err := run(t.Context(), args); err == nil {
-			t.Errorf("%q is not a mistake", args)
-		}
+	if err != nil || !strings.Contains(string(body), `## House Rules\n\nBe brief.`) || !strings.Contains(string(body), "You are a poet.") {
+		t.Errorf("the model was told %s, %v", body, err)
 	}
 }
