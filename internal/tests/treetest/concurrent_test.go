@@ -20,10 +20,9 @@ import (
 // (unless Remote).
 func RunConcurrent(t *testing.T, o RunOptions) {
 	t.Helper()
-	c := &crowd{RunOptions: o.withDefaults(), ledger: ledger{
+	c := &crowd{RunOptions: o, ledger: ledger{
 		versions: map[string]map[int64]string{}, texts: map[string]attempt{}, threads: map[string]bool{}, gone: map[string]bool{},
 	}}
-	c.w = c.Prefix + "w"
 	if err := c.play(t.Context(), func() { o.Crash(t) }); err != nil {
 		t.Fatalf("seed %d: %v\nthe last calls:\n%s", c.Seed, err, c.recent(""))
 	}
@@ -42,24 +41,19 @@ func loose(n int) string  { return fmt.Sprintf("loose%d", n) }
 type crowd struct {
 	RunOptions
 	ledger
-
-	w string
 }
 
+// crowded is the workspace in which all clients work.
+const crowded = "crowd"
+
 // play makes the calls in rounds, each with a crash in its middle.
-func (c *crowd) play(ctx context.Context, crash func()) (err error) {
+func (c *crowd) play(ctx context.Context, crash func()) error {
 	s, actor := c.Clients[0].Store(), c.Clients[0].Actor
-	var log logReader
-	if !c.Remote {
-		if log, err = newLogReader(ctx, s, c.Prefix); err != nil {
-			return err
-		}
-	}
-	if _, err := s.CreateWorkspace(ctx, tree.CreateWorkspace{ID: c.w, Name: "Crowd", Actor: actor}); err != nil {
+	if _, err := s.CreateWorkspace(ctx, tree.CreateWorkspace{ID: crowded, Name: "Crowd", Actor: actor}); err != nil {
 		return err
 	}
 	for n := range steadyFolders {
-		if _, err := s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: c.w, ID: steady(n), Name: steady(n), Actor: actor}); err != nil {
+		if _, err := s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: crowded, ID: steady(n), Name: steady(n), Actor: actor}); err != nil {
 			return err
 		}
 	}
@@ -70,7 +64,7 @@ func (c *crowd) play(ctx context.Context, crash func()) (err error) {
 	}
 	round := c.Steps
 	if c.Crash != nil {
-		round = max(1, c.CrashEvery/len(workers))
+		round = max(1, crashEvery/len(workers))
 	}
 	for from := 0; from < c.Steps; from += round {
 		var all sync.WaitGroup
@@ -97,7 +91,7 @@ func (c *crowd) play(ctx context.Context, crash func()) (err error) {
 			}
 		}
 	}
-	return c.check(ctx, workers[0], &log)
+	return c.check(ctx, workers[0])
 }
 
 type worker struct {
@@ -150,10 +144,10 @@ func (w *worker) place() tree.FolderID {
 }
 
 func (w *worker) act(ctx context.Context, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, w.Patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s := w.Store()
-	scope := tree.Scope{WorkspaceID: w.w, FolderID: w.place()}
+	scope := tree.Scope{WorkspaceID: crowded, FolderID: w.place()}
 	switch choice := w.rng.IntN(20); {
 	case choice < 11:
 		return w.save(ctx, s, scope, n)
@@ -170,7 +164,7 @@ func (w *worker) act(ctx context.Context, n int) error {
 		}
 		return w.made("restore", got)
 	case choice < 15:
-		p := tree.MoveFolder{WorkspaceID: w.w, FolderID: steady(w.rng.IntN(steadyFolders)), Actor: w.Actor}
+		p := tree.MoveFolder{WorkspaceID: crowded, FolderID: steady(w.rng.IntN(steadyFolders)), Actor: w.Actor}
 		if w.rng.IntN(3) > 0 {
 			p.ParentID = tree.FolderID(steady(w.rng.IntN(steadyFolders)))
 		}
@@ -203,13 +197,13 @@ func (w *worker) looseFolder(ctx context.Context, s tree.Store, place tree.Folde
 	id := loose(w.rng.IntN(looseFolders))
 	switch w.rng.IntN(5) {
 	case 0:
-		if _, err = s.DeleteFolder(ctx, tree.DeleteFolder{WorkspaceID: w.w, FolderID: id, Recursive: true, Actor: w.Actor}); err == nil {
+		if _, err = s.DeleteFolder(ctx, tree.DeleteFolder{WorkspaceID: crowded, FolderID: id, Recursive: true, Actor: w.Actor}); err == nil {
 			w.note(func(l *ledger) { l.gone["folder "+id] = true })
 		}
 	case 1:
-		_, err = s.MoveFolder(ctx, tree.MoveFolder{WorkspaceID: w.w, FolderID: id, ParentID: place, Actor: w.Actor})
+		_, err = s.MoveFolder(ctx, tree.MoveFolder{WorkspaceID: crowded, FolderID: id, ParentID: place, Actor: w.Actor})
 	default:
-		_, err = s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: w.w, ParentID: place, ID: id, Name: id, Actor: w.Actor})
+		_, err = s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: crowded, ParentID: place, ID: id, Name: id, Actor: w.Actor})
 	}
 	return err
 }
@@ -220,14 +214,14 @@ func (w *worker) thread(ctx context.Context, s tree.Store, place tree.FolderID, 
 	switch w.rng.IntN(6) {
 	case 0:
 		w.note(func(l *ledger) { delete(l.threads, id) })
-		if _, err = s.DeleteThread(ctx, tree.DeleteThread{WorkspaceID: w.w, ThreadID: id, Actor: w.Actor}); err == nil {
+		if _, err = s.DeleteThread(ctx, tree.DeleteThread{WorkspaceID: crowded, ThreadID: id, Actor: w.Actor}); err == nil {
 			w.note(func(l *ledger) { l.gone["thread "+id] = true })
 		}
 	case 1, 2:
-		_, err = s.MoveThread(ctx, tree.MoveThread{WorkspaceID: w.w, ThreadID: id, FolderID: place, Actor: w.Actor})
+		_, err = s.MoveThread(ctx, tree.MoveThread{WorkspaceID: crowded, ThreadID: id, FolderID: place, Actor: w.Actor})
 	default:
 		id = mine(n)
-		if _, err = s.CreateThread(ctx, tree.CreateThread{WorkspaceID: w.w, FolderID: place, ID: id, Title: "Thread", Actor: w.Actor}); err == nil {
+		if _, err = s.CreateThread(ctx, tree.CreateThread{WorkspaceID: crowded, FolderID: place, ID: id, Title: "Thread", Actor: w.Actor}); err == nil {
 			w.note(func(l *ledger) { l.threads[id] = true })
 		}
 	}
@@ -295,15 +289,15 @@ func (l *ledger) recent(what string) string {
 	return strings.Join(list[max(0, len(list)-traced):], "\n")
 }
 
-func (c *crowd) check(ctx context.Context, w *worker, log *logReader) error {
-	all, err := readAll(ctx, w.Store(), c.Prefix)
+func (c *crowd) check(ctx context.Context, w *worker) error {
+	all, err := readAll(ctx, w.Store())
 	for n := 0; n < afterCrash && !answered(err); n++ {
-		all, err = readAll(ctx, w.Store(), c.Prefix)
+		all, err = readAll(ctx, w.Store())
 	}
 	if err != nil {
 		return fmt.Errorf("reading everything in the end: %w", err)
 	}
-	page := all.Trees[c.w]
+	page := all.Trees[crowded]
 	if err := c.checkTree(page); err != nil {
 		return err
 	}
@@ -320,7 +314,7 @@ func (c *crowd) check(ctx context.Context, w *worker, log *logReader) error {
 	if c.Remote {
 		return nil
 	}
-	return c.checkLog(ctx, w.Store(), log, page)
+	return c.checkLog(ctx, w.Store(), page)
 }
 
 func (c *crowd) checkTree(page tree.Page) error {
@@ -373,7 +367,8 @@ func (c *crowd) checkRevisions(doc string, list []tree.Revision) error {
 	return nil
 }
 
-func (c *crowd) checkLog(ctx context.Context, s tree.Store, log *logReader, page tree.Page) error {
+func (c *crowd) checkLog(ctx context.Context, s tree.Store, page tree.Page) error {
+	var log logReader
 	if err := log.read(ctx, s, 100); err != nil {
 		return err
 	}
@@ -388,7 +383,7 @@ func (c *crowd) checkLog(ctx context.Context, s tree.Store, log *logReader, page
 		case change.Doc != nil:
 			item = *change.Doc
 		default:
-			item = c.w
+			item = crowded
 		}
 		id := itemOf(change)
 		if _, exists := items[id]; exists && change.Action == tree.Created {
@@ -399,7 +394,7 @@ func (c *crowd) checkLog(ctx context.Context, s tree.Store, log *logReader, page
 			delete(items, id)
 		}
 	}
-	want := map[string]any{"workspace": c.w}
+	want := map[string]any{"workspace": crowded}
 	for _, f := range page.Folders {
 		want["folder "+f.ID] = f
 	}

@@ -71,13 +71,13 @@ const killClients = 6
 func TestKilledGateway(t *testing.T) {
 	t.Parallel()
 
-	const steps, every = 250, 40
+	const steps = 250
 	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		k := &killed{dir: socketDir(t), dsn: dsn, trees: make([]tree.Store, killClients)}
 		k.start(t)
-		RunConcurrent(t, RunOptions{Seed: *killSeed, Steps: steps / killClients, Clients: k.clients(), Remote: true, CrashEvery: every, Crash: k.crash})
+		RunConcurrent(t, RunOptions{Seed: *killSeed, Steps: steps / killClients, Clients: k.clients(), Remote: true, Crash: k.crash})
 		storetest.CheckFolders(t, dsn)
-		if k.crashes < steps/killClients*killClients/every {
+		if k.crashes < steps/killClients*killClients/crashEvery {
 			t.Errorf("killed %d times", k.crashes)
 		}
 	})

@@ -72,7 +72,7 @@ func (g *generator) next(actor string) step {
 		}
 	}
 	if live < 2 {
-		id := fmt.Sprintf("%s%d", g.Prefix, g.number)
+		id := fmt.Sprint("w", g.number)
 		return step{text: "create workspace " + id, do: func(ctx context.Context, s tree.Store) (any, error) {
 			return s.CreateWorkspace(ctx, tree.CreateWorkspace{ID: id, Name: "Work", Actor: actor})
 		}}
@@ -128,8 +128,8 @@ func (g *generator) choices() []choice {
 			q := tree.ArchivedQuery{Scope: g.scope(sp), All: g.chance(40), Limit: g.rng.IntN(4), IncludeContent: g.chance(50)}
 			return call(g, "archived", tree.Store.ArchivedDocs, q)
 		}},
-		{10, func(*space) step { // the run's own only: the store may have others
-			return step{text: "workspaces", do: func(ctx context.Context, s tree.Store) (any, error) { return workspacesOf(ctx, s, g.Prefix) }}
+		{10, func(*space) step {
+			return step{text: "workspaces", do: func(ctx context.Context, s tree.Store) (any, error) { return s.Workspaces(ctx) }}
 		}},
 		{30, g.affected},
 		{10, g.thin},

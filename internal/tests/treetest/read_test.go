@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -95,18 +94,13 @@ type survey struct {
 	Revisions  map[string][]tree.Revision
 }
 
-func workspacesOf(ctx context.Context, s tree.Store, prefix string) ([]tree.Workspace, error) {
-	list, err := s.Workspaces(ctx)
-	return slices.DeleteFunc(list, func(w tree.Workspace) bool { return !strings.HasPrefix(w.ID, prefix) }), err
-}
-
-func readAll(ctx context.Context, s tree.Store, prefix string) (survey, error) {
+func readAll(ctx context.Context, s tree.Store) (survey, error) {
 	all := survey{
 		Trees: map[string]tree.Page{}, Views: map[tree.Scope]tree.View{},
 		Archived: map[string][]tree.ArchivedDoc{}, Revisions: map[string][]tree.Revision{},
 	}
 	var err error
-	if all.Workspaces, err = workspacesOf(ctx, s, prefix); err != nil {
+	if all.Workspaces, err = s.Workspaces(ctx); err != nil {
 		return all, err
 	}
 	for _, w := range all.Workspaces {
@@ -188,16 +182,8 @@ func wellFormed(page tree.Page) error {
 }
 
 type logReader struct {
-	prefix string
-	// began is where it began to read, after where it will go on.
-	began, after tree.Seq
-	list         []tree.Change
-}
-
-// newLogReader begins after all present changes.
-func newLogReader(ctx context.Context, s tree.Store, prefix string) (logReader, error) {
-	got, err := s.Changes(ctx, math.MaxInt64, 1) // a gap: that place never existed
-	return logReader{prefix: prefix, began: got.Next, after: got.Next}, err
+	after tree.Seq // where it will go on
+	list  []tree.Change
 }
 
 func (l *logReader) read(ctx context.Context, s tree.Store, limit int) error {
@@ -216,10 +202,8 @@ func (l *logReader) read(ctx context.Context, s tree.Store, limit int) error {
 				return broken("changes behind %d up to %d: number %d is out of order", l.after, got.Next, c.Seq)
 			}
 			last = c.Seq
-			if strings.HasPrefix(c.WorkspaceID, l.prefix) {
-				l.list = append(l.list, c)
-			}
 		}
+		l.list = append(l.list, got.List...)
 		l.after, more = got.Next, got.More
 	}
 	return nil

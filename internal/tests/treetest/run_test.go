@@ -22,20 +22,11 @@ type Client struct {
 	Actor string
 }
 
-// Clients returns n clients of one store, with actors of their own.
-func Clients(s tree.Store, n int) []Client {
-	list := make([]Client, n)
-	for i := range list {
-		list[i] = Client{Store: func() tree.Store { return s }, Actor: fmt.Sprintf("client-%d", i)}
-	}
-	return list
-}
-
-// RunOptions configure [Run] and [RunConcurrent]. Only Clients is required.
+// RunOptions configure [Run] and [RunConcurrent], on a store that has nothing yet.
 type RunOptions struct {
 	// Seed determines the calls, as long as the answers are the same.
 	Seed uint64
-	// Steps is how many calls are made (by each client in RunConcurrent); 400 if zero.
+	// Steps is how many calls are made (by each client in RunConcurrent).
 	Steps int
 	// Clients take turns, or work at the same time. Several may share a store.
 	Clients []Client
@@ -43,34 +34,23 @@ type RunOptions struct {
 	Remote bool
 	// Clock is the store's clock, used by nobody else: Run needs it, and moves it.
 	Clock *storetest.Clock
-	// Prefix begins the ids of the run's workspaces, so that runs can share a database. The
-	// default is made of the seed.
-	Prefix string
 
 	// Crash, if set, is called by RunConcurrent at times: it kills the store and restarts it. When
 	// it returns, nothing of the killed store may be at work. Calls that then get no answer (no
 	// *tree.Error, or CodeUnavailable) may or may not have happened; otherwise they fail the test.
 	Crash func(t *testing.T)
-	// CrashEvery is about how many calls there are between crashes; 40 if zero.
-	CrashEvery int
-	// Patience is how long a call may take before it counts as unanswered; 30 s if zero.
-	Patience time.Duration
 }
 
 const (
+	// crashEvery is about how many calls there are between crashes.
+	crashEvery = 40
 	// afterCrash is how many calls of a client may go unanswered after a crash: noticing a lost
 	// connection may take several.
 	afterCrash = 4
-	traced     = 25
+	// patience is how long a call may take before it counts as unanswered.
+	patience = 30 * time.Second
+	traced   = 25
 )
-
-func (o RunOptions) withDefaults() RunOptions {
-	o.Steps = cmp.Or(o.Steps, 400)
-	o.Prefix = cmp.Or(o.Prefix, fmt.Sprintf("run-%d-", o.Seed))
-	o.CrashEvery = cmp.Or(o.CrashEvery, 40)
-	o.Patience = cmp.Or(o.Patience, 30*time.Second)
-	return o
-}
 
 // Run plays a random sequence of calls by all clients in turns and compares every answer with a
 // [Model]'s: valid and invalid calls of every method, saves on right, stale and absent
@@ -99,15 +79,10 @@ type run struct {
 }
 
 func newRun(o RunOptions) *run {
-	r := &run{RunOptions: o.withDefaults(), rng: rand.New(rand.NewPCG(o.Seed, 0))}
-	r.model = NewModel(o.Clock.Now)
-	return r
+	return &run{RunOptions: o, rng: rand.New(rand.NewPCG(o.Seed, 0)), model: NewModel(o.Clock.Now)}
 }
 
-func (r *run) play(ctx context.Context) (err error) {
-	if r.log, err = newLogReader(ctx, r.Clients[0].Store(), r.Prefix); err != nil {
-		return err
-	}
+func (r *run) play(ctx context.Context) error {
 	for n := range r.Steps {
 		g := generator{RunOptions: &r.RunOptions, rng: r.rng, model: r.model, number: n}
 		if r.rng.IntN(3) == 0 {
@@ -134,7 +109,7 @@ func (r *run) play(ctx context.Context) (err error) {
 
 // take makes one call, and judges the answer.
 func (r *run) take(ctx context.Context, client int, c step) error {
-	limited, cancel := context.WithTimeout(ctx, r.Patience)
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if r.rng.IntN(100) == 0 {
 		c.text += " (with a context that has ended)"
@@ -177,11 +152,11 @@ func (r *run) compareWith(ctx context.Context, m *Model, c step, answer any, err
 }
 
 func (r *run) survey(ctx context.Context) error {
-	got, err := readAll(ctx, r.anyStore(), r.Prefix)
+	got, err := readAll(ctx, r.anyStore())
 	if err != nil {
 		return fmt.Errorf("reading everything: %w", err)
 	}
-	want, err := readAll(ctx, r.model, r.Prefix)
+	want, err := readAll(ctx, r.model)
 	if diff := diffAnswers(want, err, got, nil); diff != "" {
 		return fmt.Errorf("what the store holds is wrong (-want +got):\n%s", diff)
 	}
@@ -192,7 +167,7 @@ func (r *run) anyStore() tree.Store { return r.Clients[r.rng.IntN(len(r.Clients)
 
 func (r *run) compareLogs(ctx context.Context) error {
 	m := r.model
-	want := logReader{prefix: r.Prefix, after: r.compared}
+	want := logReader{after: r.compared}
 	if err := want.read(ctx, m, 1_000); err != nil {
 		return err
 	}
@@ -213,9 +188,9 @@ func (r *run) compareLogs(ctx context.Context) error {
 	}
 }
 
-// compareGaps looks where the run began: a thinned log has a gap there.
+// compareGaps looks at the beginning, where a thinned log has a gap, and outside of the log.
 func (r *run) compareGaps(ctx context.Context, s tree.Store, m *Model) error {
-	for place, of := range map[tree.Seq]tree.Seq{r.log.began: 0, -1: -1, r.log.after + 1<<40: m.seq + 1} {
+	for place, of := range map[tree.Seq]tree.Seq{0: 0, -1: -1, r.log.after + 1<<40: m.seq + 1} {
 		want, err := m.Changes(ctx, of, 1)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/store"
+	"github.com/grapnelhq/grapnel/tree"
 )
 
 // twoStores returns n clients of each of two stores on one database, as two programs have them.
@@ -16,9 +17,8 @@ func twoStores(t *testing.T, dsn string, n int, now func() time.Time) []Client {
 	var list []Client
 	for i := range 2 {
 		s := storetest.TreeOf(t, dsn, store.Options{Now: now, LockTimeout: time.Minute})
-		for _, c := range Clients(s, n) {
-			c.Actor = fmt.Sprintf("%s-of-%d", c.Actor, i)
-			list = append(list, c)
+		for k := range n {
+			list = append(list, Client{Store: func() tree.Store { return s }, Actor: fmt.Sprintf("client-%d-of-%d", k, i)})
 		}
 	}
 	return list
