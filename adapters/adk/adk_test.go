@@ -21,7 +21,6 @@ import (
 	grapnel "github.com/grapnelhq/grapnel/adapters/adk"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
 	"github.com/grapnelhq/grapnel/loop"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -34,15 +33,15 @@ func TestTurns(t *testing.T) {
 
 // run runs a turn as an invocation of one agent.
 func run(ctx context.Context, turn *looptest.Turn) (string, error) {
-	root, err := newAgent("root", turn) //nolint:contextcheck // a tool has ADK's
+	root, err := newAgent(turn) //nolint:contextcheck // a tool has ADK's
 	if err != nil {
 		return "", err
 	}
 	return invoke(ctx, turn, root)
 }
 
-func newAgent(name string, turn *looptest.Turn, subs ...agent.Agent) (agent.Agent, error) {
-	c := llmagent.Config{Name: name, Description: "An agent.", Model: &llm{turn: turn}, Instruction: turn.Instructions, SubAgents: subs}
+func newAgent(turn *looptest.Turn) (agent.Agent, error) {
+	c := llmagent.Config{Name: "root", Description: "An agent.", Model: &llm{turn: turn}, Instruction: turn.Instructions}
 	for _, own := range turn.Tools {
 		known, err := functiontool.New(functiontool.Config{Name: own.Name, Description: own.Description},
 			func(ctx agent.Context, args map[string]any) (map[string]any, error) {
@@ -162,42 +161,25 @@ func TestAgents(t *testing.T) {
 	t.Parallel()
 
 	s := looptest.Start(t)
-	where := func(context.Context) phases.Context { return looptest.Where() }
-	inner := &looptest.Turn{Message: "hello", Model: func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
-		if !strings.Contains(r.System, "Be brief.") {
-			return looptest.Reply{Text: "no prompt"}, nil
+	writer := speaks(func(_ context.Context, rq *model.LLMRequest, yield func(*model.LLMResponse, error) bool) {
+		if !strings.Contains(requestOf(rq).System, "Be brief.") {
+			t.Error("the writer has no prompt")
 		}
-		return looptest.Reply{Text: "roses", Usage: phases.Usage{InputTokens: 10}}, nil
-	}}
-	writer, err := newAgent("writer", inner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outer := &looptest.Turn{Engine: s.Engine, Where: where, Message: "hello", Model: func(context.Context, looptest.Request) (looptest.Reply, error) {
-		return looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "transfer_to_agent", Arguments: json.RawMessage(`{"agent_name":"writer"}`)}}}, nil
-	}}
-	root, err := newAgent("root", outer, writer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := invoke(t.Context(), outer, root)
-	if err != nil || answer != "roses" {
-		t.Fatalf("answer %q, %v", answer, err)
+		yield(used(text("roses"), 10), nil)
+	})
+	root := made[agent.Agent](t)(llmagent.New(llmagent.Config{
+		Name: "root", Model: says(asks(map[string]any{"agent_name": "writer"}, "transfer_to_agent 1")), SubAgents: []agent.Agent{speaker(t, "writer", writer)},
+	}))
+	p := play(t, t.Context(), s, newRunner(t, s.Engine, root, loop.Options{}))
+	if p.err != nil || p.end.Status != phases.TurnSucceeded || p.end.AssistantText.Text != "roses" {
+		t.Errorf("%v, the end: %+v", p.err, p.end)
 	}
 	var agents []string
-	for _, m := range s.Records() {
-		if m.Kind == manifest.KindPrompt && m.TurnID == "1" {
-			agents = append(agents, m.AgentID)
-		}
+	for _, m := range s.Prompts() {
+		agents = append(agents, m.AgentID)
 	}
 	if fmt.Sprint(agents) != "[root writer]" {
 		t.Errorf("the prompts are of the agents %q", agents)
-	}
-	if err := s.WaitBackground(t.Context()); err != nil || len(s.Ended) != 1 {
-		t.Fatalf("%d turns have ended, %v", len(s.Ended), err)
-	}
-	if end := <-s.Ended; end.Status != phases.TurnSucceeded || end.AssistantText.Text != "roses" {
-		t.Errorf("the end: %+v", end)
 	}
 }
 
@@ -206,14 +188,8 @@ func TestStoppedByItsReader(t *testing.T) {
 	t.Parallel()
 
 	s := looptest.Start(t)
-	turn := &looptest.Turn{Engine: s.Engine, Where: func(context.Context) phases.Context { return looptest.Where() }, Message: "hello", Tools: looptest.Tools(), Model: func(context.Context, looptest.Request) (looptest.Reply, error) {
-		return looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "list", Arguments: json.RawMessage(`{}`)}}}, nil
-	}}
-	root, err := newAgent("root", turn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, err := range newRunner(t, s.Engine, root, loop.Options{}).Run(t.Context(), "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
+	r := newRunner(t, s.Engine, speaker(t, "root", says(asks(nil, "list 1")), repeats(t, "list")), loop.Options{})
+	for _, err := range r.Run(t.Context(), "ada", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
 		if err != nil {
 			t.Error(err)
 		}

@@ -41,26 +41,13 @@ func growths() []growth {
 		{"contexts of a hook", contributions, manyAnswers(text)},
 		{"sections of a hook", contributions, manyAnswers(section)},
 		{"tools of a hook", contributions, manyAnswers(nil)},
-		{"custom sections", sections, compile(func(int) string { return "" })},
-		{"custom sections, a chain", sections, compile(func(i int) string { return fmt.Sprintf("c%06d", i+1) })},
-		{"custom sections, a chain in order", sections, compile(func(i int) string {
-			if i == 0 {
-				return ""
-			}
-			return fmt.Sprintf("c%06d", i-1)
-		})},
-		{"sections of hooks, compiled", sections, compileHooks},
-		{"tools, compiled", sections, compileTools},
+		{"custom sections", sections, compileCustom},
 		{"dispatches in a turn, another one", inTurn, inLongTurn(&phases.PreToolsInput{}, func(turn *runtime.Turn) error {
 			_, err := turn.Dispatch(context.Background(), &phases.PreToolsInput{})
 			return err
 		})},
 		{"tool calls in a turn, another one", inTurn, inLongTurn(&phases.ToolPreCallInput{Tool: "x"}, func(turn *runtime.Turn) error {
 			_, err := turn.Dispatch(context.Background(), &phases.ToolPreCallInput{Tool: "x"})
-			return err
-		})},
-		{"dispatches in a turn, its prompt", inTurn, inLongTurn(&phases.PreToolsInput{}, func(turn *runtime.Turn) error {
-			_, err := turn.Compile(context.Background(), runtime.CompileInput{})
 			return err
 		})},
 	}
@@ -268,42 +255,13 @@ func manyAnswers(answer func(i int) phases.Contribution) func(b *testing.B, n in
 	}
 }
 
-// compile compiles n custom sections, each behind another one or where custom ones stand, and after a prompt of the same.
-func compile(after func(i int) string) func(b *testing.B, n int) call {
-	return func(b *testing.B, n int) call {
-		b.Helper()
-		in := compiler.Input{}
-		for i := range n {
-			in.Custom = append(in.Custom, compiler.CustomSection{SectionID: fmt.Sprintf("c%06d", i), Text: "Be brief.", Stability: phases.StabilityStable, After: after(i)})
-		}
-		in.Custom[n-1].After = ""
-		return compileAgain(b, in)
-	}
-}
-
-func compileHooks(b *testing.B, n int) call {
+// compileCustom compiles n custom sections, after a prompt of the same.
+func compileCustom(b *testing.B, n int) call {
 	b.Helper()
 	in := compiler.Input{}
 	for i := range n {
-		in.Sections = append(in.Sections, phases.MergedSection{
-			SectionID: fmt.Sprint("s", i), Owner: "p", Stability: phases.StabilityStable, Content: "Be brief.", OriginalChars: 9,
-		})
+		in.Custom = append(in.Custom, compiler.CustomSection{SectionID: fmt.Sprintf("c%06d", i), Text: "Be brief.", Stability: phases.StabilityStable})
 	}
-	return compileAgain(b, in)
-}
-
-func compileTools(b *testing.B, n int) call {
-	b.Helper()
-	in := compiler.Input{ToolCalling: true}
-	for i := range n {
-		name := fmt.Sprint("t", i)
-		in.Tools = append(in.Tools, phases.MergedTool{Name: name, Owner: "p", Definition: phases.Tool{Name: name, InputSchema: []byte(`{"type":"object"}`)}})
-	}
-	return compileAgain(b, in)
-}
-
-func compileAgain(b *testing.B, in compiler.Input) call {
-	b.Helper()
 	before, err := compiler.Compile(in)
 	if err != nil {
 		b.Fatal(err)
