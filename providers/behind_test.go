@@ -59,12 +59,10 @@ func TestAfterConversation(t *testing.T) {
 		breaks string
 		warns  string
 	}{
-		{name: "none", system: stable + boundary + "\n\n" + a + "\n\n" + b + "\n\n" + c, breaks: "safety b"},
 		{name: "the last", ids: []string{"c"}, system: stable + boundary + "\n\n" + a + "\n\n" + b, tail: c, breaks: "safety b"},
 		{name: "that of the breakpoint", ids: []string{"b"}, system: stable + boundary + "\n\n" + a + "\n\n" + c, tail: b, breaks: "safety a"},
 		{name: "all before the breakpoint", ids: []string{"b", "a"}, system: stable + boundary + "\n\n" + c, tail: a + "\n\n" + b, breaks: "safety"},
 		{name: "all", ids: []string{"a", "b", "c"}, system: stable, tail: a + "\n\n" + b + "\n\n" + c, breaks: "safety"},
-		{name: "not in the prompt", ids: []string{"z"}, system: stable + boundary + "\n\n" + a + "\n\n" + b + "\n\n" + c, breaks: "safety b"},
 		{
 			name: "of other parts", ids: []string{"safety", "m", "c"}, system: stable + boundary + "\n\n" + a + "\n\n" + b, tail: c, breaks: "safety b",
 			warns: "section_not_behind section_not_behind",
@@ -83,10 +81,6 @@ func TestAfterConversation(t *testing.T) {
 		{
 			name: "nobody spoke", ids: []string{"c"}, change: func(r *Request) { r.Turn = nil },
 			system: stable + boundary + "\n\n" + a + "\n\n" + b, tail: c, breaks: "safety b",
-		},
-		{
-			name: "no rows", ids: []string{"c"}, change: func(r *Request) { r.Sections = nil },
-			system: stable + boundary + "\n\n" + a + "\n\n" + b + "\n\n" + c, breaks: "safety", warns: "section_not_behind breakpoint_omitted",
 		},
 		{
 			name: "rows of another prompt", ids: []string{"c"}, change: func(r *Request) { r.Sections[3].Chars = 99 },

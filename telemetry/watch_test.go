@@ -88,7 +88,7 @@ func TestWatchCounters(t *testing.T) {
 	golden(t, "counters", r.metrics(t, r.names(t)...))
 }
 
-// TestWatchLife walks through the ways in which Watch and Close can be called.
+// TestWatchLife: an engine is watched once, until Close, which may be said again.
 func TestWatchLife(t *testing.T) {
 	t.Parallel()
 	src := &overview{Plugins: []runtime.PluginHealth{row("a", phases.PluginReady, 0, 4096)}}
@@ -99,24 +99,17 @@ func TestWatchLife(t *testing.T) {
 	if err := r.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
 		t.Errorf("a second Watch: %v, want ErrWatched", err)
 	}
-	if err := r.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	if got := r.metrics(t, "grapnel.plugin.up"); len(got) != 0 {
-		t.Errorf("after Close there is %q", got)
-	}
-	if err := r.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
-		t.Errorf("Watch after Close: %v, want ErrWatched", err)
-	}
-	if err := r.Close(); err != nil {
-		t.Errorf("a second Close: %v", err)
-	}
 	unused := newRig(t, telemetry.Options{})
-	if err := unused.Close(); err != nil {
-		t.Errorf("Close without Watch: %v", err)
-	}
-	if err := unused.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
-		t.Errorf("Watch after such a Close: %v, want ErrWatched", err)
+	for name, r := range map[string]*rig{"watched": r, "unused": unused} {
+		if err := errors.Join(r.Close(), r.Close()); err != nil {
+			t.Errorf("Close, %s: %v", name, err)
+		}
+		if got := r.metrics(t, "grapnel.plugin.up"); len(got) != 0 {
+			t.Errorf("after Close there is %q", got)
+		}
+		if err := r.Watch(src); !errors.Is(err, telemetry.ErrWatched) {
+			t.Errorf("Watch after Close, %s: %v, want ErrWatched", name, err)
+		}
 	}
 }
 

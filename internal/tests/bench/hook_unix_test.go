@@ -47,13 +47,10 @@ func BenchmarkHookProcess(b *testing.B) {
 	for _, old := range filepath.SplitList(os.Getenv("GRAPNEL_BENCH_OLD")) {
 		commands = append(commands, append([]string{old}, hookArgs...))
 	}
-	for _, script := range []struct{ name, itself, guard string }{
-		{"python3", "import sys; print(sys.executable)", pythonGuard},
-		{"node", "console.log(process.execPath)", nodeGuard},
-	} { // the interpreter itself, and not a shim that looks for it
-		out, err := exec.CommandContext(b.Context(), script.name, map[string]string{"python3": "-c", "node": "-e"}[script.name], script.itself).Output()
-		if err == nil {
-			commands = append(commands, []string{strings.TrimSpace(string(out)), write(b, dir, script.name+"-guard", script.guard)})
+	python := interpreter("python3", "-c", "import sys; print(sys.executable)")
+	for _, script := range [][]string{{python, "python3-guard", pythonGuard}, {interpreter("node", "-e", "console.log(process.execPath)"), "node-guard", nodeGuard}} {
+		if _, err := exec.LookPath(script[0]); err == nil {
+			commands = append(commands, []string{script[0], write(b, dir, script[1], script[2])})
 		}
 	}
 	took := make([][]time.Duration, len(commands))
