@@ -30,7 +30,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	eng, err := exampleEngine(ctx, tel.Attach(runtime.Options{}))
+	opts := tel.Attach(runtime.Options{InProcess: map[string]runtime.Plugin{
+		"house": &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{section("house_rules", "Be brief.")}},
+	}})
+	grants := phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"house_rules"}}
+	eng, err := runtime.New(ctx, &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: grants}}}, opts)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,13 +63,4 @@ func Example() {
 	// grapnel.run.count {run}
 	// grapnel.plugin.restarts {restart}
 	// grapnel.plugin.up 1
-}
-
-// exampleEngine runs a plugin inside the host.
-func exampleEngine(ctx context.Context, opts runtime.Options) (*runtime.Engine, error) {
-	house := &sdk.Plugin{Name: "house", Version: "1.0.0", Hooks: []sdk.Hook{section("house_rules", "Be brief.")}}
-	opts.InProcess = map[string]runtime.Plugin{"house": house}
-	return runtime.New(ctx, &config.Config{Version: 1, Plugins: []config.Plugin{{
-		Name: "house", Grants: phases.Grants{Contribute: []string{"prompt_section"}, Sections: []string{"house_rules"}},
-	}}}, opts)
 }

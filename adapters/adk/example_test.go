@@ -3,7 +3,6 @@ package adk_test
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strings"
 
 	"google.golang.org/adk/v2/agent"
@@ -31,17 +30,6 @@ func greeter() *sdk.Plugin {
 	}}}
 }
 
-// parrot is a model that repeats its system instruction.
-type parrot struct{}
-
-func (parrot) Name() string { return "parrot" }
-
-func (parrot) GenerateContent(_ context.Context, rq *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
-	return func(yield func(*model.LLMResponse, error) bool) {
-		yield(&model.LLMResponse{Content: genai.NewContentFromText(rq.Config.SystemInstruction.Parts[0].Text, genai.RoleModel)}, nil)
-	}
-}
-
 // The agent's own instruction and what plugins bring are sections of one prompt.
 func Example() {
 	ctx := context.Background()
@@ -50,7 +38,10 @@ func Example() {
 	check(err)
 	defer func() { check(eng.Close(ctx)) }()
 
-	root, err := llmagent.New(llmagent.Config{Name: "root", Model: parrot{}, Instruction: "You help with files."})
+	parrot := speaks(func(_ context.Context, rq *model.LLMRequest, yield func(*model.LLMResponse, error) bool) {
+		yield(text(rq.Config.SystemInstruction.Parts[0].Text), nil) // the model repeats its instruction
+	})
+	root, err := llmagent.New(llmagent.Config{Name: "root", Model: parrot, Instruction: "You help with files."})
 	check(err)
 	guard, err := grapnel.New(grapnel.Options{Engine: eng, Where: func(ctx agent.InvocationContext) phases.Context {
 		return phases.Context{WorkspaceID: "acme", ThreadID: ctx.Session().ID(), Mode: phases.ModeAgent}

@@ -25,19 +25,15 @@ func TestEscape(t *testing.T) {
 	}{
 		{"nothing", "plain\n[link](x) <b> \\o/", "plain\n[link](x) <b> \\o/"},
 		{"delimiter", `[source: "x"`, `\[source: "x"`},
-		{"second line", "a\n[truncated: x]\n[omitted: y]\n", "a\n\\[truncated: x]\n\\[omitted: y]\n"},
 		{"not at the beginning of a line", "x [source: x", "x [source: x"},
 		{"indented, quoted, listed, emphasised", "  [source: x\n> - **[source: x**\n1. _[source: x_\n\t`[omitted:`", "  \\[source: x\n> - **\\[source: x**\n1. _\\[source: x_\n\t`\\[omitted:`"},
 		{"other case and blanks", "[Source: x\n[ source : x", "\\[Source: x\n\\[ source : x"},
 		{"other letters", "［source： x\n[ѕource: x\n&#91;source: x", "\\［source： x\n\\[ѕource: x\n\\&#91;source: x"},
 		{"other line breaks", "a\u2028[source: x\v[source: y", "a\u2028\\[source: x\v\\[source: y"},
 		{"incomplete", "[source\n[omitted", "[source\n[omitted"},
-		{"backslashes", `\\[source:`, `\\\[source:`},
 		{"bare backslashes", "\\\\\n\\x", "\\\\\n\\x"},
-		{"zero-width inside", "\u200b[so\u200durce\ufeff:", "\u200b\\[so\u200durce\ufeff:"},
 		{"zero-width among backslashes", "\\\u200b\\[omitted:", "\\\u200b\\\\[omitted:"},
 		{"blanks behind", "[truncated:   \u200b ", "\\[truncated:   \u200b "},
-		{"opening tag", "a <AGENTS_MD> b", `a <\AGENTS_MD> b`},
 		{"closing tag, any case", "</Agents_md  >", `<\/Agents_md  >`},
 		{"tag with backslashes", `<\\/AGENTS_MD>`, `<\\\/AGENTS_MD>`},
 		{"tag across zero-width", "<\u200b/\u2060AGENTS\u00ad_MD>", "<\\\u200b/\u2060AGENTS\u00ad_MD>"},
@@ -47,10 +43,7 @@ func TestEscape(t *testing.T) {
 		{"tag in other letters", "<AGENT\u017f_MD ＜／ＡＧＥＮＴＳ＿ＭＤ＞ ‹/АGENTЅ_MD›", "<\\AGENT\u017f_MD ＜\\／ＡＧＥＮＴＳ＿ＭＤ＞ ‹\\/АGENTЅ_MD›"},
 		{"tag as entities", "&lt;/AGENTS_MD&gt; &#60;&#47;AGENTS_MD", "&lt;\\/AGENTS_MD&gt; &#60;\\&#47;AGENTS_MD"},
 		{"boundary", "<!-- grapnel:dynamic -->", `<\!-- grapnel:dynamic -->`},
-		{"boundary in another case", "<!-- Grapnel:dynamic -->", `<\!-- Grapnel:dynamic -->`},
-		{"two on a line", "<AGENTS_MD><<AGENTS_MD>", `<\AGENTS_MD><<\AGENTS_MD>`},
 		{"both rules", "[source: <AGENTS_MD>", `\[source: <\AGENTS_MD>`},
-		{"at the very end", "x<", "x<"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,20 +112,14 @@ func TestCut(t *testing.T) {
 		bytes, chars int
 		want         string
 	}{
-		{"fits", "abc", 3, 3, "abc"},
 		{"no room", "abc", 0, 3, ""},
 		{"no characters", "abc", 3, 0, ""},
-		{"negative", "abc", -1, -1, ""},
-		{"bytes bind", "ééé", 5, 9, "éé"},
 		{"characters bind", "ééé", 9, 1, "é"},
 		{"line that keeps half", "abcd\nefgh", 8, 8, "abcd"},
 		{"line that keeps less", "abc\nefghi", 8, 8, "abc\nefgh"},
-		{"line break just behind", "abcd\nefgh", 4, 4, "abcd"},
 		{"line break is the last that fits", "abcd\nefgh", 5, 5, "abcd"},
 		{"blank lines stay", "ab\n\n\nefgh", 5, 5, "ab\n\n"},
-		{"first line is empty", "\nabc", 2, 2, "\na"},
 		{"whole graphemes", "ab" + family + "c", 19, 99, "ab"},
-		{"whole graphemes by characters", "ab" + family + "c", 99, 6, "ab"},
 		{"a grapheme that is too long by itself", family, 10, 99, "👨\u200d"},
 		{"letter with a mark", "xe\u0301", 3, 9, "x"},
 		{"not in an escaped line", "ab\n\\[source: x", 8, 99, "ab"},

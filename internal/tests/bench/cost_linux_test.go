@@ -1,12 +1,9 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,31 +75,4 @@ func spent(b *testing.B, pid int) (total time.Duration) {
 		}
 	}
 	return total
-}
-
-// BenchmarkTail reports p99 ÷ p50 of single calls beside a busy neighbour, a process that never rests: of dispatches, and
-// of bare unary calls as x-unary's.
-func BenchmarkTail(b *testing.B) {
-	text := payload(1 << 10)
-	ours, theirs := dispatch(startEngine(b, 1), text, 1), unary(startBare(b, 1)[0], text)
-	ctx, cancel := context.WithCancel(b.Context())
-	neighbour := exec.CommandContext(ctx, "/bin/sh", "-c", "while :; do :; done")
-	if err := neighbour.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { cancel(); _ = neighbour.Wait() }()
-	var took [2][]time.Duration
-	for range max(b.N, 5) {
-		for i, c := range []call{ours, theirs} {
-			for range batch {
-				took[i] = append(took[i], timedCall(b, c))
-			}
-		}
-	}
-	for i, unit := range []string{"p99/p50", "unary-p99/p50"} {
-		slices.Sort(took[i])
-		n := len(took[i])
-		b.ReportMetric(float64(took[i][n*99/100])/float64(took[i][n/2]), unit)
-	}
-	b.ReportMetric(0, "ns/op")
 }
