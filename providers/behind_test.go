@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/history"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -96,7 +94,11 @@ func TestAfterConversation(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&r)
 			}
+			plan, sections := slices.Clone(r.Prompt.CachePlan.Breakpoints), slices.Clone(r.Sections)
 			l := mustLay(t, r, Rules{Breakpoints: 4})
+			if diff := cmp.Diff(r.Prompt.CachePlan.Breakpoints, plan) + cmp.Diff(r.Sections, sections); diff != "" {
+				t.Errorf("the request was changed:\n%s", diff)
+			}
 			var breaks []string
 			for _, s := range l.System {
 				if s.Break.After != "" {
@@ -111,58 +113,5 @@ func TestAfterConversation(t *testing.T) {
 				t.Errorf("dynamic text = %q", l.DynamicText)
 			}
 		})
-	}
-}
-
-// TestAfterConversationProperties: whatever is moved, each section is sent once,
-// the request is left as it was, and what stays is what a prompt without the
-// sections would be.
-func TestAfterConversationProperties(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(11, 2))
-	moved := 0
-	for range 1000 {
-		r := compiled(t, rng, compiler.OrderReference)
-		var ids []string
-		for i := range r.Sections {
-			if inDynamicPart(&r.Sections[i]) && rng.IntN(2) == 0 {
-				ids = append(ids, r.Sections[i].SectionID)
-			}
-		}
-		r.AfterConversation = ids
-		plan, sections := slices.Clone(r.Prompt.CachePlan.Breakpoints), slices.Clone(r.Sections)
-		l := mustLay(t, r, Rules{Breakpoints: 4})
-		if len(l.Warnings) > 0 {
-			t.Fatalf("%v for %q", l.Warnings, r.Prompt.FullText)
-		}
-		if diff := cmp.Diff(r.Prompt.CachePlan.Breakpoints, plan) + cmp.Diff(r.Sections, sections); diff != "" {
-			t.Fatalf("the request was changed:\n%s", diff)
-		}
-		want := len(r.Prompt.FullText)
-		if len(ids) > 0 {
-			moved++
-			want -= len("\n\n") // a join less: the tail stands alone
-			if l.DynamicText == "" && r.Prompt.Boundary != "" {
-				want -= len("\n\n") + len(r.Prompt.Boundary)
-			} else if l.DynamicText == "" {
-				want += len("\n\n") // nothing was joined to it
-			}
-		}
-		if got := len(l.SystemText()) + len(l.Tail); got != want {
-			t.Fatalf("%d bytes of system prompt and tail, want %d: %q, %q", got, want, l.SystemText(), l.Tail)
-		}
-		var kept []manifest.Breakpoint
-		for _, s := range l.System {
-			if s.Break.After != "" && slices.Contains(ids, s.Break.SectionID) {
-				kept = append(kept, s.Break)
-			}
-		}
-		if len(kept) > 0 {
-			t.Fatalf("breakpoints behind sections that are not there: %v", kept)
-		}
-	}
-	if moved < 300 {
-		t.Errorf("only %d prompts had something to move", moved)
 	}
 }

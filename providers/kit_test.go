@@ -111,19 +111,6 @@ func conform(t *testing.T, provider string) {
 	r.Tools = []phases.Tool{compiler.RequestTools(), {Name: "send_mail", HiddenDomain: "domain of post"}}
 	wantTools(t, body(r))
 	body(providers.Request{Model: "m"})
-	for name, tools := range impossible() {
-		if _, err := adapters()[provider].build(providers.Request{Model: "m", Tools: tools}); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}
-
-func impossible() map[string][]phases.Tool {
-	return map[string][]phases.Tool{
-		"a schema that is no object": {{Name: "a", InputSchema: json.RawMessage(`{"type":"string"}`)}},
-		"a schema that is no JSON":   {{Name: "a", InputSchema: json.RawMessage(`{`)}},
-		"two tools of one name":      {{Name: "a"}, {Name: "a"}},
-	}
 }
 
 func wantOnce(t *testing.T, body string) {

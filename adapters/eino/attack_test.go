@@ -183,22 +183,16 @@ func (a asking) InvokableRun(ctx context.Context, arguments string, _ ...tool.Op
 	return a.Call(ctx, json.RawMessage(arguments))
 }
 
-type store struct {
-	mu   sync.Mutex
-	kept map[string][]byte
-}
+type store struct{ sync.Map }
 
 func (s *store) Get(_ context.Context, id string) ([]byte, bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	data, ok := s.kept[id]
+	kept, ok := s.Load(id)
+	data, _ := kept.([]byte)
 	return data, ok, nil
 }
 
 func (s *store) Set(_ context.Context, id string, data []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kept[id] = data
+	s.Store(id, data)
 	return nil
 }
 
@@ -221,7 +215,7 @@ func TestInterrupt(t *testing.T) {
 			}
 		}
 	})
-	runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: root, CheckPointStore: &store{kept: map[string][]byte{}}})
+	runner := adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: root, CheckPointStore: &store{}})
 	if _, err := read(runner.Query(t.Context(), "hello", adk.WithCheckPointID("1")), nil); err != nil {
 		t.Fatal(err)
 	}
