@@ -127,10 +127,8 @@ func TestInterrupt(t *testing.T) {
 	t.Parallel()
 
 	s := looptest.Start(t)
-	turn := &looptest.Turn{Engine: s.Engine, Where: func(context.Context) phases.Context { return looptest.Where() }, Message: "hello", Model: func(context.Context, looptest.Request) (looptest.Reply, error) {
-		return looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "approve", Arguments: json.RawMessage(`{}`)}}}, nil
-	}}
-	g, options := host(t.Context(), turn, func(g *genkit.Genkit) ai.ToolRef {
+	turn := script(s.Engine, calling("approve", `{}`))
+	g, options := host(t.Context(), turn.Turn, func(g *genkit.Genkit) ai.ToolRef {
 		return genkit.DefineTool(g, "approve", "Asks.", func(ctx *ai.ToolContext, _ any) (string, error) {
 			return "", ctx.Interrupt(&ai.InterruptOptions{Metadata: map[string]any{"why": "money"}})
 		})
@@ -140,10 +138,7 @@ func TestInterrupt(t *testing.T) {
 	if err != nil || len(resp.Interrupts()) != 1 {
 		t.Fatalf("response %+v, %v", resp, err)
 	}
-	if err := s.WaitBackground(t.Context()); err != nil || len(s.Ended) != 1 {
-		t.Fatalf("%d turns have ended, %v", len(s.Ended), err)
-	}
-	if end := <-s.Ended; end.Status != phases.TurnInterrupted {
+	if end := ended(t, s); end.Status != phases.TurnInterrupted {
 		t.Errorf("status %s", end.Status)
 	}
 }
@@ -154,20 +149,15 @@ func TestStructuredOutput(t *testing.T) {
 
 	s := looptest.Start(t)
 	var outputs []any
-	turn := &looptest.Turn{Engine: s.Engine, Where: func(context.Context) phases.Context { return looptest.Where() }, Message: "hello"}
-	turn.Model = func(_ context.Context, r looptest.Request) (looptest.Reply, error) {
-		if len(r.Messages) == 1 {
-			return looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "stat", Arguments: json.RawMessage(`{}`)}, {ID: "c2", Tool: "secret", Arguments: json.RawMessage(`{}`)}}}, nil
-		}
-		return looptest.Reply{Text: "done"}, nil
-	}
+	turn := script(s.Engine, looptest.Reply{Calls: []loop.Call{{ID: "c1", Tool: "stat", Arguments: json.RawMessage(`{}`)}, {ID: "c2", Tool: "secret", Arguments: json.RawMessage(`{}`)}}}, saying("done"))
+	turn.Tools = nil
 	type size struct{ Bytes int }
 	object := func(name string) func(g *genkit.Genkit) ai.ToolRef {
 		return func(g *genkit.Genkit) ai.ToolRef {
 			return genkit.DefineTool(g, name, "Gives an object.", func(*ai.ToolContext, any) (size, error) { return size{42}, nil })
 		}
 	}
-	g, options := host(t.Context(), turn, object("stat"), object("secret"))
+	g, options := host(t.Context(), turn.Turn, object("stat"), object("secret"))
 	look := ai.MiddlewareFunc(func(context.Context) (*ai.Hooks, error) {
 		return &ai.Hooks{WrapModel: func(ctx context.Context, p *ai.ModelParams, next ai.ModelNext) (*ai.ModelResponse, error) {
 			for _, m := range p.Request.Messages {

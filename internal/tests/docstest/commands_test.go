@@ -3,7 +3,6 @@ package docstest
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,54 +15,23 @@ import (
 
 var update = flag.Bool("update", false, "write the real output into the documents")
 
-// commandTree has what docs/CLI.md, which is generated, says of each command and of each group of them, by its words.
-// "" has the flags of all.
-type commandTree map[string]string
-
-func readTree(t *testing.T) commandTree {
-	t.Helper()
-	common, commands, _ := strings.Cut(text(t, "docs/CLI.md"), "\n## Commands\n")
-	tree := commandTree{"": common + " --help --version"}
-	for line := range strings.Lines(commands) {
-		row, ok := strings.CutPrefix(line, "| `grapnel ")
-		if !ok {
-			continue
-		}
-		path := ""
-		for word := range strings.FieldsSeq(strings.SplitN(row, "`", 2)[0]) {
-			if strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") != "" || word[0] == '-' {
-				break
-			}
-			path = strings.TrimSpace(path + " " + word)
-			if _, known := tree[path]; !known {
-				tree[path] = ""
-			}
-		}
-		tree[path] = row
-	}
-	return tree
-}
-
 // mention is "grapnel" with the words behind it, in code.
-var mention = regexp.MustCompile("(?:^|[`$|;(]|cmd/)\\s*grapnel ([a-z][^`|;)\n]*)")
+var mention = regexp.MustCompile("(?m)(?:^|[`$|;(]|cmd/)\\s*grapnel ([a-z][^`|;)\n]*)")
 
-// check says what is wrong with the words behind "grapnel".
-func (tree commandTree) check(line string) string {
-	path := ""
+// unknown says what docs/CLI.md, which is generated, does not have of the words behind "grapnel".
+func unknown(reference, line string) string {
+	path := "| `grapnel"
 	for word := range strings.FieldsSeq(line) {
-		next := strings.TrimSpace(path + " " + word)
-		_, known := tree[next]
+		next := path + " " + word
 		switch {
-		case known:
+		case strings.Contains(reference, next+" ") || strings.Contains(reference, next+"`"):
 			path = next
-		case regexp.MustCompile("^--[a-z-]+$").MatchString(word):
-			if !regexp.MustCompile(word+`\b`).MatchString(tree[path]+tree[""]) && tree[path] != "" {
-				return fmt.Sprintf("%q has no flag %s", path, word)
-			}
 		case word == "--" || strings.HasPrefix(word, "#"):
 			return ""
-		case path == "" && regexp.MustCompile("^[a-z]+,?$").MatchString(word):
-			return fmt.Sprintf("there is no command %q", next)
+		case regexp.MustCompile("^--[a-z-]+$").MatchString(word) && !regexp.MustCompile(word+`\b`).MatchString(reference+" --help --version"):
+			return "there is no flag " + word
+		case path == "| `grapnel" && regexp.MustCompile("^[a-z]+,?$").MatchString(word):
+			return "there is no command " + word
 		}
 	}
 	return ""
@@ -73,17 +41,12 @@ func (tree commandTree) check(line string) string {
 func TestCommandLines(t *testing.T) {
 	t.Parallel()
 
-	tree := readTree(t)
-	found := 0
+	reference, found := text(t, "docs/CLI.md"), 0
 	for _, d := range documents(t) {
-		number := 0
-		for line := range strings.Lines(d.text) {
-			number++
-			for _, m := range mention.FindAllStringSubmatch(line, -1) {
-				found++
-				if problem := tree.check(m[1]); problem != "" {
-					t.Errorf("%s:%d: grapnel %s: %s", d.name, number, m[1], problem)
-				}
+		for _, m := range mention.FindAllStringSubmatch(d.text, -1) {
+			found++
+			if problem := unknown(reference, m[1]); problem != "" {
+				t.Errorf("%s: grapnel %s: %s", d.name, m[1], problem)
 			}
 		}
 	}
