@@ -2,8 +2,6 @@ package providers
 
 import (
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -30,89 +28,6 @@ func warned(l *Layout) string {
 		out = append(out, string(w.Code))
 	}
 	return strings.Join(out, " ")
-}
-
-// compiled is the second prompt of a session, of which so many dynamic sections
-// are as they were.
-func compiled(t testing.TB, rng *rand.Rand, order compiler.Order) Request {
-	t.Helper()
-	texts := []string{"plain", "## heading\n\nin the text", "ümläut ∑", "two\n\n\nblank lines", "`code`", "x"}
-	in := compiler.Input{Order: order, Host: compiler.HostTexts{Identity: "I", RetryInstruction: texts[rng.IntN(len(texts))]}}
-	if rng.IntN(2) == 0 {
-		in.Facts = compiler.Facts{Date: "2026-02-03"}
-	}
-	for i := range rng.IntN(6) {
-		in.Sections = append(in.Sections, phases.MergedSection{
-			SectionID: fmt.Sprint("s", i), Title: texts[rng.IntN(len(texts))], Owner: "p", Content: texts[rng.IntN(len(texts))],
-			Stability: []phases.Stability{"", phases.StabilityDynamic, phases.StabilityStable}[rng.IntN(3)],
-			Placement: []phases.Placement{"", "", phases.PlacementSystemMessage, phases.PlacementUserMessage}[rng.IntN(4)],
-		})
-	}
-	first, err := compiler.Compile(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := first.Manifest()
-	in.Previous = &compiler.Previous{Outline: m.Outline()}
-	if n := len(in.Sections); n > 0 {
-		in.Sections[rng.IntN(n)].Content = "changed"
-	}
-	out, err := compiler.Compile(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Request{Prompt: out.Prompt, Sections: out.Sections}
-}
-
-// TestSystemProperties: joined, the pieces are the full text, each breakpoint of
-// the plan ends a piece where its section ends, and so does each dynamic section.
-func TestSystemProperties(t *testing.T) {
-	t.Parallel()
-
-	rng := rand.New(rand.NewPCG(3, 5))
-	inside := 0
-	for i := range 1000 {
-		r := compiled(t, rng, []compiler.Order{compiler.OrderReference, compiler.OrderCache}[i%2])
-		l := mustLay(t, r, Rules{Breakpoints: 4})
-		if l.SystemText() != r.Prompt.FullText {
-			t.Fatalf("joined %q, want %q", l.SystemText(), r.Prompt.FullText)
-		}
-		if len(l.Warnings) > 0 {
-			t.Fatalf("%v\nplan %v of %q", l.Warnings, r.Prompt.CachePlan, r.Prompt.FullText)
-		}
-		var got []manifest.Breakpoint
-		if n := len(l.System); n > 1 && n < dynamicSections(r.Sections) {
-			t.Fatalf("%d pieces for %d dynamic sections", n, dynamicSections(r.Sections))
-		}
-		for _, s := range l.System {
-			if s.Text == "" {
-				t.Fatal("an empty piece")
-			}
-			if s.Break.After != "" {
-				got = append(got, s.Break)
-			}
-			if s.Break.After == manifest.AfterDynamic {
-				inside++
-			}
-		}
-		if diff := cmp.Diff(got, r.Prompt.CachePlan.Breakpoints); diff != "" {
-			t.Fatalf("breakpoints (-got +want):\n%s", diff)
-		}
-	}
-	if inside < 300 {
-		t.Errorf("only %d breakpoints inside the dynamic part, which proves little", inside)
-	}
-}
-
-// dynamicSections counts what the dynamic part is made of.
-func dynamicSections(sections []manifest.Section) int {
-	n := 0
-	for _, s := range sections {
-		if s.Stability == phases.StabilityDynamic && s.Placement == phases.PlacementSystem {
-			n++
-		}
-	}
-	return n
 }
 
 func TestSystemBreakpoints(t *testing.T) {
