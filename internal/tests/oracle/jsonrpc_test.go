@@ -22,8 +22,8 @@ type said struct {
 }
 
 // newServer returns a server whose methods m and n return their params.
-func newServer(tb testing.TB, conns chan *rpc.Conn) *rpc.Server {
-	tb.Helper()
+func newServer(t *testing.T, conns chan *rpc.Conn) *rpc.Server {
+	t.Helper()
 	echo := func(_ context.Context, _ *rpc.Caller, p json.RawMessage) (json.RawMessage, error) {
 		if len(p) == 0 {
 			return json.RawMessage("null"), nil
@@ -46,7 +46,7 @@ func newServer(tb testing.TB, conns chan *rpc.Conn) *rpc.Server {
 		Limits:        rpc.Limits{Rate: -1},
 	})
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	return srv
 }
@@ -76,7 +76,7 @@ func TestJrpc2Client(t *testing.T) {
 	defer srv.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(srv.URL, "http")+"/ws", nil) //nolint:bodyclose // nil for a handshake that succeeds
+	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(srv.URL, "http")+"/ws", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package prefixcache
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,8 +155,8 @@ func (c *marked) serve(t testing.TB, now time.Time, blocks []block) usage {
 
 // find returns the block that the longest kept prefix ends with, or -1. It goes back from each mark, the last one first.
 func (c *marked) find(now time.Time, prefixes []string, marks []int) int {
-	for m := len(marks) - 1; m >= 0; m-- {
-		for at := marks[m]; at >= max(0, marks[m]-c.rules.LookbackBlocks+1); at-- {
+	for _, mark := range slices.Backward(marks) {
+		for at := mark; at >= max(0, mark-c.rules.LookbackBlocks+1); at-- {
 			if e, ok := c.entries[prefixes[at]]; ok && !now.After(e.until) {
 				return at
 			}
