@@ -33,7 +33,6 @@ type served struct {
 	conns          chan *rpc.Conn
 	began, ended   chan struct{} // of calls of hang
 	release        chan struct{} // lets calls of hang end
-	stop           context.CancelFunc
 }
 
 type echo struct {
@@ -72,13 +71,6 @@ func serve(t testing.TB, tokens ...rpc.Token) *served {
 	if s.Server, err = rpc.New(rpc.Options{Methods: methods, Tokens: tokens}); err != nil {
 		t.Fatal(err)
 	}
-	s.http, s.ws, s.unix, s.stop = listen(t, func(ctx context.Context, l ...net.Listener) error { return s.Serve(ctx, s.Handler(), l...) })
-	return s
-}
-
-// listen runs a server on loopback and on a unix socket until the test ends.
-func listen(t testing.TB, serve func(ctx context.Context, l ...net.Listener) error) (http, ws, unix string, stop context.CancelFunc) {
-	t.Helper()
 	dir, err := os.MkdirTemp("", "client") //nolint:usetesting // the path of a unix socket must be short
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +87,7 @@ func listen(t testing.TB, serve func(ctx context.Context, l ...net.Listener) err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- serve(ctx, tcp, sock) }()
+	go func() { done <- s.Serve(ctx, s.Handler(), tcp, sock) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := await(t, done, "the end of the server"); err != nil {
@@ -104,7 +96,8 @@ func listen(t testing.TB, serve func(ctx context.Context, l ...net.Listener) err
 		_ = os.RemoveAll(dir)
 	})
 	addr := tcp.Addr().String()
-	return "http://" + addr, "ws://" + addr, "unix:" + path, cancel
+	s.http, s.ws, s.unix = "http://"+addr, "ws://"+addr, "unix:"+path
+	return s
 }
 
 // dial connects; the test's end closes.

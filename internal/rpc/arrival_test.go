@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -34,17 +33,13 @@ var halves = map[string]func(length int) string{
 	},
 }
 
-const upgradeRequest = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+const upgradeRequest = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n"
 
 // sendHalf opens a connection and begins to send; the gateway may not read all of it.
 func (h *harness) sendHalf(t *testing.T, wg *sync.WaitGroup, text string) net.Conn {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := dialPlain(t, "tcp", h.addr)
 	wg.Go(func() { _, _ = io.WriteString(conn, text) })
-	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 
@@ -102,76 +97,12 @@ func TestSlowSendersAreEvicted(t *testing.T) {
 			if _, body := h.post(t, long); len(body) < 100_000 {
 				t.Errorf("an honest client got %.300s", body)
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
 			last, err := io.ReadAll(conn)
 			if name != "websocket" && name != "fragments" && !strings.Contains(string(last), CodeOverloaded) {
 				t.Errorf("it got %q, %v", last, err)
 			}
 		})
 	}
-}
-
-// TestWavesOfHalfSentMessages: dozens of connections (a hundred with GRAPNEL_LONG) of two tokens that send messages
-// but for the last byte, and connect again when they are evicted, keep nobody else from
-// calling, also with long messages.
-func TestWavesOfHalfSentMessages(t *testing.T) {
-	t.Parallel()
-
-	attack, most := 40, int64(80)
-	if long() {
-		attack, most = 100, 300
-	}
-	h := start(t, halfLimits, withTokens, func(o *Options) {
-		o.Tokens = append(o.Tokens, Token{Name: "carl", SHA256: sum("c"), Rights: Rights()})
-		o.Limits.Memory, o.Limits.Admission = 64<<20, 10*time.Second // evicted after one second
-	})
-	var stop atomic.Bool
-	var waves atomic.Int64
-	var attackers sync.WaitGroup
-	defer attackers.Wait()
-	defer stop.Store(true)
-	for i := range attack {
-		text := halves[[]string{"http", "chunked", "websocket", "fragments"}[i%4]](h.srv.limits.Body)
-		text = strings.Replace(text, "Host:", "Authorization: Bearer "+string("ab"[i/4%2])+"\r\nHost:", 1)
-		attackers.Go(func() {
-			for !stop.Load() {
-				h.wave(text, i%3 == 0)
-				waves.Add(1)
-			}
-		})
-	}
-	h.untilQuota(t, "the attack", func(q *quota) bool { return len(q.waiting) > 10 })
-	honest := func(r *http.Request) { r.Header.Set("Authorization", "Bearer c") }
-	long := `{"jsonrpc":"2.0","id":1,"method":"test/echo","params":{"text":"` + strings.Repeat("x", 100_000) + `"}}`
-	for n := 0; waves.Load() < most; n++ {
-		if _, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`, honest); summaries(t, body)[0] != `1 "carl"` {
-			t.Fatalf("an honest client got %.300s", body)
-		}
-		if n%100 > 0 {
-			continue
-		}
-		if _, body := h.post(t, long, honest); len(body) < 100_000 {
-			t.Fatalf("an honest client with a long message got %.300s", body)
-		}
-	}
-}
-
-// wave sends half a message, and stays until it is evicted, or leaves soon.
-func (h *harness) wave(text string, leaves bool) {
-	conn, err := net.Dial("tcp", h.addr) //nolint:noctx // it has a deadline
-	if err != nil {
-		return
-	}
-	defer conn.Close() //nolint:errcheck // it is over
-	stay := 2 * time.Second
-	if leaves {
-		stay = 50 * time.Millisecond
-	}
-	_ = conn.SetDeadline(time.Now().Add(stay))
-	_, _ = io.WriteString(conn, text)
-	_, _ = io.Copy(io.Discard, conn)
 }
 
 // TestArrivalRate: each piece of a message has its time, and all of it no more than the

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -46,25 +45,6 @@ func (h *harness) rawWatch(t *testing.T) (net.Conn, weak.Pointer[websocket.Conn]
 		t.Fatal(err)
 	}
 	return conn, weak.Make(await(t, h.hooks.conn, "the connection").ws)
-}
-
-// TestOnNotify: a notification over a socket is counted as sent, one to a connection that has ended as dropped.
-func TestOnNotify(t *testing.T) {
-	t.Parallel()
-	got := make(chan string, 10)
-	h := start(t, func(o *Options) { o.OnNotify = func(outcome string) { got <- outcome } })
-	ws, c := h.watch(t)
-	c.Notify("", "m", json.RawMessage("1"))
-	hear(t, ws)
-	_ = ws.CloseNow()
-	await(t, c.Context().Done(), "the end of the connection")
-	h.awaitOpen(t, 0)
-	c.Notify("", "m", json.RawMessage("1"))
-	for _, want := range []string{NotifySent, NotifyDropped} {
-		if outcome := await(t, got, "an outcome"); outcome != want {
-			t.Errorf("got %s, want %s", outcome, want)
-		}
-	}
 }
 
 // TestAnswerLimit: no request and no batch makes an answer of any size.

@@ -115,19 +115,15 @@ func TestNotifyQueue(t *testing.T) {
 		}, []string{""}, map[string]int{dropped: 2}},
 	}
 	for _, tt := range tests { // each notification has one outcome, unless it waits
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			c, got := quietConn(t, 3), map[string]int{}
-			c.srv.opts.OnNotify = func(outcome string) { got[outcome]++ }
-			tt.do(c)
-			if diff := cmp.Diff(c.waiting(), tt.want); diff != "" {
-				t.Errorf("queue (-got +want):\n%s", diff)
-			}
-			if diff := cmp.Diff(got, tt.outcomes); diff != "" {
-				t.Errorf("outcomes (-got +want):\n%s", diff)
-			}
-		})
+		c, got := quietConn(t, 3), map[string]int{}
+		c.srv.opts.OnNotify = func(outcome string) { got[outcome]++ }
+		tt.do(c)
+		if diff := cmp.Diff(c.waiting(), tt.want); diff != "" {
+			t.Errorf("%s: queue (-got +want):\n%s", tt.name, diff)
+		}
+		if diff := cmp.Diff(got, tt.outcomes); diff != "" {
+			t.Errorf("%s: outcomes (-got +want):\n%s", tt.name, diff)
+		}
 	}
 }
 

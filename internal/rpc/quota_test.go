@@ -129,14 +129,9 @@ func TestQuotaWaits(t *testing.T) {
 // unread calls test/big over a connection that is not read, as often as told.
 func (h *harness) unread(t *testing.T, network, addr string, n int) net.Conn {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := dialPlain(t, network, addr)
 	body := `{"jsonrpc":"2.0","id":1,"method":"test/big","params":{"text":"","count":8000000}}`
-	request := "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body
-	if _, err := io.WriteString(conn, strings.Repeat(request, n)); err != nil {
+	if _, err := io.WriteString(conn, strings.Repeat(postHead("", len(body))+body, n)); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -202,34 +197,6 @@ func TestBatchBehindFullShare(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(body), &answers); err != nil || answers[1].Error.Data.Share != "connection" || answers[1].Error.Data.Retry == 0 {
 		t.Errorf("%v: no share and no time in %s", err, body)
-	}
-}
-
-// TestExpectRefused: a method that cannot reserve what it needs learns so before it
-// builds anything.
-func TestExpectRefused(t *testing.T) {
-	t.Parallel()
-
-	q := newTestQuota(t, time.Millisecond)
-	conn := q.connection()
-	other := q.lease(nil, conn, nil)
-	if bad := other.set(t.Context(), 200); bad != nil {
-		t.Fatal(bad)
-	}
-	l := q.lease(nil, conn, nil)
-	ctx := context.WithValue(t.Context(), leaseKey{}, l)
-	if err := Expect(ctx, 40); err != nil {
-		t.Error(err)
-	}
-	if err := Expect(ctx, 100); !isOverloaded(err) || l.held != 0 {
-		t.Errorf("got %v, and holds %d", err, l.held)
-	}
-	other.release()
-	if err := Expect(ctx, 1_000_000); err != nil || l.held != 250 { // a share is enough
-		t.Errorf("got %v, and holds %d", err, l.held)
-	}
-	if err := Expect(t.Context(), 1_000_000); err != nil {
-		t.Errorf("outside of a call: %v", err)
 	}
 }
 

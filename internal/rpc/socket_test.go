@@ -16,11 +16,8 @@ const helloRequest = "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 // whoRequest is a call of test/who with a token; none for an empty one.
 func whoRequest(token string) string {
-	body, header := `{"jsonrpc":"2.0","id":1,"method":"test/who"}`, ""
-	if token != "" {
-		header = "Authorization: Bearer " + token + "\r\n"
-	}
-	return "POST /rpc HTTP/1.1\r\nHost: localhost\r\n" + header + "Content-Type: application/json\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body
+	const body = `{"jsonrpc":"2.0","id":1,"method":"test/who"}`
+	return postHead(token, len(body)) + body
 }
 
 // plainConn is a connection that a test writes by hand.
@@ -137,9 +134,8 @@ func TestTokenWithBusyConnections(t *testing.T) {
 
 	h := start(t, withTokens, func(o *Options) { o.Limits.Connections = 8 })
 	for range 5 {
-		body := `{"jsonrpc":"2.0","id":1,"method":"test/hang"}`
-		request := "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\r\nContent-Type: application/json\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body
-		if _, err := io.WriteString(dialPlain(t, "tcp", h.addr), request); err != nil {
+		const body = `{"jsonrpc":"2.0","id":1,"method":"test/hang"}`
+		if _, err := io.WriteString(dialPlain(t, "tcp", h.addr), postHead("a", len(body))+body); err != nil {
 			t.Fatal(err)
 		}
 		await(t, h.hooks.began, "the call")
@@ -157,8 +153,7 @@ func TestTokenWithWebSockets(t *testing.T) {
 
 	h := start(t, withTokens, func(o *Options) { o.Limits.Connections = 4 })
 	upgrade := func(network, addr, token string) int {
-		status, _, err := dialPlain(t, network, addr).ask("GET /ws HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token +
-			"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+		status, _, err := dialPlain(t, network, addr).ask(strings.Replace(upgradeRequest, "Host:", "Authorization: Bearer "+token+"\r\nHost:", 1))
 		if err != nil && status == 0 {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -186,33 +185,6 @@ func errText(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// A client that goes away ends its calls.
-func TestWebSocketCancel(t *testing.T) {
-	t.Parallel()
-
-	for _, politely := range []bool{true, false} {
-		h := start(t)
-		ws := h.dial(t)
-		for i := range 3 {
-			say(t, ws, `{"jsonrpc":"2.0","id":`+itoa(i)+`,"method":"test/hang"}`)
-		}
-		for range 3 {
-			await(t, h.hooks.began, "the calls")
-		}
-		if politely {
-			_ = ws.Close(websocket.StatusNormalClosure, "")
-		} else {
-			_ = ws.CloseNow()
-		}
-		for range 3 {
-			if err := await(t, h.hooks.ended, "the end of the calls' contexts"); !errors.Is(err, ErrPeerGone) {
-				t.Errorf("the cause is %v", err)
-			}
-		}
-		h.awaitOpen(t, 0)
-	}
 }
 
 // What a client has asked for in one batch and does not wait for, is not begun.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -75,7 +74,7 @@ func TestAssets(t *testing.T) {
 			t.Fatal(err)
 		}
 		address := "/assets/" + version() + "/" + name
-		plain := get(t, address)
+		plain := get(t, address, func(r *http.Request) { r.Header.Set("Accept-Encoding", "br, gzip;q=0") })
 		if got := plain.body; got != string(want) || plain.header.Get("Content-Type") != media || plain.header.Get("Content-Encoding") != "" {
 			t.Errorf("%s: %d bytes of %d as %s", name, len(got), len(want), plain.header.Get("Content-Type"))
 		}
@@ -103,37 +102,6 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestAssetsAreAll: dist has no other file than the document and what is served beside it.
-func TestAssetsAreAll(t *testing.T) {
-	t.Parallel()
-
-	files, err := dist.ReadDir("dist")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if _, served := assets()[f.Name()]; !served && f.Name() != "index.html" {
-			t.Errorf("dist/%s is not served", f.Name())
-		}
-	}
-	if len(files) != len(assets())+1 {
-		t.Errorf("dist has %d files, and %d are served", len(files), len(assets())+1)
-	}
-}
-
-func TestTakesGzip(t *testing.T) {
-	t.Parallel()
-
-	for accepted, want := range map[string]bool{
-		"": false, "gzip": true, "br, GZIP": true, "deflate, gzip;q=1.0": true, "gzip; q=0.1": true,
-		"gzip;q=0": false, "gzip; q=0.000, br": false, "x-gzip2": false, "identity": false,
-	} {
-		if got := takesGzip(accepted); got != want {
-			t.Errorf("%q: %v", accepted, got)
-		}
-	}
-}
-
 // TestSizes: what a view loads first, and what the editor adds, compressed.
 func TestSizes(t *testing.T) {
 	t.Parallel()
@@ -154,22 +122,5 @@ func TestSizes(t *testing.T) {
 		if size > part.most {
 			t.Errorf("%v have %d bytes compressed, more than %d", part.names, size, part.most)
 		}
-	}
-}
-
-// TestViews: the views of the page are those that the gateway answers.
-func TestViews(t *testing.T) {
-	t.Parallel()
-
-	source, err := os.ReadFile(filepath.Join("src", "app.tsx"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, m := range regexp.MustCompile(`\{ name: "(\w+)", label:`).FindAllStringSubmatch(string(source), -1) {
-		names = append(names, m[1])
-	}
-	if !slices.Equal(names, Views()) {
-		t.Errorf("app.tsx has %v, Views %v", names, Views())
 	}
 }
