@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tailscale/hujson"
 
-	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 )
 
@@ -49,62 +47,6 @@ func parse(t *testing.T, h *Host, text string) *File {
 		t.Fatal(err)
 	}
 	return f
-}
-
-// values is what a file says, without its formatting.
-func values(t *testing.T, text []byte) map[string]any {
-	t.Helper()
-	plain, err := hujson.Standardize(bytes.TrimPrefix(bytes.Clone(text), []byte(byteOrderMark)))
-	if len(bytes.TrimSpace(text)) == 0 {
-		plain, err = []byte("{}"), nil
-	}
-	var v map[string]any
-	if err == nil {
-		err = json.Unmarshal(plain, &v)
-	}
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, text)
-	}
-	return v
-}
-
-// TestAddAndRemove: whatever a file looks like, entries are added without touching another line of it, are found again,
-// and go again.
-func TestAddAndRemove(t *testing.T) {
-	t.Parallel()
-
-	for name, text := range files {
-		for _, a := range agents.All() {
-			h := &Host{a}
-			if h.Plugin != "" {
-				continue
-			}
-			added, again := addTo(t, h, text)
-			for line := range strings.Lines(text) {
-				line = strings.TrimRight(strings.TrimSpace(strings.TrimPrefix(line, byteOrderMark)), ",")
-				if name != "one line" && name != "odd indentation" && line != "{}" && !bytes.Contains(added, []byte(line)) {
-					t.Errorf("%s, %s: the line %q is gone:\n%s", h.Name, name, line, added)
-				}
-			}
-			if strings.Contains(text, "\r\n") && bytes.Count(added, []byte("\n")) != bytes.Count(added, []byte("\r\n")) {
-				t.Errorf("%s, %s: ends of lines differ:\n%q", h.Name, name, added)
-			}
-			again.Remove()
-			was, is := values(t, []byte(text)), values(t, again.Bytes())
-			if h.Install.Versioned {
-				delete(is, "version")
-			}
-			if name == "odd indentation" { // what is empty goes: to know better is the record's
-				delete(was, "hooks")
-			}
-			if diff := cmp.Diff(was, is); diff != "" {
-				t.Errorf("%s, %s: something else was removed (-was +is):\n%s", h.Name, name, diff)
-			}
-			if !h.Install.Versioned && name != "odd indentation" && name != "missing" && name != "comments" && string(again.Bytes()) != text {
-				t.Errorf("%s, %s: %s", h.Name, name, cmp.Diff(text, string(again.Bytes())))
-			}
-		}
-	}
 }
 
 // TestLayout: entries look as the file around them.

@@ -66,14 +66,10 @@ func TestDifferences(t *testing.T) {
 		{"tags stay", `"<a>"`, `"<b>"`, []Difference{{"", json.RawMessage(`"<a>"`), json.RawMessage(`"<b>"`)}}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			got := differences(decoded([]byte(tt.a)), decoded([]byte(tt.b)))
-			if diff := cmp.Diff(got, tt.want); diff != "" {
-				t.Errorf("differences (-got +want):\n%s", diff)
-			}
-		})
+		got := differences(decoded([]byte(tt.a)), decoded([]byte(tt.b)))
+		if diff := cmp.Diff(got, tt.want); diff != "" {
+			t.Errorf("%s: differences (-got +want):\n%s", tt.name, diff)
+		}
 	}
 	long := make([]any, 100)
 	if got := differences([]any{}, long); len(got) != maxDifferences {
