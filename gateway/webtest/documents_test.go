@@ -61,18 +61,6 @@ func (g *gateway) awaitContent(t *testing.T, p *page, want func(string) bool) {
 	}
 }
 
-// TestSaves: what is typed is saved by itself.
-func TestSaves(t *testing.T) {
-	t.Parallel()
-
-	g := serve(t)
-	house(t, g, "one\n")
-	p := g.edit(t)
-	p.typeAt(t, false, "zero ")
-	g.awaitContent(t, p, func(s string) bool { return s == "zero one\n" })
-	p.await(t, "/saved/i.test(document.querySelector('main').innerText)")
-}
-
 // TestTwoBrowsers: two people type in different lines of one document at once; both have both.
 func TestTwoBrowsers(t *testing.T) {
 	t.Parallel()
@@ -132,29 +120,6 @@ func TestReloadedPage(t *testing.T) {
 	g.again(t)
 	p.do(t, chromedp.Navigate(g.url+"/documents/house/root"))
 	g.awaitContent(t, p, func(s string) bool { return s == "mine rules\n" })
-}
-
-// TestConflict: two people change the same line, over two gateways of one database. The second sees both texts, and
-// what she takes is saved; the other text stays among the revisions.
-func TestConflict(t *testing.T) {
-	t.Parallel()
-
-	g, p := draft(t)
-	other := &gateway{args: g.args, env: g.env}
-	other.start(t, "127.0.0.1:0")
-	other.call(t, "thread/agents_doc/save", object{"workspace_id": "house", "content": "their rules\n", "expected_version": 1})
-	other.stop(t)
-	g.again(t)
-	p.wants(t, "changed the same lines")
-	if text := p.text(); !strings.Contains(text, "their rules") || !strings.Contains(text, "mine rules") {
-		t.Errorf("the conflict does not show both texts:\n%s", text)
-	}
-	p.do(t, chromedp.Click("//button[contains(., 'Take mine')]"))
-	g.awaitContent(t, p, func(s string) bool { return s == "mine rules\n" })
-	revisions := g.call(t, "thread/agents_doc/revisions", object{"workspace_id": "house", "include_content": true})
-	if list, _ := revisions["revisions"].([]any); len(list) != 3 {
-		t.Errorf("revisions: %v", revisions)
-	}
 }
 
 // TestLongestDocument: 65,536 characters are saved, with how many a prompt takes beside them, and one more is refused: it stays in the page and in the browser,

@@ -72,18 +72,6 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestBrokenAddresses: an address that is not encoded UTF-8 is one that no view has.
-func TestBrokenAddresses(t *testing.T) {
-	t.Parallel()
-
-	g := serve(t)
-	p := open(t, g.url+"/", 1280)
-	for _, path := range []string{"/documents/%ff", "/manifests/%E0%A4", "/documents/w/%c0%ae"} {
-		p.do(t, chromedp.Navigate(g.url+path))
-		p.await(t, "document.querySelector('nav.side') !== null && document.querySelector('main .problem, main .empty') !== null")
-	}
-}
-
 // TestInheritedNames: names that each object of JavaScript has are names like others, and an address of any length is read.
 func TestInheritedNames(t *testing.T) {
 	t.Parallel()
