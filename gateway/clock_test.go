@@ -24,7 +24,7 @@ func TestTurnsWhileTheClockJumps(t *testing.T) {
 		var nanos atomic.Int64
 		nanos.Store(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixNano())
 		now := func() time.Time { return time.Unix(0, nanos.Load()).UTC() }
-		eng := engineAt(t, trees, log.Store, now)
+		eng := engineWith(t, trees, log.Store, now, house())
 		c := serve(t, Options{Tree: trees, Engine: eng, Log: log.Store, Now: now}).post(t, "")
 		var ids []string
 		for n, jump := range []time.Duration{0, time.Second, -time.Hour, time.Second, -24 * time.Hour, 0, 48 * time.Hour, -time.Hour} {

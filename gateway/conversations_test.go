@@ -24,17 +24,11 @@ import (
 // conversing is a gateway with a log and a tree in one database, which keeps the conversations of the workspaces w and v.
 func conversing(t *testing.T, dsn string, change func(o *Options)) *served {
 	t.Helper()
-	log, err := store.Open(t.Context(), dsn, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{}))
 	t.Cleanup(func() { _ = log.Close() })
-	tr, err := log.Tree(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must[tree.Store](t)(log.Tree(t.Context()))
 	for _, id := range []string{"w", "v", "none"} {
-		must[tree.Workspace](t)(tr.CreateWorkspace(t.Context(), tree.CreateWorkspace{ID: id, Name: id, Actor: "a"}))
+		workspace(t, tr, id)
 	}
 	o := Options{Tree: tr, Engine: engine(t, tr, log), Log: log, Conversations: Conversations{
 		Workspaces: []string{"w", "v"}, Log: log, CountTokens: func(s string) int { return (len(s) + 3) / 4 },
@@ -230,8 +224,9 @@ func TestConversationOfLostClient(t *testing.T) {
 		entry("q", "user", "?"), {"id": "calls", "role": "assistant", "calls": []object{{"id": "1", "tool": "x", "arguments": object{}}}},
 	}})
 	_ = lost.Close()
-	if note := c.note(t); note.Method != NotifyTurn || decoded[TurnEnded](t, note.Params).Handle != handle {
-		t.Fatalf("%+v", note)
+	note := c.note(t)
+	if err := fits(description(t).Notifications[NotifyTurn].Params, note.Params); err != nil || note.Method != NotifyTurn || decoded[TurnEnded](t, note.Params).Handle != handle {
+		t.Fatalf("%+v: %v", note, err)
 	}
 	status := func() string {
 		page := do[entriesPage](t, c, "thread/entries", object{"workspace_id": "w", "thread_id": "t"})

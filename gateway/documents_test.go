@@ -53,28 +53,24 @@ func TestDocuments(t *testing.T) {
 		{name: "no thread", context: phases.Context{WorkspaceID: "w"}, code: phases.CauseInvalidReply},
 		{name: "params that are none", context: here, params: `[]`, code: phases.CauseInvalidReply},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-
-			raw, err := Documents(model)["resolve_for_thread"].Call(t.Context(), runtime.Caller{Plugin: "p", Context: tt.context}, json.RawMessage(tt.params))
-			if got := phases.CodeOf(err); err != nil && got != tt.code || err == nil && tt.code != "" {
-				t.Fatalf("%v, want the code %q", err, tt.code)
-			}
-			if err != nil {
-				return
-			}
-			got := decoded[documentAnswer](t, raw)
-			content := ""
-			if got.Effective != nil {
-				content = got.Effective.Doc.Content
-			}
-			if content != tt.want {
-				t.Errorf("%s, want %q", raw, tt.want)
-			}
-			if unknown := len(got.Diagnostics) == 1 && got.Diagnostics[0].Code == "thread_unknown"; unknown != tt.unknown || got.Diagnostics == nil {
-				t.Errorf("diagnostics of %s, want thread_unknown: %v", raw, tt.unknown)
-			}
-		})
+		raw, err := Documents(model)["resolve_for_thread"].Call(t.Context(), runtime.Caller{Plugin: "p", Context: tt.context}, json.RawMessage(tt.params))
+		if got := phases.CodeOf(err); err != nil && got != tt.code || err == nil && tt.code != "" {
+			t.Fatalf("%s: %v, want the code %q", tt.name, err, tt.code)
+		}
+		if err != nil {
+			continue
+		}
+		got := decoded[documentAnswer](t, raw)
+		content := ""
+		if got.Effective != nil {
+			content = got.Effective.Doc.Content
+		}
+		if content != tt.want {
+			t.Errorf("%s: %s, want %q", tt.name, raw, tt.want)
+		}
+		if unknown := len(got.Diagnostics) == 1 && got.Diagnostics[0].Code == "thread_unknown"; unknown != tt.unknown || got.Diagnostics == nil {
+			t.Errorf("%s: diagnostics of %s, want thread_unknown: %v", tt.name, raw, tt.unknown)
+		}
 	}
 }
 
@@ -128,20 +124,4 @@ func TestDocumentsInPrompt(t *testing.T) {
 	if got := prompt(); !strings.Contains(got, "Speak like a poet.") || strings.Contains(got, "pirate") {
 		t.Errorf("the nearest document is not in the prompt:\n%s", got)
 	}
-}
-
-// FuzzThreadOf: whatever a plugin asks for, it is a thread of its own workspace, or
-// nothing.
-func FuzzThreadOf(f *testing.F) {
-	f.Add([]byte(`{"workspace_id": "v"}`), "w", "t")
-	f.Add([]byte(`{"thread_id": "u"}`), "w", "")
-	f.Add([]byte(`{"Workspace_ID": "v"}`), "w", "t")
-	f.Add([]byte(`{"workspace_id": "w", "workspace_id": "v"}`), "w", "t")
-	f.Add([]byte(`null`), "", "")
-	f.Fuzz(func(t *testing.T, params []byte, workspace, thread string) {
-		ref, err := threadOf(phases.Context{WorkspaceID: workspace, ThreadID: thread}, params)
-		if err == nil && (ref.WorkspaceID != workspace || workspace == "" || ref.ThreadID == "") {
-			t.Errorf("%s in the workspace %q: %+v", params, workspace, ref)
-		}
-	})
 }

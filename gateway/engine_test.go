@@ -97,16 +97,10 @@ func sick() *sdk.Plugin {
 // engine runs the plugin inside this process, over a tree and a sink.
 func engine(tb testing.TB, t tree.Store, sink runtime.Sink, more ...*sdk.Plugin) *runtime.Engine {
 	tb.Helper()
-	return engineAt(tb, t, sink, time.Now, more...)
+	return engineWith(tb, t, sink, time.Now, house(), more...)
 }
 
-// engineAt is engine with a clock.
-func engineAt(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.Time, more ...*sdk.Plugin) *runtime.Engine {
-	tb.Helper()
-	return engineWith(tb, t, sink, now, house(), more...)
-}
-
-// engineWith is engineAt with another house.
+// engineWith is engine with a clock, and another house.
 func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.Time, first *sdk.Plugin, more ...*sdk.Plugin) *runtime.Engine {
 	tb.Helper()
 	all := []string{"*"}
@@ -116,15 +110,12 @@ func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.
 		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, OnFailure: config.FailOpen, Grants: phases.Grants{Contribute: []string{"decision"}}})
 		inside[p.Name] = p
 	}
-	eng, err := runtime.New(tb.Context(), cfg, runtime.Options{
+	eng := must[*runtime.Engine](tb)(runtime.New(tb.Context(), cfg, runtime.Options{
 		InProcess: inside,
 		Services:  map[string]runtime.Service{ServiceDocuments: Documents(t)},
 		Sink:      sink,
 		Now:       now,
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	tb.Cleanup(func() {
 		if err := eng.Close(context.Background()); err != nil {
 			tb.Errorf("close of the engine: %v", err)
@@ -136,10 +127,7 @@ func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.
 // logStore is a real log in a file of the test's own.
 func logStore(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), storetest.SQLite(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must[*store.Store](t)(store.Open(t.Context(), storetest.SQLite(t), store.Options{}))
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close of the store: %v", err)

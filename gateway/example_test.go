@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,24 +61,4 @@ func Example() {
 	// {"jsonrpc":"2.0","id":1,"result":{"workspace":{"id":"home","name":"Home"}}}
 	// {"jsonrpc":"2.0","id":2,"result":{"explicit":null,"effective":null,"prompt_chars":0}}
 	// <nil>
-}
-
-// The description of all methods, as clients generate code from it.
-func ExampleSchema() {
-	raw, err := gateway.Schema()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var doc struct {
-		Methods map[string]struct {
-			Right string `json:"right"`
-		} `json:"methods"`
-	}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(doc.Methods["thread/agents_doc/save"].Right, doc.Methods["turn/compile"].Right)
-	// Output: write compile
 }

@@ -35,10 +35,7 @@ func TestReadyFlood(t *testing.T) {
 		},
 	})
 	ctx, leave := context.WithCancel(t.Context())
-	first, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must[*http.Request](t)(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil))
 	client := s.client(t)
 	var leaving, asking sync.WaitGroup
 	leaving.Go(func() {
@@ -130,13 +127,13 @@ func TestRebindingPage(t *testing.T) {
 			"rebinding, own name": {"evil.example", "http://evil.example"},
 			"another origin":      {"localhost", "http://evil.example"},
 		} {
-			if got, body := s.getAs(t, s.addr, path, from.host, from.origin); got != http.StatusForbidden {
+			if got, body := s.getAs(t, path, from.host, from.origin); got != http.StatusForbidden {
 				t.Errorf("%s of %s: %d %s", name, path, got, body)
 			}
 		}
 	}
 	for _, path := range paths[:4] {
-		if got, body := s.getAs(t, s.addr, path, s.addr, "http://"+s.addr); got != http.StatusOK {
+		if got, body := s.getAs(t, path, s.addr, "http://"+s.addr); got != http.StatusOK {
 			t.Errorf("own page of %s: %d %s", path, got, body)
 		}
 	}
@@ -178,19 +175,19 @@ func TestProbesFromElsewhere(t *testing.T) {
 			t.Errorf("%s: %d", path, got)
 		}
 	}
+	if got := at(elsewhere, "/metrics", "localhost", ""); got != http.StatusUnauthorized { // whatever it calls the gateway
+		t.Errorf("/metrics without a token: %d", got)
+	}
 }
 
 // getAs asks with a Host and an Origin, which may be empty.
-func (s *served) getAs(t *testing.T, addr, path, host, origin string) (int, string) {
+func (s *served) getAs(t testing.TB, path, host, origin string) (int, string) {
 	t.Helper()
-	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil))
+	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addr+path, nil))
 	if r.Host = host; origin != "" {
 		r.Header.Set("Origin", origin)
 	}
-	resp, err := s.client(t).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must[*http.Response](t)(s.client(t).Do(r))
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	return resp.StatusCode, string(must[[]byte](t)(io.ReadAll(resp.Body)))
 }

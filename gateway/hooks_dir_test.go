@@ -2,7 +2,7 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,10 +19,7 @@ import (
 func TestHookJudgesWhereTheCallRuns(t *testing.T) {
 	t.Parallel()
 
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must[string](t)(filepath.EvalSymlinks(t.TempDir()))
 	keys := filepath.Join(top, "keys")
 	if err := os.Mkdir(keys, 0o700); err != nil {
 		t.Fatal(err)
@@ -53,11 +50,7 @@ func TestHookJudgesWhereTheCallRuns(t *testing.T) {
 			{keys, `"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"cat *"}`},
 			{keys, `"hook_event_name":"PostToolUse","tool_name":"Bash","tool_use_id":"c","tool_input":{"command":"cat *"},"tool_response":"x"`},
 		} {
-			dir, err := json.Marshal(event.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if status, got := p.hook(t, host, `{"session_id":"s","turn_id":"1","cwd":`+string(dir)+`,`+event.fields+`}`); status != http.StatusOK {
+			if status, got := p.hook(t, host, fmt.Sprintf(`{"session_id":"s","turn_id":"1","cwd":%q,%s}`, event.dir, event.fields)); status != http.StatusOK {
 				t.Fatalf("%s: status %d: %s", host, status, got)
 			}
 		}

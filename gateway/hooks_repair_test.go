@@ -12,7 +12,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/store"
 )
 
 // eraser is the only plugin: it replaces every result, and denies calls whose arguments have a word.
@@ -94,16 +93,8 @@ func TestPayloadsAreRepaired(t *testing.T) {
 		t.Errorf("a name twice: %d: %s", status, got)
 	}
 	p.hook(t, "claude-code", `{"session_id":"claude-code","hook_event_name":"SessionEnd","reason":"other"}`)
-	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: "claude-code", Limit: 500})
-	if err != nil || len(list) == 0 {
-		t.Fatalf("%d manifests, %v", len(list), err)
-	}
 	counted := 0
-	for _, row := range list {
-		m, err := log.Get(t.Context(), row.ManifestID)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range records(t, log, "claude-code") {
 		for _, d := range m.Diagnostics {
 			if d.Code == "text_replaced" && strings.HasSuffix(d.Message, "in the payload of PostToolUse: 1 times") {
 				counted++
@@ -111,6 +102,6 @@ func TestPayloadsAreRepaired(t *testing.T) {
 		}
 	}
 	if counted == 0 {
-		t.Errorf("no diagnostic in %d records counts them", len(list))
+		t.Error("no diagnostic of a record counts them")
 	}
 }

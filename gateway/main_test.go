@@ -44,24 +44,12 @@ func serve(tb testing.TB, o Options) *served {
 	if o.Tree == nil {
 		o.Tree = storetest.Tree(tb, nil)
 	}
-	g, err := New(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tcp, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "gw") //nolint:usetesting // names of sockets are short, and those of test folders long
-	if err != nil {
-		tb.Fatal(err)
-	}
+	g := must[*Gateway](tb)(New(o))
+	tcp := must[net.Listener](tb)((&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0"))
+	dir := must[string](tb)(os.MkdirTemp("", "gw")) //nolint:usetesting // names of sockets are short, and those of test folders long
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &served{g, tcp.Addr().String(), filepath.Join(dir, "s")}
-	unix, err := (&net.ListenConfig{}).Listen(tb.Context(), "unix", s.unix)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	unix := must[net.Listener](tb)((&net.ListenConfig{}).Listen(tb.Context(), "unix", s.unix))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(ctx, tcp, unix) }()

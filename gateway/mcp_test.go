@@ -13,7 +13,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store"
@@ -62,10 +61,7 @@ func TestMCP(t *testing.T) {
 			t.Parallel()
 			log, tree := logStore(t), storetest.Tree(t, time.Now)
 			s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log), Log: log})
-			session, err := mcpSession(t, s, "", "?thread=th", version)
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must[*mcp.ClientSession](t)(mcpSession(t, s, "", "?thread=th", version))
 			if got := session.InitializeResult(); got.ProtocolVersion != version || got.ServerInfo.Name != "grapnel" || got.Capabilities.Tools == nil {
 				t.Errorf("the server is %+v", got)
 			}
@@ -100,24 +96,13 @@ func said(r *mcp.CallToolResult) string {
 	return text.Text
 }
 
-// recorded are the calls in the records of a thread, which must verify.
+// recorded are the calls in the records of a thread.
 func recorded(t *testing.T, log *store.Store, thread string) (calls []string) {
 	t.Helper()
-	list, err := log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: thread, Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, index := range list {
-		m, err := log.Get(t.Context(), index.ManifestID)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range records(t, log, thread) {
 		for _, c := range m.Calls {
 			calls = append(calls, c.Tool+" of "+c.Owner+": "+string(c.Verdict))
 		}
-	}
-	if v, err := log.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{}); err != nil || !v.OK {
-		t.Errorf("verify: %+v, %v", v, err)
 	}
 	return calls
 }
@@ -128,10 +113,7 @@ func TestMCPGuarded(t *testing.T) {
 
 	log, tree := logStore(t), storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, toolGuard()), Log: log})
-	session, err := mcpSession(t, s, "", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must[*mcp.ClientSession](t)(mcpSession(t, s, "", "", ""))
 	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "measure"})
 	if err != nil || !res.IsError || !strings.Contains(said(res), "no measure today") {
 		t.Errorf("%+v, %v", res, err)
@@ -169,19 +151,13 @@ func TestMCPCallers(t *testing.T) {
 		}
 	}
 	for _, header := range []string{"Host", "Origin"} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+MCPPath, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+MCPPath, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))
 		req.Header.Set("Authorization", "Bearer good")
 		req.Header.Set(header, "http://attacker.example")
 		if header == "Host" {
 			req.Host = "attacker.example"
 		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must[*http.Response](t)(http.DefaultClient.Do(req))
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusForbidden {
 			t.Errorf("a foreign %s: status %d", header, resp.StatusCode)
@@ -210,10 +186,7 @@ func TestMCPHidden(t *testing.T) {
 	}
 	tree := storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, nil, time.Now, plugin)})
-	session, err := mcpSession(t, s, "", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must[*mcp.ClientSession](t)(mcpSession(t, s, "", "", ""))
 	list, err := session.ListTools(t.Context(), nil)
 	if err != nil || len(list.Tools) != 2 || list.Tools[0].Name != "deep" {
 		t.Fatalf("%+v, %v", list, err)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
@@ -57,24 +56,6 @@ func (fakeMemories) Search(_ context.Context, workspace, query string, _ int) ([
 
 func (fakeMemories) Forget(_ context.Context, _ string, ids []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id != "m1" }), nil
-}
-
-// TestEventsRoom: a flood of debug events is thinned by the second.
-func TestEventsRoom(t *testing.T) {
-	t.Parallel()
-
-	var e Events
-	for _, second := range []int64{1, 2} {
-		sent := 0
-		for range 3 * mostDebug {
-			if e.mayDebug(time.Unix(second, 0)) {
-				sent++
-			}
-		}
-		if sent != mostDebug {
-			t.Errorf("in the second %d %d are sent", second, sent)
-		}
-	}
 }
 
 // TestEventsRing: the last events are remembered in order, and those that are many are not.

@@ -139,10 +139,7 @@ func TestEveryMethod(t *testing.T) {
 // checkStep holds a call against the schemas and what its result must have.
 func checkStep(t *testing.T, schemas described, method string, params object, raw json.RawMessage, want object) {
 	t.Helper()
-	given, err := json.Marshal(params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	given := must[[]byte](t)(json.Marshal(params))
 	if err := fits(schemas.Methods[method].Params, given); err != nil {
 		t.Errorf("%s: params %s: %v", method, given, err)
 	}

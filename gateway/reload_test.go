@@ -125,10 +125,7 @@ func TestReloadOneByOne(t *testing.T) {
 			return nil
 		}}, nil
 	}}
-	g, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must[*Gateway](t)(New(o))
 	const many = 8
 	done := make(chan Reload, many)
 	for range many {

@@ -69,18 +69,3 @@ func TestDirs(t *testing.T) {
 		t.Errorf("without roots: %+v", bad)
 	}
 }
-
-// FuzzBelow: what lies below a root is what filepath.Rel finds without going up.
-func FuzzBelow(f *testing.F) {
-	for _, pair := range [][2]string{{"/a/b", "/a"}, {"/ab", "/a"}, {"/", "/"}, {"/a", "/"}, {"/a", "/a"}, {"/a/..b", "/a"}} {
-		f.Add(pair[0], pair[1])
-	}
-	f.Fuzz(func(t *testing.T, path, root string) {
-		path, root = filepath.Clean("/"+path), filepath.Clean("/"+root)
-		rel, err := filepath.Rel(root, path)
-		want := err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-		if got := below(path, root); got != want {
-			t.Errorf("below(%q, %q) = %v, want %v", path, root, got, want)
-		}
-	})
-}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
@@ -22,19 +20,7 @@ import (
 // get reads a page of a gateway, as a host of any name.
 func (s *served) get(tb testing.TB, path, host string) (status int, body string) {
 	tb.Helper()
-	req, err := http.NewRequestWithContext(tb.Context(), http.MethodGet, "http://"+s.addr+path, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if host != "" {
-		req.Host = host
-	}
-	resp, err := s.client(tb).Do(req)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read
-	return resp.StatusCode, string(must[[]byte](tb)(io.ReadAll(resp.Body)))
+	return s.getAs(tb, path, host, "")
 }
 
 func TestHealth(t *testing.T) {
@@ -128,32 +114,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestConflict checks the structured data of a conflict, and of none there.
-func TestConflict(t *testing.T) {
-	t.Parallel()
-
-	c := serve(t, Options{}).post(t, "")
-	do[any](t, c, "workspace/create", object{"id": "w", "name": "W"})
-	doc := do[savedResult](t, c, "thread/agents_doc/save", object{"workspace_id": "w", "content": "one", "actor": "ada"}).Doc
-	_, bad := c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "two", "expected_version": 0})
-	want := map[string]any{
-		"code": rpc.CodeConflict, "expected_version": 0.0, "actual_version": 1.0, "actual_doc_id": doc.ID,
-		"actual_content_sha256": doc.ContentSHA256, "updated_by": "ada", "updated_at": doc.UpdatedAt.Format(time.RFC3339Nano),
-	}
-	if bad.code() != rpc.CodeConflict || bad.Code != -32001 || fmt.Sprint(bad.Data) != fmt.Sprint(want) {
-		t.Errorf("got  %+v\nwant %+v", bad, want)
-	}
-	_, bad = c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": strings.Repeat("x", tree.MaxChars+1), "expected_version": 1})
-	if bad.code() != rpc.CodeTooLarge || bad.Code != -32602 {
-		t.Errorf("too long: %+v", bad)
-	}
-	do[any](t, c, "thread/agents_doc/archive", object{"workspace_id": "w"})
-	_, bad = c.call(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "two", "expected_version": 1})
-	if bad.code() != rpc.CodeConflict || bad.Data["actual_version"] != nil || len(bad.Data) != len(want) {
-		t.Errorf("archived in between: %+v", bad)
-	}
-}
-
 // TestThin: old autosaves are thinned at the start and once an hour, and a failure
 // is no end of it.
 func TestThin(t *testing.T) {
@@ -161,10 +121,7 @@ func TestThin(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		thinned := &thinning{Store: storetest.Tree(t, nil)}
-		g, err := New(Options{Tree: thinned})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := must[*Gateway](t)(New(Options{Tree: thinned}))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go g.thin(ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
@@ -63,35 +63,9 @@ func listening(t *testing.T, ends *endings, entered chan<- struct{}) *runtime.En
 		Version: 1, Plugins: []config.Plugin{{Name: "p", Grants: phases.Grants{Contribute: all, See: all}}},
 		Budgets: config.Budgets{Phases: map[phases.Phase]config.PhaseBudget{phases.ToolPreCall: {Time: phases.Duration(time.Minute)}}},
 	}
-	eng, err := runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"p": p}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eng := must[*runtime.Engine](t)(runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"p": p}}))
 	t.Cleanup(func() { _ = eng.Close(context.Background()) })
 	return eng
-}
-
-// TestTurnIdleIsTold: over a WebSocket the client learns that its turn was ended, and
-// the plugin does too.
-func TestTurnIdleIsTold(t *testing.T) {
-	t.Parallel()
-
-	var ends endings
-	eng := listening(t, &ends, nil)
-	s := serve(t, Options{Tree: treeOf(t, "w"), Engine: eng, TurnIdle: time.Millisecond})
-	c := s.dial(t, "")
-	begun := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(nil)})
-	note := c.note(t)
-	got := decoded[TurnEnded](t, note.Params)
-	if note.Method != NotifyTurn || got.Handle != begun.Handle || got.Reason != endIdle || got.TurnID != "1" || got.EndedAt.IsZero() {
-		t.Errorf("%s %s", note.Method, note.Params)
-	}
-	if err := fits(description(t).Notifications[NotifyTurn].Params, note.Params); err != nil {
-		t.Error(err)
-	}
-	if _, bad := c.call(t, "turn/dispatch", object{"handle": begun.Handle, "phase": "turn.pre_policy"}); bad.code() != rpc.CodeTurnUnknown || bad.Data["reason"] != "idle" || bad.Data["ended_at"] == nil {
-		t.Errorf("%+v", bad)
-	}
 }
 
 // TestTurnsStop: when a gateway stops its turns end, with the calls that are on their
@@ -104,10 +78,7 @@ func TestTurnsStop(t *testing.T) {
 	eng := listening(t, &ends, entered)
 	g := must[*Gateway](t)(New(Options{Tree: treeOf(t, "w"), Engine: eng}))
 	g.turns.patience = time.Millisecond
-	tcp, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := must[net.Listener](t)((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))
 	ctx, stop := context.WithCancel(t.Context())
 	finished := make(chan error, 1)
 	go func() { finished <- g.Serve(ctx, tcp) }()
@@ -201,37 +172,6 @@ func TestTurnOverReload(t *testing.T) {
 	do[any](t, c, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}})
 }
 
-// TestTurnPreEnd: the end of a turn may be denied, but not before its first prompt and not for ever.
-func TestTurnPreEnd(t *testing.T) {
-	t.Parallel()
-
-	model := treeOf(t, "w")
-	c := serve(t, Options{Tree: model, Engine: engine(t, model, nil)}).post(t, "")
-	begun := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(nil)})
-	ends := object{"handle": begun.Handle, "phase": "turn.pre_end", "input": object{"text": "done", "forced": 0}}
-	if _, bad := c.call(t, "turn/dispatch", ends); bad.code() != rpc.CodeInvalid || bad.Message != "turn.pre_end: the turn has compiled no prompt yet: call turn/compile" {
-		t.Errorf("before the prompt: %+v", bad)
-	}
-	do[any](t, c, "turn/compile", object{"handle": begun.Handle})
-	type outcome struct {
-		Decision    phases.Decided
-		Diagnostics []phases.Diagnostic
-	}
-	var verdicts []phases.Verdict
-	for range phases.MaxForced + 1 {
-		out := do[outcome](t, c, "turn/dispatch", ends)
-		verdicts = append(verdicts, out.Decision.Verdict)
-		if enough := len(verdicts) > phases.MaxForced; enough != (len(out.Diagnostics) == 1 && out.Diagnostics[0].Code == phases.CodeForcedEnough) {
-			t.Errorf("diagnostics of dispatch %d: %+v", len(verdicts), out.Diagnostics)
-		}
-	}
-	want := append(slices.Repeat([]phases.Verdict{phases.VerdictDeny}, phases.MaxForced), phases.VerdictAllow)
-	if !slices.Equal(verdicts, want) {
-		t.Errorf("verdicts %q", verdicts)
-	}
-	do[any](t, c, "turn/end", object{"handle": begun.Handle, "end": object{"status": "succeeded"}})
-}
-
 // TestTurnReport: what a client reports of a round's request is in the records; what makes no sense is refused.
 func TestTurnReport(t *testing.T) {
 	t.Parallel()
@@ -262,6 +202,10 @@ func TestTurnReport(t *testing.T) {
 	want := []manifest.Request{{ManifestID: list[0].ManifestID, Changes: changes}}
 	if diff := cmp.Diff(events.Requests, want); diff != "" {
 		t.Errorf("requests (-got +want):\n%s", diff)
+	}
+	// An answer from the prompt names the record of events that was asked about.
+	if e := do[explain.Result](t, c, "manifest/explain", object{"manifest_id": list[1].ManifestID, "id": "identity"}); e.ManifestID != list[0].ManifestID || e.Asked != list[1].ManifestID {
+		t.Errorf("the answer is of %s, asked %q", e.ManifestID, e.Asked)
 	}
 	entries := 0
 	for e, err := range log.Entries(t.Context(), store.Filter{}) {

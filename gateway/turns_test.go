@@ -100,10 +100,7 @@ func keeper(t *testing.T, o Options) *Gateway {
 // keepOne keeps a fake turn for a caller.
 func (g *Gateway) keepOne(t *testing.T, c *rpc.Caller, id string) (*keptTurn, *fakeTurn) {
 	t.Helper()
-	k, err := g.turns.reserve(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must[*keptTurn](t)(g.turns.reserve(c))
 	f := &fakeTurn{}
 	if !g.turns.keep(c, k, f, phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: id}) {
 		t.Fatal("the gateway stops")
@@ -226,9 +223,7 @@ func TestTurnEndWaits(t *testing.T) {
 					}
 				})
 				synctest.Wait()
-				if _, err := g.turns.take(open, kept.handle); err != nil {
-					t.Fatal(err)
-				}
+				must[*keptTurn](t)(g.turns.take(open, kept.handle))
 				if reason, _ := g.reason(open, kept.handle); reason != "turn_unknown ended" {
 					t.Errorf("a further call: %s", reason)
 				}
@@ -238,9 +233,7 @@ func TestTurnEndWaits(t *testing.T) {
 					cancel()
 				}
 				began := time.Now()
-				if _, err := g.turns.finish(by, kept, &phases.PostTurnInput{Status: phases.TurnSucceeded}); err != nil {
-					t.Fatal(err)
-				}
+				must[*phases.Outcome](t)(g.turns.finish(by, kept, &phases.PostTurnInput{Status: phases.TurnSucceeded}))
 				if took := time.Since(began); took != tt.want || f.ended() != "succeeded " {
 					t.Errorf("it took %v, want %v; ended %q", took, tt.want, f.ended())
 				}
@@ -274,49 +267,13 @@ func TestTurnLimits(t *testing.T) {
 	g.keepOne(t, bob, "3")
 	g.keepOne(t, eve, "4")
 	full(bob, "keeps at most 4 turns")
-	if _, err := g.turns.take(ada, first.handle); err != nil {
-		t.Fatal(err)
-	}
+	must[*keptTurn](t)(g.turns.take(ada, first.handle))
 	full(bob, "keeps at most 4 turns") // it has not ended yet
-	if _, err := g.turns.finish(t.Context(), first, &phases.PostTurnInput{}); err != nil {
-		t.Fatal(err)
-	}
+	must[*phases.Outcome](t)(g.turns.finish(t.Context(), first, &phases.PostTurnInput{}))
 	g.keepOne(t, bob, "5")
 	open := keeper(t, Options{Turns: 2})
 	for range 2 {
 		open.keepOne(t, &rpc.Caller{Open: true}, "x")
-	}
-}
-
-// TestEndedTurnsFloodOfOneToken: the last turns that ended are remembered, and no more;
-// a token that ends many pushes out none of another one.
-func TestEndedTurnsFloodOfOneToken(t *testing.T) {
-	t.Parallel()
-
-	g := keeper(t, Options{})
-	end := func(c *rpc.Caller, id string) string {
-		t.Helper()
-		k, _ := g.keepOne(t, c, id)
-		must[*keptTurn](t)(g.turns.take(c, k.handle))
-		g.turns.release(k)
-		return k.handle
-	}
-	quiet, flood := token("quiet", []string{"*"}).Caller(nil), token("flood", []string{"*"}).Caller(nil)
-	handle := end(quiet, "1")
-	var handles []string
-	for range mostEnded + 7 {
-		handles = append(handles, end(flood, "2"))
-	}
-	if g.turns.ended.Len() != mostEnded {
-		t.Errorf("%d are remembered", g.turns.ended.Len())
-	}
-	if reason, _ := g.reason(quiet, handle); reason != "turn_unknown ended" {
-		t.Errorf("the quiet token's turn: %s", reason)
-	}
-	for i, want := range map[int]string{7: "unknown", 8: "ended", mostEnded + 6: "ended"} {
-		if reason, _ := g.reason(flood, handles[i]); reason != "turn_unknown "+want {
-			t.Errorf("%d: %s", i, reason)
-		}
 	}
 }
 

@@ -132,25 +132,7 @@ func TestWatchWaits(t *testing.T) {
 func TestManyWatchers(t *testing.T) {
 	t.Parallel()
 
-	for name, open := range map[string]func(*testing.T) (one, two tree.Store){
-		"sqlite": func(t *testing.T) (tree.Store, tree.Store) {
-			t.Helper()
-			dsn := storetest.SQLite(t)
-			return treeStore(t, dsn), treeStore(t, dsn)
-		},
-		"postgres": func(t *testing.T) (tree.Store, tree.Store) {
-			t.Helper()
-			dsn := storetest.NewPostgres(t)
-			return treeStore(t, dsn), treeStore(t, dsn)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			one, two := open(t)
-			manyWatchers(t, one, two)
-		})
-	}
+	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) { manyWatchers(t, treeStore(t, dsn), treeStore(t, dsn)) })
 }
 
 // treeStore opens a tree in a database.
@@ -342,34 +324,3 @@ func BenchmarkFanOut(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }
-
-// BenchmarkThreadTree measures thread/tree of 10,000 folders with a document each,
-// over HTTP, without what the database takes.
-func BenchmarkThreadTree(b *testing.B) {
-	at := time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
-	page := tree.Page{Threads: []tree.Thread{}}
-	for i := range 10_000 {
-		id := fmt.Sprintf("01JZ%022d", i)
-		page.Folders = append(page.Folders, tree.Folder{ID: id, ParentID: "01JZ0000000000000000000000", Name: fmt.Sprint("Folder ", i)})
-		page.AgentsDocs = append(page.AgentsDocs, tree.Summary{
-			ID: id, FolderID: tree.FolderID(id), Status: tree.Active, ContentSHA256: tree.Sum(id), Version: int64(i), Chars: 1000, UpdatedAt: at,
-		})
-	}
-	c := serve(b, Options{Tree: onePage{storetest.Tree(b, nil), page}}).post(b, "")
-	for b.Loop() {
-		raw, bad := c.call(b, "thread/tree", object{"workspace_id": "w"})
-		if bad != nil {
-			b.Fatal(bad)
-		}
-		b.SetBytes(int64(len(raw)))
-	}
-}
-
-// onePage is a store whose tree is always the same.
-type onePage struct {
-	tree.Store
-
-	page tree.Page
-}
-
-func (s onePage) Tree(context.Context, tree.Query) (tree.Page, error) { return s.page, nil }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
@@ -13,57 +14,50 @@ import (
 func TestTreeWatcher(t *testing.T) {
 	t.Parallel()
 
-	for name, open := range map[string]func(*testing.T) tree.Store{
-		"sqlite":   func(t *testing.T) tree.Store { t.Helper(); return treeStore(t, storetest.SQLite(t)) },
-		"postgres": func(t *testing.T) tree.Store { t.Helper(); return treeStore(t, storetest.NewPostgres(t)) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-
-			model := open(t)
-			workspace(t, model, "w") // before the gateway reads the log: its creation is no note
-			s := serve(t, Options{Tree: model})
-			c, schemas := s.dial(t, ""), description(t)
-			at := ready(t, c, object{"workspace_id": "w"}).Seq
-			const doc = "thread/agents_doc/"
-			for _, step := range []struct {
-				method string
-				params object
-				action tree.Action
-				status tree.Status
-			}{
-				{doc + "save", object{"content": "one"}, tree.DocSaved, tree.Active},
-				{doc + "save", object{"content": " ", "expected_version": 1, "save_reason": "autosave"}, tree.DocSaved, tree.Draft},
-				{doc + "archive", object{}, tree.DocArchived, tree.Archived},
-				{doc + "restore", object{"version": 1}, tree.DocRestored, tree.Active},
-			} {
-				step.params["workspace_id"] = "w"
-				do[any](t, c, step.method, step.params)
-				first, second := c.anyNote(t), c.anyNote(t)
-				if first.Method != NotifyTree || second.Method != NotifyDoc {
-					t.Fatalf("%s: told by %s, %s", step.action, first.Method, second.Method)
-				}
-				if err := fits(schemas.Notifications[NotifyTree].Params, first.Params); err != nil {
-					t.Errorf("%s: %v", first.Params, err)
-				}
-				n, last := decoded[TreeChanged](t, first.Params), noted(t, second)
-				if n.Action != step.action || n.AgentsDoc == nil || n.AgentsDoc.Status != step.status || n.Folder != nil || n.Workspace != nil || n.Thread != nil || n.Gap {
-					t.Errorf("%s: %s", step.action, first.Params)
-				}
-				if n.Seq < at || last.Seq <= n.Seq {
-					t.Errorf("%s: places %d, %d behind %d", step.action, n.Seq, last.Seq, at)
-				}
-				resumes(t, s, n.Seq, 2)
-				resumes(t, s, last.Seq, 0)
-				at = last.Seq
+	storetest.Both(t, storetest.NewPostgres, func(t *testing.T, dsn string) {
+		model := treeStore(t, dsn)
+		workspace(t, model, "w") // before the gateway reads the log: its creation is no note
+		s := serve(t, Options{Tree: model})
+		c, schemas := s.dial(t, ""), description(t)
+		at := ready(t, c, object{"workspace_id": "w"}).Seq
+		const doc = "thread/agents_doc/"
+		for _, step := range []struct {
+			method string
+			params object
+			action tree.Action
+			status tree.Status
+		}{
+			{doc + "save", object{"content": "one"}, tree.DocSaved, tree.Active},
+			{doc + "save", object{"content": " ", "expected_version": 1, "save_reason": "autosave"}, tree.DocSaved, tree.Draft},
+			{doc + "archive", object{}, tree.DocArchived, tree.Archived},
+			{doc + "restore", object{"version": 1}, tree.DocRestored, tree.Active},
+		} {
+			step.params["workspace_id"] = "w"
+			do[any](t, c, step.method, step.params)
+			first, second := c.anyNote(t), c.anyNote(t)
+			if first.Method != NotifyTree || second.Method != NotifyDoc {
+				t.Fatalf("%s: told by %s, %s", step.action, first.Method, second.Method)
 			}
-			do[any](t, c, doc+"save", object{"workspace_id": "w", "content": "one", "expected_version": 4}) // nothing new
-			do[any](t, c, "workspace/rename", object{"workspace_id": "w", "name": "V"})
-			if m := c.anyNote(t); decoded[TreeChanged](t, m.Params).Workspace == nil {
-				t.Errorf("a save of the same text was told: %s", m.Params)
+			if err := fits(schemas.Notifications[NotifyTree].Params, first.Params); err != nil {
+				t.Errorf("%s: %v", first.Params, err)
 			}
-		})
-	}
+			n, last := decoded[TreeChanged](t, first.Params), noted(t, second)
+			if n.Action != step.action || n.AgentsDoc == nil || n.AgentsDoc.Status != step.status || n.Folder != nil || n.Workspace != nil || n.Thread != nil || n.Gap {
+				t.Errorf("%s: %s", step.action, first.Params)
+			}
+			if n.Seq < at || last.Seq <= n.Seq {
+				t.Errorf("%s: places %d, %d behind %d", step.action, n.Seq, last.Seq, at)
+			}
+			resumes(t, s, n.Seq, 2)
+			resumes(t, s, last.Seq, 0)
+			at = last.Seq
+		}
+		do[any](t, c, doc+"save", object{"workspace_id": "w", "content": "one", "expected_version": 4}) // nothing new
+		do[any](t, c, "workspace/rename", object{"workspace_id": "w", "name": "V"})
+		if m := c.anyNote(t); decoded[TreeChanged](t, m.Params).Workspace == nil {
+			t.Errorf("a save of the same text was told: %s", m.Params)
+		}
+	})
 }
 
 // resumes goes on from a place on another connection, and wants so many notes of what
@@ -83,8 +77,16 @@ func resumes(t *testing.T, s *served, at tree.Seq, want int) {
 	}
 }
 
-// TestAutosaveStorm: many saves of one document in a row are one pair of notes, with
-// keys of their own, so that one of each waits for a slow reader at most.
+// changeOf makes a change of a document, or of a folder.
+func changeOf(seq tree.Seq, name string) tree.Change {
+	if name[0] == 'f' {
+		return tree.Change{Seq: seq, WorkspaceID: "w", Action: tree.Renamed, Folder: &tree.Folder{ID: name}}
+	}
+	return tree.Change{Seq: seq, WorkspaceID: "w", Action: tree.DocSaved, Doc: &tree.Summary{ID: name, FolderID: tree.FolderID(name), Version: int64(seq)}}
+}
+
+// TestAutosaveStorm: many saves of one document in a row are one pair of notes. Each note has a key of its own, so that one
+// waits for a slow reader at most; and who goes on from it misses nothing of its transaction.
 func TestAutosaveStorm(t *testing.T) {
 	t.Parallel()
 
@@ -92,15 +94,18 @@ func TestAutosaveStorm(t *testing.T) {
 	for seq := range tree.Seq(100) {
 		in = append(in, changeOf(seq+1, "d1"))
 	}
+	in = append(in, changeOf(101, "f1"), changeOf(101, "f2"))
 	notes := digest(in, burst)
+	var places []tree.Seq
 	keys := map[string]bool{}
 	for i := range notes {
 		if err := notes[i].encode(nil); err != nil {
 			t.Fatal(err)
 		}
 		keys[notes[i].key] = true
+		places = append(places, notes[i].resume)
 	}
-	if len(notes) != 2 || len(keys) != 2 || notes[0].method != NotifyTree || notes[0].resume != 99 || notes[1].method != NotifyDoc || notes[1].resume != 100 {
+	if !slices.Equal(places, []tree.Seq{99, 100, 100, 101}) || len(keys) != 4 || notes[0].method != NotifyTree || notes[1].method != NotifyDoc {
 		t.Errorf("notes %+v", notes)
 	}
 }

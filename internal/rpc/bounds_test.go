@@ -41,9 +41,7 @@ func (h *harness) rawWatch(t *testing.T) (net.Conn, weak.Pointer[websocket.Conn]
 	conn := h.rawSocket(t, 0)
 	h.awaitOpen(t, 1)
 	text := `{"jsonrpc":"2.0","method":"test/watch"}`
-	if _, err := conn.Write(frame(len(text), text)); err != nil {
-		t.Fatal(err)
-	}
+	must(conn.Write(frame(len(text), text)))(t)
 	return conn, weak.Make(await(t, h.hooks.conn, "the connection").ws)
 }
 

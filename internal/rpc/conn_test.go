@@ -14,10 +14,7 @@ import (
 // quietConn is a connection without goroutines, whose queue only grows.
 func quietConn(t *testing.T, queue int) *Conn {
 	t.Helper()
-	srv, err := New(Options{Limits: Limits{Queue: queue}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must(New(Options{Limits: Limits{Queue: queue}}))(t)
 	t.Cleanup(func() { srv.stop(ErrClosed) })
 	return newConn(srv, nil, nil, true)
 }
@@ -163,9 +160,7 @@ func TestNoReader(t *testing.T) {
 	conn := h.rawSocket(t, 4096)
 	for i := range 3 {
 		body := `{"jsonrpc":"2.0","id":` + itoa(i) + `,"method":"test/big","params":{"text":"","count":10000000}}`
-		if _, err := conn.Write(frame(len(body), body)); err != nil {
-			t.Fatal(err)
-		}
+		must(conn.Write(frame(len(body), body)))(t)
 	}
 	h.awaitOpen(t, 1)
 	h.awaitOpen(t, 0)

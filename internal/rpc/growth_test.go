@@ -21,13 +21,9 @@ func TestGrowth(t *testing.T) { // alone: others take memory too
 	const call = `{"jsonrpc":"2.0","method":"test/watch"}`
 	for range n {
 		conn := h.rawSocket(t, 0)
-		if _, err := conn.Write(frame(len(call), call)); err != nil {
-			t.Fatal(err)
-		}
+		must(conn.Write(frame(len(call), call)))(t)
 		await(t, h.hooks.conn, "the connection").Notify("", "test/said", json.RawMessage(`{"text":"hello"}`))
-		if _, err := io.ReadFull(conn, make([]byte, len(`{"jsonrpc":"2.0","method":"test/said"}`))); err != nil {
-			t.Fatal(err)
-		}
+		must(io.ReadFull(conn, make([]byte, len(`{"jsonrpc":"2.0","method":"test/said"}`))))(t)
 	}
 	got := (taken() - before) / n
 	t.Logf("%d bytes a watching connection", got)

@@ -124,10 +124,7 @@ func start(t testing.TB, change ...func(*Options)) *harness {
 	if h.srv, err = New(o); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "rpc") //nolint:usetesting // the path of a unix socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "rpc"))(t) //nolint:usetesting // the path of a unix socket must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	h.unix = filepath.Join(dir, "s")
 	tcp, unix := listen(t, "tcp", "127.0.0.1:0"), listen(t, "unix", h.unix)
@@ -144,11 +141,18 @@ func start(t testing.TB, change ...func(*Options)) *harness {
 
 func listen(t testing.TB, network, addr string) net.Listener {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), network, addr)
-	if err != nil {
-		t.Fatal(err)
+	return must((&net.ListenConfig{}).Listen(t.Context(), network, addr))(t)
+}
+
+// must returns the value of a call. Its error ends the test.
+func must[R any](r R, err error) func(testing.TB) R {
+	return func(tb testing.TB) R {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return r
 	}
-	return l
 }
 
 // await receives from a channel, or fails the test.
@@ -189,23 +193,14 @@ func client(t testing.TB) *http.Client {
 // post sends a POST and returns status and body. Change may change the request.
 func (h *harness) post(t testing.TB, body string, change ...func(*http.Request)) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.addr+"/rpc", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.addr+"/rpc", strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	for _, f := range change {
 		f(req)
 	}
-	resp, err := client(t).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(client(t).Do(req))(t)
 	defer resp.Body.Close() //nolint:errcheck // it was read
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(text)
 }
 
@@ -282,25 +277,18 @@ func hearClose(t testing.TB, ws *websocket.Conn) websocket.CloseError {
 // reads it, and nobody answers pings.
 func (h *harness) rawSocket(t testing.TB, readBuffer int) net.Conn {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must((&net.Dialer{}).DialContext(t.Context(), "tcp", h.addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	if tcp, ok := conn.(*net.TCPConn); ok && readBuffer > 0 {
 		if err := tcp.SetReadBuffer(readBuffer); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err = io.WriteString(conn, upgradeRequest); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()                                                                                                      //nolint:errcheck // it was read
-	if packed := resp.Header.Get("Sec-WebSocket-Extensions"); resp.StatusCode != http.StatusSwitchingProtocols || packed != "" { // which would let bombs in
+	must(io.WriteString(conn, upgradeRequest))(t)
+	resp := must(http.ReadResponse(bufio.NewReaderSize(conn, 16), nil))(t)
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	packed := resp.Header.Get("Sec-WebSocket-Extensions")
+	if resp.StatusCode != http.StatusSwitchingProtocols || packed != "" { // which would let bombs in
 		t.Fatalf("got the status %s, and the extensions %q", resp.Status, packed)
 	}
 	return conn

@@ -28,10 +28,7 @@ func (h *harness) checkReleased(t *testing.T) {
 // newTestQuota is one of 1,000 bytes: 500 for a token, 250 for a connection.
 func newTestQuota(t *testing.T, admission time.Duration) *quota {
 	t.Helper()
-	srv, err := New(Options{Limits: Limits{Memory: 1000, Body: 1, Admission: admission}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must(New(Options{Limits: Limits{Memory: 1000, Body: 1, Admission: admission}}))(t)
 	t.Cleanup(func() { srv.stop(ErrClosed) })
 	return srv.quota
 }
@@ -131,9 +128,7 @@ func (h *harness) unread(t *testing.T, network, addr string, n int) net.Conn {
 	t.Helper()
 	conn := dialPlain(t, network, addr)
 	body := `{"jsonrpc":"2.0","id":1,"method":"test/big","params":{"text":"","count":8000000}}`
-	if _, err := io.WriteString(conn, strings.Repeat(postHead("", len(body))+body, n)); err != nil {
-		t.Fatal(err)
-	}
+	must(io.WriteString(conn, strings.Repeat(postHead("", len(body))+body, n)))(t)
 	return conn
 }
 

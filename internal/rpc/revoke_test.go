@@ -77,18 +77,13 @@ func TestRevokedTokenInBody(t *testing.T) {
 
 			h := start(t, func(o *Options) { o.Tokens = []Token{ann} })
 			conn := dialPlain(t, "tcp", h.addr)
-			if _, err := io.WriteString(conn, postHead("a", len(body))+body[:len(body)-1]); err != nil {
-				t.Fatal(err)
-			}
+			must(io.WriteString(conn, postHead("a", len(body))+body[:len(body)-1]))(t)
 			h.untilQuota(t, "the body", func(q *quota) bool { return q.process.used == int64(len(body)-1) })
 			if err := h.srv.SetTokens(tokens); err != nil {
 				t.Fatal(err)
 			}
 			_, _ = io.WriteString(conn, body[len(body)-1:]) // it may be closed
-			resp, err := http.ReadResponse(conn.r, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must(http.ReadResponse(conn.r, nil))(t)
 			text, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			if diff := cmp.Diff(summaries(t, string(text)), []string{"null " + revokedCall}); diff != "" || err != nil || !resp.Close {
@@ -113,9 +108,7 @@ func TestRevokedTokenInBatch(t *testing.T) {
 
 			h := start(t, func(o *Options) { o.Tokens = []Token{ann} })
 			conn := dialPlain(t, "tcp", h.addr)
-			if _, err := io.WriteString(conn, postHead("a", len(batch))+batch); err != nil {
-				t.Fatal(err)
-			}
+			must(io.WriteString(conn, postHead("a", len(batch))+batch))(t)
 			await(t, h.hooks.began, "the first call")
 			if err := h.srv.SetTokens(tokens); err != nil {
 				t.Fatal(err)
@@ -163,9 +156,7 @@ func TestRevokedTokenWaitsForMemory(t *testing.T) {
 	}
 	const body = `{"jsonrpc":"2.0","id":1,"method":"test/admin"}`
 	conn := dialPlain(t, "tcp", h.addr)
-	if _, err := io.WriteString(conn, postHead("a", len(body))+body); err != nil {
-		t.Fatal(err)
-	}
+	must(io.WriteString(conn, postHead("a", len(body))+body))(t)
 	h.untilQuota(t, "the call to wait", func(q *quota) bool { return len(q.waiting) == 1 })
 	if err := h.srv.SetTokens([]Token{}); err != nil {
 		t.Fatal(err)

@@ -78,10 +78,7 @@ func TestDrainCuts(t *testing.T) {
 func TestServeListenerFails(t *testing.T) {
 	t.Parallel()
 
-	srv, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must(New(Options{}))(t)
 	good, bad := listen(t, "tcp", "127.0.0.1:0"), listen(t, "tcp", "127.0.0.1:0")
 	_ = bad.Close()
 	if err := srv.Serve(t.Context(), srv.Handler(), good, bad); !errors.Is(err, net.ErrClosed) {
@@ -96,10 +93,7 @@ func TestServeListenerFails(t *testing.T) {
 func TestSlowRequestsEnd(t *testing.T) {
 	t.Parallel()
 
-	srv, err := New(Options{Limits: Limits{Header: time.Hour, Read: 2 * time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must(New(Options{Limits: Limits{Header: time.Hour, Read: 2 * time.Hour}}))(t)
 	l, built, done := listen(t, "tcp", "127.0.0.1:0"), make(chan *http.Server, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {

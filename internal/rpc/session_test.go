@@ -24,10 +24,7 @@ type page struct {
 // ask calls /session as a page does.
 func (p *page) ask(t *testing.T, method, body string, change ...func(*http.Request)) (int, Session) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.addr+"/session", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must(http.NewRequestWithContext(t.Context(), method, "http://"+p.addr+"/session", strings.NewReader(body)))(t)
 	req.Header.Set(PageHeader, "new")
 	if p.half != "" {
 		req.Header.Set(PageHeader, p.half)
@@ -40,15 +37,9 @@ func (p *page) ask(t *testing.T, method, body string, change ...func(*http.Reque
 	for _, f := range change {
 		f(req)
 	}
-	resp, err := client(t).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(client(t).Do(req))(t)
 	defer resp.Body.Close() //nolint:errcheck // it is read
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(io.ReadAll(resp.Body))(t)
 	var told Session
 	if resp.StatusCode == http.StatusOK {
 		if err := json.Unmarshal(data, &told); err != nil {

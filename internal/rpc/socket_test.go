@@ -29,10 +29,7 @@ type plainConn struct {
 
 func dialPlain(t *testing.T, network, addr string) *plainConn {
 	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must((&net.Dialer{}).DialContext(t.Context(), network, addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
@@ -97,9 +94,7 @@ func TestSilentConnectionsLockNobodyOut(t *testing.T) {
 					network, addr = "unix", h.unix
 				}
 				hostile[i] = dialPlain(t, network, addr)
-				if _, err := io.WriteString(hostile[i], first); err != nil {
-					t.Fatal(err)
-				}
+				must(io.WriteString(hostile[i], first))(t)
 				dialPlain(t, "tcp", h.addr).mustAsk(t, "b", "bob")
 				dialPlain(t, "unix", h.unix).mustAsk(t, "b", "bob")
 			}
@@ -135,9 +130,7 @@ func TestTokenWithBusyConnections(t *testing.T) {
 	h := start(t, withTokens, func(o *Options) { o.Limits.Connections = 8 })
 	for range 5 {
 		const body = `{"jsonrpc":"2.0","id":1,"method":"test/hang"}`
-		if _, err := io.WriteString(dialPlain(t, "tcp", h.addr), postHead("a", len(body))+body); err != nil {
-			t.Fatal(err)
-		}
+		must(io.WriteString(dialPlain(t, "tcp", h.addr), postHead("a", len(body))+body))(t)
 		await(t, h.hooks.began, "the call")
 	}
 	if _, body, err := dialPlain(t, "tcp", h.addr).ask(whoRequest("a")); err != nil || !strings.Contains(body, CodeOverloaded) {
@@ -239,10 +232,7 @@ func TestUnauthenticatedIdle(t *testing.T) {
 func TestWriteNeedsProgress(t *testing.T) {
 	t.Parallel()
 
-	srv, err := New(Options{Limits: Limits{Write: 50 * time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must(New(Options{Limits: Limits{Write: 50 * time.Millisecond}}))(t)
 	t.Cleanup(func() { srv.stop(ErrClosed) })
 	const length = 5*writePiece + 7
 	write := func(read func(peer net.Conn)) (int, error) {

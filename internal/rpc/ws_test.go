@@ -146,9 +146,7 @@ func TestWebSocketHalfOpen(t *testing.T) {
 			h := start(t, func(o *Options) { o.Limits = tt.limits })
 			conn := h.rawSocket(t, 0)
 			h.awaitOpen(t, 1)
-			if _, err := conn.Write(tt.send); err != nil {
-				t.Fatal(err)
-			}
+			must(conn.Write(tt.send))(t)
 			h.awaitOpen(t, 0)
 		})
 	}

@@ -57,10 +57,7 @@ func TestEveryBeginning(t *testing.T) {
 	t.Parallel()
 
 	file := &disk{left: -1}
-	w, err := newWriter(file, 0, false, fixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := writer(t, file, fixed())
 	for _, x := range []*runtime.Exchange{samples()["failed"], samples()["custom"]} {
 		if err := w.Write(x); err != nil {
 			t.Fatal(err)
@@ -87,10 +84,7 @@ func TestEveryBeginning(t *testing.T) {
 func FuzzReader(f *testing.F) {
 	for _, x := range samples() {
 		file := &disk{left: -1}
-		w, err := newWriter(file, 0, false, fixed())
-		if err != nil {
-			f.Fatal(err)
-		}
+		w := writer(f, file, fixed())
 		if err := errors.Join(w.Write(x), w.Close()); err != nil {
 			f.Fatal(err)
 		}
@@ -108,10 +102,7 @@ func FuzzReader(f *testing.F) {
 				continue
 			}
 			file := &disk{left: -1}
-			w, err := newWriter(file, 0, false, fixed())
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := writer(t, file, fixed())
 			if err := w.Write(e.Exchange); err != nil {
 				t.Fatalf("what was read cannot be written: %v", err)
 			}

@@ -21,10 +21,7 @@ func TestRoundTrip(t *testing.T) {
 
 	for name, want := range samples() {
 		file := &disk{left: -1}
-		w, err := newWriter(file, 0, false, fixed())
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := writer(t, file, fixed())
 		if err := errors.Join(w.Write(want), w.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -62,10 +59,7 @@ func TestAnswerThatIsNoJSON(t *testing.T) {
 		"bad content":      {Kind: runtime.ExchangeTool, ToolCall: &phases.ToolCall{Tool: "t"}, ToolResult: &phases.ToolResult{Content: json.RawMessage(`{"a`)}},
 	} {
 		file := &disk{left: -1}
-		w, err := newWriter(file, 0, false, fixed())
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := writer(t, file, fixed())
 		if err := w.Write(x); err != nil {
 			t.Fatal(err)
 		}
@@ -82,10 +76,7 @@ func TestDiskThatFills(t *testing.T) {
 	t.Parallel()
 
 	file := &disk{left: -1}
-	w, err := newWriter(file, 0, false, fixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := writer(t, file, fixed())
 	if err := w.Write(one()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +108,7 @@ func TestBound(t *testing.T) {
 	o := fixed()
 	o.MaxBytes = 2000
 	file := &disk{left: -1}
-	w, err := newWriter(file, 0, false, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := writer(t, file, o)
 	var full *FullError
 	written := 0
 	for range 10 {

@@ -98,6 +98,16 @@ func (d *disk) Close() error {
 	return nil
 }
 
+// writer writes a record into a file that is empty.
+func writer(t testing.TB, file *disk, o Options) *Writer {
+	t.Helper()
+	w, err := newWriter(file, 0, false, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // entries reads all of a record.
 func entries(t *testing.T, data []byte) ([]*Entry, *Reader) {
 	t.Helper()
