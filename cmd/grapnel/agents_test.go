@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,19 +13,11 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/lazy"
 )
 
-// writeTree writes files below a new directory.
+// writeTree plants files below a new directory.
 func writeTree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	base := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(base, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plant(t, base, files)
 	return base
 }
 
@@ -117,27 +106,5 @@ func TestStateHammer(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".grapnel-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
-	}
-}
-
-// TestStateLocked: who cannot have the lock says so, and changes nothing.
-func TestStateLocked(t *testing.T) {
-	t.Parallel()
-
-	if runtime.GOOS == "windows" {
-		t.Skip("there are no such locks here")
-	}
-	path := newState(t)
-	unlock, err := lockBeside(t.Context(), path, lockTime, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unlock()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	over := errors.New("nobody waits")
-	cancel(over)
-	err = changeState(ctx, path, func(*lazy.State) { t.Error("changed without the lock") })
-	if !errors.Is(err, over) || codeOf(err) != exitUnable {
-		t.Errorf("error %v with exit code %d, want the cause and %d", err, codeOf(err), exitUnable)
 	}
 }

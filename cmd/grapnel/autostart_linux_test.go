@@ -40,9 +40,7 @@ func TestMCPWithABrokenConfiguration(t *testing.T) {
 
 	dir := openDir(t)
 	config := filepath.Join(dir, "grapnel.yaml")
-	if err := os.WriteFile(config, []byte("version: 1\nplugins: [{name: a, builtin: nothing-like-it}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, config, "version: 1\nplugins: [{name: a, builtin: nothing-like-it}]\n")
 	if code, _, errs := grapnelIn(t, dir, "mcp", "--config", config); code != exitUnable || !strings.Contains(errs, "grapnel.yaml:2:") || !strings.Contains(errs, "see hook.log beside ") {
 		t.Errorf("%d %s", code, errs)
 	}

@@ -14,23 +14,14 @@ import (
 // onPTY runs a command with a terminal as its standard output, and returns what reached it.
 func onPTY(t *testing.T, args ...string) string {
 	t.Helper()
-	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	control := must(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	defer func() { _ = control.Close() }()
 	fd := int(control.Fd())
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tty, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
+	tty := must(os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	shown := make(chan string)
 	go func() {
 		data, _ := io.ReadAll(control) // ends with EIO when nobody has the terminal open

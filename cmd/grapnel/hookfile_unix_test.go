@@ -27,6 +27,7 @@ var hookTexts = map[string]string{
 	"other hooks":      "{\n   \"hooks\": {\n     \"PreToolUse\": [ {\"matcher\": \"Bash\",\"hooks\": [ {\"type\": \"command\", \"command\": \"guard\"} ] } ]\n },\n\n   \"z\": 1, \"a\": 2 }\n",
 	"Windows":          "\ufeff{\r\n\t\"a\": 1\r\n}\r\n",
 	"comments":         "{\n  // one\n  \"a\": 1, // two\n  /* three */\n}\n// four\n",
+	"a wrapper":        "{\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"env X=1 grapnel-hook codex\"}]}\n    ]\n  }\n}\n",
 	"the same letters": "{\"hooks\":{\"PreToolUse\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"a-hook\",\"args\":[\"PreToolUse\"]}]}]}}",
 }
 
@@ -136,18 +137,11 @@ func TestHookFilesChanged(t *testing.T) {
 	h := install.Lookup("claude-code")
 	place := placesOf(h, t.TempDir())[0]
 	path, wanted := place.Path, wantedOf(t, h, "PreToolUse", "Stop")
-	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{\n  \"model\": \"opus\"\n}\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	put(t, path, "{\n  \"model\": \"opus\"\n}\n")
 	installHooks(t, place, wanted)
 	edit := func(from, to string) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, bytes.Replace(data, []byte(from), []byte(to), 1), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		data := must(os.ReadFile(path))(t)
+		put(t, path, strings.Replace(string(data), from, to, 1))
 	}
 	edit("opus", "haiku")
 	if f := installHooks(t, place, wanted); f.changed() {
@@ -168,19 +162,10 @@ func TestHookFilesLinked(t *testing.T) {
 
 	h, dir := install.Lookup("claude-code"), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := os.Mkdir(in("dotfiles"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"dotfiles/settings.json": "{}\n", "readonly": "{}\n", "broken": "{\n  \"a\": 1,\n  oops\n}\n"} {
-		if err := os.WriteFile(in(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, to := range map[string]string{"settings.json": "dotfiles/settings.json", "dangling": "nowhere"} {
-		if err := os.Symlink(to, in(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plant(t, dir, map[string]string{
+		"dotfiles/settings.json": "{}\n", "readonly": "{}\n", "broken": "{\n  \"a\": 1,\n  oops\n}\n",
+		"settings.json": "-> dotfiles/settings.json", "dangling": "-> nowhere",
+	})
 	if err := errors.Join(os.Chmod(in("readonly"), 0o444), os.Mkdir(in("directory"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -220,9 +205,7 @@ func TestHookFilesLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(in("settings.json"), []byte("{}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, in("settings.json"), "{}\n")
 	if err := f.mayReplace(); err == nil || !strings.Contains(err.Error(), "meanwhile") {
 		t.Errorf("a file that changes meanwhile: %v", err)
 	}

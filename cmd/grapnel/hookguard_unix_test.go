@@ -20,15 +20,7 @@ func TestChangeOfSettings(t *testing.T) {
 	h, dir := install.Lookup("claude-code"), t.TempDir()
 	place := placesOf(h, dir)[0]
 	wanted := wantedOf(t, h, "PreToolUse", "ConfigChange")
-	write := func(path, text string) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(place.Path, "{\n  \"model\": \"opus\"\n}\n")
+	put(t, place.Path, "{\n  \"model\": \"opus\"\n}\n")
 	asked := func(source, path string) string {
 		return refuseChange(&agent.Event{Host: "claude-code", Source: source, File: path, Dir: dir})
 	}
@@ -36,10 +28,7 @@ func TestChangeOfSettings(t *testing.T) {
 		t.Errorf("before the installation: %s", why)
 	}
 	installHooks(t, place, wanted)
-	data, err := os.ReadFile(place.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(place.Path))(t)
 	with, local := string(data), filepath.Join(filepath.Dir(place.Path), "settings.local.json")
 	for _, tt := range []struct {
 		name, text string
@@ -65,7 +54,7 @@ func TestChangeOfSettings(t *testing.T) {
 		}
 		proposed := filepath.Join(filepath.Dir(place.Path), "settings.json.proposed-0123abcd")
 		for _, path := range []string{place.Path, proposed} {
-			write(path, tt.text)
+			put(t, path, tt.text)
 			if why := asked("user_settings", path); (why != "") != tt.refused {
 				t.Errorf("%s: %q", tt.name, why)
 			}
@@ -77,26 +66,26 @@ func TestChangeOfSettings(t *testing.T) {
 	if asked("user_settings", place.Path) == "" {
 		t.Error("the file may be removed")
 	}
-	write(local, `{"disableAllHooks": true}`)
+	put(t, local, `{"disableAllHooks": true}`)
 	if asked("local_settings", local) == "" || asked("policy_settings", local) != "" || asked("skills", local) != "" {
 		t.Error("other settings are judged otherwise")
 	}
 	for _, text := range []string{ // Claude Code 2.1.332 takes the last of a name that is there twice
 		`{"disableAllHooks": false, "disableAllHooks": true}`, `{"disableAllHooks": true, "env": {"A": "1", "A": "2"}}`,
 	} {
-		if write(local, text); asked("local_settings", local) == "" {
+		if put(t, local, text); asked("local_settings", local) == "" {
 			t.Errorf("local settings may say %s", text)
 		}
 	}
 	for _, name := range []string{"HOME", "XDG_RUNTIME_DIR", "GRAPNEL_CONFIG", "CLAUDE_CODE_SIMPLE"} { // the hooks would find another gateway, or not be run
-		if write(place.Path, strings.Replace(with, `"model"`, `"env": {"`+name+`": "/tmp/x"}, "model"`, 1)); asked("user_settings", place.Path) == "" {
+		if put(t, place.Path, strings.Replace(with, `"model"`, `"env": {"`+name+`": "/tmp/x"}, "model"`, 1)); asked("user_settings", place.Path) == "" {
 			t.Errorf("the user's settings may set %s", name)
 		}
 	}
-	if write(local, `{"env": {"GRAPNEL_CONFIG": "x.yaml"}}`); asked("local_settings", local) == "" {
+	if put(t, local, `{"env": {"GRAPNEL_CONFIG": "x.yaml"}}`); asked("local_settings", local) == "" {
 		t.Error("local settings may set GRAPNEL_CONFIG")
 	}
-	write(place.Path, with)
+	put(t, place.Path, with)
 	installHooks(t, place, &install.Wanted{})
 	if why := asked("user_settings", place.Path); why != "" {
 		t.Errorf("after uninstalling: %s", why)
@@ -114,9 +103,7 @@ func TestChangeBehindLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	installHooks(t, place, wantedOf(t, h, "PreToolUse", "ConfigChange"))
-	if err := os.WriteFile(place.Path, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, place.Path, "{}")
 	if why := refuseChange(&agent.Event{Host: "claude-code", Source: "user_settings", File: place.Path, Dir: dir}); why == "" {
 		t.Error("the hooks may be removed")
 	}

@@ -23,10 +23,7 @@ import (
 func TestInstalledHTTPHooks(t *testing.T) {
 	t.Parallel()
 
-	dir, err := os.MkdirTemp("", "hook") //nolint:usetesting // the path of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "hook"))(t) //nolint:usetesting // the path of a socket is short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	in := func(name string) string { return filepath.Join(dir, name) }
 	const guard = `
@@ -70,29 +67,17 @@ plugins:
 		t.Fatalf("%v: %s", err, data)
 	}
 	hook := settings.Hooks["PreToolUse"][0].Hooks[0]
-	token, err := os.ReadFile(in(".local/share/grapnel/token"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must(os.ReadFile(in(".local/share/grapnel/token")))(t)
 	payload := vendorPayload(t, "claude-code", "PreToolUse", in("w"))
 	post := func(token string, body []byte) (status int, answer string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, hook.URL, bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, hook.URL, bytes.NewReader(body)))(t)
 		req.Header.Set("Content-Type", "application/json")
 		for name, value := range hook.Headers {
 			req.Header.Set(name, os.Expand(value, func(string) string { return token }))
 		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must(http.DefaultClient.Do(req))(t)
 		defer resp.Body.Close() //nolint:errcheck // it was only read
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must(io.ReadAll(resp.Body))(t)
 		return resp.StatusCode, string(text)
 	}
 	if hook.Type != "http" || len(hook.Allowed) != 1 || !strings.Contains(hook.Headers["Authorization"], "$"+hook.Allowed[0]) {
@@ -125,10 +110,7 @@ plugins:
 // vendorPayload is the payload of an event as the archives of package agents have it from the agent's own contract.
 func vendorPayload(t *testing.T, host, event, dir string) []byte {
 	t.Helper()
-	archive, err := txtar.ParseFile(filepath.Join("..", "..", "internal", "agents", strings.ReplaceAll(host, "-", ""), "testdata", event+".txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must(txtar.ParseFile(filepath.Join("..", "..", "internal", "agents", strings.ReplaceAll(host, "-", ""), "testdata", event+".txtar")))(t)
 	for _, f := range archive.Files {
 		if f.Name == "payload.json" {
 			return bytes.Replace(f.Data, []byte(`"/w"`), fmt.Appendf(nil, "%q", dir), 1)

@@ -31,7 +31,7 @@ func TestHostileClients(t *testing.T) {
 	}
 	t.Parallel()
 
-	rows := slices.Concat(sample(methodRows(t)), verbRows(), httpRows(), socketRows(), messageRows(), authRows())
+	rows := slices.Concat(sample(methodRows(t)), httpRows(), loadRows(), guessRows())
 	for kind, store := range serveStores() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -73,15 +73,9 @@ type gatewayState struct{ goroutines, descriptors, memory int }
 // state reads it of the process itself.
 func (b *besieged) state(t *testing.T) gatewayState {
 	t.Helper()
-	resp, err := http.Get(b.target() + "/metrics") //nolint:noctx // the gateway is a child
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must(http.Get(b.target() + "/metrics"))(t) //nolint:noctx // the gateway is a child
+	defer resp.Body.Close()                            //nolint:errcheck // it was read
+	text := must(io.ReadAll(resp.Body))(t)
 	value := func(name string) int {
 		_, rest, _ := strings.Cut(string(text), "\n"+name+" ")
 		rest, _, _ = strings.Cut(rest, "\n")
@@ -188,10 +182,7 @@ type rpcMethod struct {
 // rpcMethods are all of them.
 func rpcMethods(t *testing.T) map[string]rpcMethod {
 	t.Helper()
-	text, err := gateway.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(gateway.Schema())(t)
 	var doc struct {
 		Methods map[string]rpcMethod `json:"methods"`
 	}

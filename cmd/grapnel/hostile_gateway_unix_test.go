@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -13,7 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,9 +53,7 @@ func besiege(t *testing.T, store string, revisions int) *besieged {
 	} {
 		fmt.Fprintf(&list, "  - {name: %s, sha256: %x, workspaces: [%s], rights: [%s]}\n", row.name, sha256.Sum256([]byte(row.secret)), row.workspaces, row.rights)
 	}
-	if err := os.WriteFile(file, []byte(list.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, list.String())
 	cmd, _ := commandFor(t, 10*time.Minute, "serve", "--listen", "127.0.0.1:0", "--socket", socket, "--token-file", file, "--store", store, "--log-level", "error")
 	b := &besieged{served: serveWith(t, cmd, dir, nil), socket: socket}
 	b.addr = strings.TrimPrefix(b.target(), "http://")
@@ -82,10 +78,7 @@ type wire struct {
 func (b *besieged) connect(t *testing.T, network string) *wire {
 	t.Helper()
 	addr := map[string]string{"tcp": b.addr, "unix": b.socket}[network]
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must((&net.Dialer{}).DialContext(t.Context(), network, addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	if err := conn.SetDeadline(time.Now().Add(hostilePause)); err != nil {
 		t.Fatal(err)
@@ -118,24 +111,10 @@ func upgradeOf(token string) string {
 		"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 }
 
-// Opcodes of WebSocket frames.
-const (
-	wsText, wsBinary, wsClose, wsPing = 0x1, 0x2, 0x8, 0x9
-	wsLast                            = 0x80
-)
-
-// frameOf is a masked frame whose header announces so many bytes.
-func frameOf(opcode byte, length int, payload string) string {
-	var b bytes.Buffer
-	b.Write([]byte{opcode, 0x80 | 127})
-	b.Write(binary.BigEndian.AppendUint64(nil, uint64(length)))
-	b.Write([]byte{0, 0, 0, 0})
-	b.WriteString(payload)
-	return b.String()
+// textOf is a message in a WebSocket frame, which is masked.
+func textOf(message string) string {
+	return "\x81\xff" + string(binary.BigEndian.AppendUint64(nil, uint64(len(message)))) + "\x00\x00\x00\x00" + message
 }
-
-// textOf is a whole message.
-func textOf(message string) string { return frameOf(wsLast|wsText, len(message), message) }
 
 // rpcOf is a call, as text.
 func rpcOf(method string, params any) string {

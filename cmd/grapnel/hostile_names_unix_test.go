@@ -51,10 +51,7 @@ func TestHostileNamesInJSON(t *testing.T) {
 	tree := filepath.Join(dir, "t"+strings.ReplaceAll(orders, "/", ""))
 	plant(t, tree, map[string]string{".git/HEAD": "", "AGENTS.md": "Root " + orders, "agents.md": orders, orders + "/AGENTS.md": orders, "a/AGENTS.md": "-> ../" + orders + "/none"})
 	cfg, store, db := filepath.Join(dir, "c.yaml"), "sqlite:"+filepath.Join(dir, "log.db"), "sqlite:"+filepath.Join(dir, "m.db")
-	memory, err := json.Marshal(map[string]string{"id": "01J0000000000000000000000A", "workspace_id": "local", "scope": "workspace", "category": "decision", "text": "We " + orders, "source": "user"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must(json.Marshal(map[string]string{"id": "01J0000000000000000000000A", "workspace_id": "local", "scope": "workspace", "category": "decision", "text": "We " + orders, "source": "user"}))(t)
 	plant(t, dir, map[string]string{
 		"c.yaml": fmt.Sprintf(hostileConfig, db, orders), "bad.yaml": "version: 1\n" + strings.ReplaceAll(orders, "\u0085", "") + ": 1\n", "m.jsonl": string(memory) + "\n",
 	})

@@ -50,15 +50,9 @@ func TestTokenForAnotherUsersPort(t *testing.T) {
 func serveStranger(t *testing.T, dir string, args ...string) (s *served, secret string) {
 	t.Helper()
 	config := filepath.Join(dir, "grapnel.yaml")
-	if err := os.WriteFile(config, []byte("version: 1\nplugins: [{name: stranger, command: ./stranger, unsafe_path: true}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, config, "version: 1\nplugins: [{name: stranger, command: ./stranger, unsafe_path: true}]\n")
 	s = serveIn(t, dir, append([]string{"--config", config}, args...)...)
-	secret, err := readSecret(filepath.Join(dir, ".local", "share", "grapnel", madeSecret))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, secret
+	return s, must(readSecret(filepath.Join(dir, ".local", "share", "grapnel", madeSecret)))(t)
 }
 
 // TestTokenForAnotherUsersPortBehindALivingNote: the process of the note lives, and
@@ -75,10 +69,7 @@ func TestTokenForAnotherUsersPortBehindALivingNote(t *testing.T) {
 		"a program that answers": {"listen", "tcp", "127.0.0.1:0"},
 		"one that passes it on":  {"relay", "127.0.0.1:0"},
 	} {
-		free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // its port is what is wanted
-		if err != nil {
-			t.Fatal(err)
-		}
+		free := must(net.Listen("tcp", "127.0.0.1:0"))(t) //nolint:noctx // its port is what is wanted
 		at := free.Addr().String()
 		_ = free.Close()
 		mode[len(mode)-1] = at
@@ -195,10 +186,7 @@ func TestTokenForAnotherUsersSocket(t *testing.T) {
 	}
 	socket := filepath.Join(shared, "g.sock")
 	s := serveIn(t, dir, "--socket", socket)
-	secret, err := readSecret(filepath.Join(dir, ".local", "share", "grapnel", madeSecret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := must(readSecret(filepath.Join(dir, ".local", "share", "grapnel", madeSecret)))(t)
 	n := noteOf(t, dir)
 	s.end(t, syscall.SIGKILL)
 	if err := os.Remove(socket); err != nil { // as the end of a gateway does
@@ -232,20 +220,14 @@ func TestTokenForAnotherProcessAtTheSocket(t *testing.T) {
 	if err := os.Rename(socket, socket+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must((&net.ListenConfig{}).Listen(t.Context(), "unix", socket))(t)
 	defer l.Close() //nolint:errcheck // it was only listened at
 	for _, args := range [][]string{{"status"}, {"status", "--socket", socket}} {
 		code, _, errs := grapnelIn(t, dir, args...)
 		if code != exitUnable || !strings.Contains(errs, fmt.Sprintf("process %d listens there", os.Getpid())) {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
-		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must(l.Accept())(t)
 		if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
 			t.Errorf("%v: it got %q, %v", args, got, err)
 		}
@@ -259,9 +241,7 @@ func TestTokenInTheClear(t *testing.T) {
 
 	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
-	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, "secret")
 	for _, url := range []string{"http://192.0.2.1:7433", "ws://192.0.2.1:7433", "http://gateway.example:7433"} {
 		if code, _, errs := grapnelIn(t, dir, "status", "--url", url, "--token-file", file); code != exitUsage || !strings.Contains(errs, "use https://") {
 			t.Errorf("%s: %d %s", url, code, errs)

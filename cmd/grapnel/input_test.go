@@ -5,19 +5,6 @@ import (
 	"testing"
 )
 
-// FuzzPosition asserts that a place is always inside the text.
-func FuzzPosition(f *testing.F) {
-	f.Add([]byte("{\n\"a\": }"), 8)
-	f.Add([]byte("\xff\n\n"), -3)
-	f.Fuzz(func(t *testing.T, data []byte, offset int) {
-		line, column := position(data, offset)
-		lines := strings.Split(string(data), "\n")
-		if line < 1 || line > len(lines) || column < 1 || column > len(lines[line-1])+1 {
-			t.Errorf("position %d:%d of %q", line, column, data)
-		}
-	})
-}
-
 // TestReadInputIsBounded reads one byte too many, and exactly enough.
 func TestReadInputIsBounded(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -84,9 +83,7 @@ type worked struct {
 func (w *worked) begin(t *testing.T, delay string) {
 	t.Helper()
 	file := filepath.Join(w.dir, "observing.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(observing, "DELAY", delay, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, file, strings.Replace(observing, "DELAY", delay, 1))
 	w.served = serveIn(t, w.dir, "--store", w.dsn, "--config", file)
 }
 
@@ -94,19 +91,13 @@ func (w *worked) begin(t *testing.T, delay string) {
 // their next attempt, which count as waiting.
 func (w *worked) await(t *testing.T, want jobs.Counts) {
 	t.Helper()
-	s, err := store.Open(t.Context(), w.dsn, store.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(store.Open(t.Context(), w.dsn, store.Options{ReadOnly: true}))(t)
 	defer s.Close() //nolint:errcheck // only read
 	records := s.Jobs()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(longest); ; <-tick.C {
-		got, err := records.Counts(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must(records.Counts(t.Context()))(t)
 		got.Waiting, got.Scheduled, got.OldestSeconds = got.Waiting+got.Scheduled, 0, 0
 		if got == want {
 			return

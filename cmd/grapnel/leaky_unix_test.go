@@ -71,18 +71,11 @@ type leakySurface struct {
 func TestLeaky(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	cfg, tokens, db := filepath.Join(dir, "grapnel.yaml"), filepath.Join(dir, "tokens.yaml"), filepath.Join(dir, "grapnel.db")
-	if err := errors.Join(
-		os.Symlink(self, filepath.Join(dir, "badplugin")),
-		os.WriteFile(cfg, []byte(leakyConfig("sqlite:"+db, "")), 0o600),
-		os.WriteFile(tokens, []byte("tokens:\n"+tokenLine("user", "one", "compile", "dispatch", "read")+tokenLine("boss", "two", "admin", "compile", "dispatch", "read", "write")), 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
+	plant(t, dir, map[string]string{
+		"badplugin": ourselves(t), "grapnel.yaml": leakyConfig("sqlite:"+db, ""),
+		"tokens.yaml": "tokens:\n" + tokenLine("user", "one", "compile", "dispatch", "read") + tokenLine("boss", "two", "admin", "compile", "dispatch", "read", "write"),
+	})
 	s := serveIn(t, dir, "--config", cfg, "--token-file", tokens, "--log-level", "debug", "--listen", "127.0.0.1:0")
 	for _, name := range []string{"crash", "together", "tools", "open_internal", "open_debug", "open_user_audit", "open_user_visible"} {
 		s.errs.until(t, "msg=plugin plugin="+name+" state=ready")
@@ -91,9 +84,7 @@ func TestLeaky(t *testing.T) {
 	_, log := s.end(t, syscall.SIGTERM)
 	// A command does not begin with a condition that cannot be compiled: the mistake,
 	// with its place, is what it ends with.
-	if err := os.WriteFile(cfg, []byte(leakyConfig("sqlite:"+db, "when")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, cfg, leakyConfig("sqlite:"+db, "when"))
 	shown = append(shown, leakyCommands(t, dir, cfg, &log)...)
 	for _, file := range []string{db, db + "-wal"} {
 		data, err := os.ReadFile(file)
@@ -190,20 +181,11 @@ func leakyCalls(t *testing.T, s *served) []leakySurface {
 // fetchPath gets a page of a gateway.
 func fetchPath(t *testing.T, target, path string) string {
 	t.Helper()
-	rq, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(target, "/")+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rq := must(http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(target, "/")+path, http.NoBody))(t)
 	rq.Header.Set("Authorization", "Bearer two")
-	res, err := http.DefaultClient.Do(rq)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must(http.DefaultClient.Do(rq))(t)
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must(io.ReadAll(res.Body))(t)
 	return string(body)
 }
 

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if raceDetector {
 		lateAfter = time.Minute // plugins start slowly, and commands would say so
 	}
-	testscript.Main(m, map[string]func(){"grapnel": main, "badplugin": badPlugin, "guardplugin": guardPlugin, "otheruser": otherProgram, "swapprogram": swapProgram, "toolplugin": toolPlugin})
+	testscript.Main(m, map[string]func(){"grapnel": main, "badplugin": badPlugin, "otheruser": otherProgram, "swapprogram": swapProgram, "toolplugin": toolPlugin})
 }
 
 // TestScripts runs the scripts that say what every command does.

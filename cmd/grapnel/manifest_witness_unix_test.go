@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,10 +16,7 @@ func TestWitnessWaits(t *testing.T) {
 
 	dir := t.TempDir()
 	last, link := filepath.Join(dir, "seen.txt"), filepath.Join(dir, "link.txt")
-	unlock, err := lockBeside(t.Context(), last, lockTime, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	unlock := must(lockBeside(t.Context(), last, lockTime, ""))(t)
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // it waits no longer
@@ -29,12 +25,7 @@ func TestWitnessWaits(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 		if path == last {
-			if err := os.WriteFile(last, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink("seen.txt", link); err != nil {
-				t.Fatal(err)
-			}
+			plant(t, dir, map[string]string{"seen.txt": "", "link.txt": "-> seen.txt"})
 		}
 	}
 }

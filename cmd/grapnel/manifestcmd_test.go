@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,51 +20,17 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// FuzzParseAge: what is taken is what Go takes once the days are hours.
-func FuzzParseAge(f *testing.F) {
-	for _, text := range []string{"90d", "1d12h", "36h", "d", "-1d", "1d-1h", "1h1d", "0d0", "65535d2562047h"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got, err := parseAge(text)
-		if err != nil {
-			return
-		}
-		number, rest, days := strings.Cut(text, "d")
-		if !days {
-			number, rest = "0", text
-		}
-		if rest == "" {
-			rest = "0"
-		}
-		n, notNumber := strconv.Atoi(number)
-		plain, notTime := time.ParseDuration(rest)
-		if err := errors.Join(notNumber, notTime); err != nil {
-			t.Fatalf("parseAge(%q) = %v, and its parts are none: %v", text, got, err)
-		}
-		if want := plain + time.Duration(n)*24*time.Hour; got != want || days && got < plain {
-			t.Errorf("parseAge(%q) = %v, want %v", text, got, want)
-		}
-	})
-}
-
 // keptLog opens a log with so many manifests of one thread.
 func keptLog(t *testing.T, n int) *openedStore {
 	t.Helper()
 
-	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "log.db"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "log.db"), store.Options{}))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	out, err := compiler.Compile(compiler.Input{Profile: phases.ProfileFull})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(compiler.Compile(compiler.Input{Profile: phases.ProfileFull}))(t)
 	for i := range n {
 		m := out.Manifest()
 		m.CreatedAt = recordedAt.Add(time.Duration(i) * time.Second)

@@ -147,14 +147,8 @@ func asOther(t *testing.T, mode string, args ...string) *other {
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must(cmd.StdinPipe())(t)
+	out := must(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,23 +171,15 @@ func (o *other) end(t *testing.T) string {
 func otherBinary(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(openDir(t), "otheruser")
-	from, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must(os.Open("/proc/self/exe"))(t)
 	defer from.Close() //nolint:errcheck // it was only read
 	// A process that is started meanwhile has the file open for a moment, and then it
 	// cannot be executed.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = io.Copy(to, from); err == nil {
-		err = to.Close()
-	}
-	if err != nil {
+	to := must(os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755))(t)
+	must(io.Copy(to, from))(t)
+	if err := to.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -202,10 +188,7 @@ func otherBinary(t *testing.T) string {
 // openDir makes a directory that others may enter, with a short path.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gt") //nolint:usetesting // those of tests are behind closed ones
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must(os.MkdirTemp("", "gt"))(t) //nolint:usetesting // those of tests are behind closed ones
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -49,10 +49,7 @@ func TestJSONHasNoOrders(t *testing.T) {
 			continue
 		}
 		want := map[string]any{"a" + string(r): "<b" + string(r) + "c>"}
-		data, err := encodeJSON(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must(encodeJSON(want))(t)
 		var got map[string]any
 		if err := json.Unmarshal(data, &got); err != nil || cmp.Diff(got, want) != "" {
 			t.Errorf("%U: %s is %v, %v", r, data, got, err)
@@ -62,10 +59,7 @@ func TestJSONHasNoOrders(t *testing.T) {
 		}
 	}
 	raw := json.RawMessage("{\"a\":\"\u009b\\ud800\\u202e\x9b\"}")
-	data, err := encodeJSON(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(encodeJSON(raw))(t)
 	if diff := cmp.Diff(string(data), "{\n  \"a\": \"\\u009b\\ud800\\u202e\uFFFD\"\n}\n"); diff != "" {
 		t.Errorf("raw JSON (-got +want):\n%s", diff)
 	}

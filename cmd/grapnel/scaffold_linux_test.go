@@ -55,10 +55,7 @@ func TestScaffold(t *testing.T) {
 // packages.
 func kitFor(t *testing.T, lang, root string) (sdk, prepare string) {
 	t.Helper()
-	repo, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	repo := must(filepath.Abs(filepath.Join("..", "..")))(t)
 	skipUnless := func(script string) {
 		if out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
 			t.Skipf("%s: %v\n%s", script, err, out)
@@ -85,10 +82,7 @@ func kitFor(t *testing.T, lang, root string) (sdk, prepare string) {
 // command line does not have.
 func readmeCommands(t *testing.T, dir string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(filepath.Join(dir, "README.md")))(t)
 	var commands []string
 	for line := range strings.Lines(string(text)) {
 		command, ok := strings.CutPrefix(line, "    ")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,9 +18,7 @@ const conversationConfig = "version: 1\nserve: {conversations: {workspaces: [w],
 func serveConversations(t *testing.T, dir, dsn string) *served {
 	t.Helper()
 	cfg := filepath.Join(dir, "grapnel.yaml")
-	if err := os.WriteFile(cfg, []byte(conversationConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, cfg, conversationConfig)
 	return serveIn(t, dir, "--config", cfg, "--store", dsn)
 }
 

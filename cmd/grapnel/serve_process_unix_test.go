@@ -106,14 +106,8 @@ func serveWith(t *testing.T, cmd *exec.Cmd, dir string, attr *syscall.SysProcAtt
 	t.Helper()
 	cmd.Env = append(cmd.Env, homeIn(dir)...)
 	cmd.SysProcAttr = attr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	errs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())(t)
+	errs := must(cmd.StderrPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,10 +149,7 @@ func (s *served) end(t *testing.T, signal syscall.Signal) (code int, said string
 // dial connects to the gateway with the token that it made.
 func (s *served) dial(t *testing.T, target string) *heard {
 	t.Helper()
-	token, err := readSecret(filepath.Join(s.dir, ".local", "share", "grapnel", madeSecret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must(readSecret(filepath.Join(s.dir, ".local", "share", "grapnel", madeSecret)))(t)
 	return dial(t, target, token)
 }
 
@@ -217,6 +208,15 @@ func (h *heard) ask(t *testing.T, method string, params object) json.RawMessage 
 		t.Fatalf("%s: %v", method, err)
 	}
 	return result
+}
+
+// answer calls a method, which must succeed, and decodes its result.
+func answer[R any](t *testing.T, c *heard, method string, params object) (r R) {
+	t.Helper()
+	if err := c.Call(t.Context(), method, params, &r); err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+	return r
 }
 
 // grapnelIn runs a command with a home, and returns what it printed.

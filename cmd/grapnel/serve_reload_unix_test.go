@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,9 +55,7 @@ func serveFiles(t *testing.T, text string, args ...string) *reloads {
 
 func (r *reloads) write(t *testing.T, text string) {
 	t.Helper()
-	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, r.config, text)
 }
 
 // prompts wants a text in the prompt of the next turn.
@@ -231,12 +228,9 @@ func TestServeRelease(t *testing.T) {
 
 	dir := t.TempDir()
 	program, config := filepath.Join(dir, "badplugin"), filepath.Join(dir, "grapnel.yaml")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := "version: 1\nplugins:\n  - {name: bad, command: ./badplugin, args: [good], unsafe_path: true, grants: {contribute: ['*'], sections: ['*']}}\n"
-	if err := errors.Join(os.WriteFile(program, []byte("no program"), 0o700), os.WriteFile(config, []byte(text), 0o600)); err != nil {
+	const text = "version: 1\nplugins:\n  - {name: bad, command: ./badplugin, args: [good], unsafe_path: true, grants: {contribute: ['*'], sections: ['*']}}\n"
+	plant(t, dir, map[string]string{"badplugin": "no program", "grapnel.yaml": text})
+	if err := os.Chmod(program, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s := serveIn(t, dir, "--config", config)
@@ -257,9 +251,10 @@ func TestServeRelease(t *testing.T) {
 			t.Errorf("%s: %d %s %s", tt.name, code, out, errs)
 		}
 	}
-	if err := errors.Join(os.Remove(program), os.Symlink(self, program)); err != nil {
+	if err := os.Remove(program); err != nil {
 		t.Fatal(err)
 	}
+	put(t, program, ourselves(t))
 	code, out, errs := grapnelIn(t, dir, "plugin", "release", "bad", "--json")
 	var got releaseResult
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitOK || got.State != "ready" || got.From != "quarantined" {

@@ -39,21 +39,11 @@ func swapProgram() {
 // startSwapping starts swapProgram and waits until it swaps.
 func startSwapping(t *testing.T, pairs ...string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Args = append([]string{"swapprogram"}, pairs...)
 	name := filepath.Join(t.TempDir(), "swapprogram")
-	if err := os.Symlink(self, name); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Path = name
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	put(t, name, ourselves(t))
+	cmd := exec.CommandContext(t.Context(), name)
+	cmd.Args = append([]string{"swapprogram"}, pairs...)
+	out := must(cmd.StdoutPipe())(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

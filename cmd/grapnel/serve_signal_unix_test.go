@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,19 +34,8 @@ plugins:
 func serveStubborn(t *testing.T) (s *served, plugin int) {
 	t.Helper()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, tokens := filepath.Join(dir, "grapnel.yaml"), filepath.Join(dir, "tokens.yaml")
-	if err := errors.Join(
-		os.Symlink(self, filepath.Join(dir, "badplugin")),
-		os.WriteFile(cfg, []byte(signalConfig), 0o600),
-		os.WriteFile(tokens, []byte("tokens:\n"+tokenLine("ada", "one", "dispatch")), 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
-	s = serveAs(t, dir, &syscall.SysProcAttr{Setpgid: true}, "--config", cfg, "--token-file", tokens, "--log-level", "info")
+	plant(t, dir, map[string]string{"badplugin": ourselves(t), "grapnel.yaml": signalConfig, "tokens.yaml": "tokens:\n" + tokenLine("ada", "one", "dispatch")})
+	s = serveAs(t, dir, &syscall.SysProcAttr{Setpgid: true}, "--config", filepath.Join(dir, "grapnel.yaml"), "--token-file", filepath.Join(dir, "tokens.yaml"), "--log-level", "info")
 	s.errs.until(t, "state=ready")
 	return s, pluginProcess(t, s.cmd.Process.Pid)
 }

@@ -49,8 +49,9 @@ func TestSocketWithoutToken(t *testing.T) {
 	socket := filepath.Join(dir, "g.sock")
 	s := serveIn(t, dir, "--socket", socket)
 	said := s.errs.until(t, "callers need a token")
-	if file := filepath.Join(dir, ".local", "share", "grapnel", madeSecret); !strings.Contains(said, file) {
-		t.Errorf("it does not name %s: %s", file, said)
+	file := filepath.Join(dir, ".local", "share", "grapnel", madeSecret)
+	if secret, err := readSecret(file); err != nil || !strings.Contains(said, file) || strings.Contains(said, secret) {
+		t.Errorf("it does not name %s alone: %s, %v", file, said, err)
 	}
 	_, err := client.Dial(t.Context(), "unix:"+socket, client.Options{})
 	if !client.HasCode(err, rpc.CodeUnauthorized) {
@@ -81,20 +82,12 @@ func TestSocketForPlugins(t *testing.T) {
 				t.Skip(err)
 			}
 			dir := t.TempDir()
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
 			socket, config := filepath.Join(dir, "g.sock"), filepath.Join(dir, "grapnel.yaml")
 			data := filepath.Join(dir, ".local", "share", "grapnel")
 			text := fmt.Sprintf("version: 1\nplugins:\n  - name: bad\n    command: ./badplugin\n    sandbox: %s\n    unsafe_path: true\n"+
 				"    args: [reach, call=%s, read=%s/token, read=%s/tokens.yaml, 'glob=%s/grapnel/gateway-*']\n"+
 				"    grants: {contribute: ['*'], sections: ['*']}\n    limits: {start: 30s}\n", tier, socket, data, data, dir)
-			for _, err := range []error{os.Symlink(self, filepath.Join(dir, "badplugin")), os.WriteFile(config, []byte(text), 0o600)} {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
+			plant(t, dir, map[string]string{"badplugin": ourselves(t), "grapnel.yaml": text})
 			s := serveIn(t, dir, "--config", config, "--socket", socket)
 			s.errs.until(t, "msg=plugin plugin=bad state=ready")
 			c := s.dial(t, "unix:"+socket)
@@ -111,10 +104,7 @@ func TestSocketForPlugins(t *testing.T) {
 			if compiled == "" || strings.Contains(compiled, `"result"`) {
 				t.Errorf("without a token: %s", compiled)
 			}
-			secret, err := readSecret(filepath.Join(data, madeSecret))
-			if err != nil {
-				t.Fatal(err)
-			}
+			secret := must(readSecret(filepath.Join(data, madeSecret)))(t)
 			if got := strings.Contains(compiled, secret); got != (tier == sandbox.T0) {
 				t.Errorf("it can read the token: %t\n%s", got, compiled)
 			}
@@ -166,10 +156,7 @@ func TestSocketLocks(t *testing.T) {
 
 		dir := t.TempDir()
 		socket := filepath.Join(dir, "g.sock")
-		unlock, err := lockBeside(t.Context(), socket, socketLockTime, "another gateway opens it")
-		if err != nil {
-			t.Fatal(err)
-		}
+		unlock := must(lockBeside(t.Context(), socket, socketLockTime, "another gateway opens it"))(t)
 		code, _, errs := grapnelIn(t, dir, "serve", "--socket", socket)
 		if code != exitUnable || !strings.Contains(errs, ".g.sock.lock (process "+strconv.Itoa(os.Getpid())+")") || strings.Count(errs, "grapnel: ") != 1 {
 			t.Errorf("%d %s", code, errs)

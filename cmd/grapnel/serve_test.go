@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -34,9 +35,12 @@ func TestMakeTokens(t *testing.T) {
 	if list, err := os.ReadDir(dir); err != nil || len(list) != 2 {
 		t.Errorf("files: %v, %v", list, err)
 	}
-	if err := os.WriteFile(a.file, []byte("tokens: mine"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{a.file, a.secretFile} {
+		if info, err := os.Stat(name); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
 	}
+	put(t, a.file, "tokens: mine")
 	if err := makeTokens(&a); err != nil {
 		t.Error(err)
 	}

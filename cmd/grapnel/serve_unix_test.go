@@ -103,9 +103,7 @@ func TestServeSocketTaken(t *testing.T) {
 	}
 	s.dial(t, "unix:"+socket).ask(t, "workspace/list", nil) // it still serves
 	s.end(t, syscall.SIGTERM)
-	if err := os.WriteFile(socket, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, socket, "precious")
 	if code, _, errs := grapnelIn(t, dir, "serve", "--socket", socket); code != exitUsage || !strings.Contains(errs, "something else is there") {
 		t.Errorf("a file: %d %s", code, errs)
 	}
@@ -191,9 +189,7 @@ func TestServeTokens(t *testing.T) {
 	file := filepath.Join(dir, "tokens.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, file, text)
 	}
 	write("tokens:\n" + tokenLine("ada", "one", "read", "write"))
 	s := serveIn(t, dir, "--token-file", file)
@@ -219,9 +215,7 @@ func TestServeTokens(t *testing.T) {
 	dial(t, s.target(), "two").ask(t, "workspace/list", nil)
 
 	secret := filepath.Join(dir, "secret")
-	if err := os.WriteFile(secret, []byte("two\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, secret, "two\n")
 	for _, tt := range []struct {
 		name, file string
 		code       int
@@ -241,44 +235,6 @@ func TestServeTokens(t *testing.T) {
 		}
 	}
 	s.end(t, syscall.SIGTERM)
-}
-
-// TestServeMakesToken: with a plugin that is not built in, callers need a token,
-// which serve makes once.
-func TestServeMakesToken(t *testing.T) {
-	t.Parallel()
-
-	dir := t.TempDir()
-	config := filepath.Join(dir, "grapnel.yaml")
-	if err := os.WriteFile(config, []byte("version: 1\nplugins: [{name: stranger, command: ./stranger, unsafe_path: true}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var secrets []string
-	for range 2 {
-		s := serveIn(t, dir, "--config", config)
-		data := filepath.Join(dir, ".local", "share", "grapnel")
-		said := s.errs.until(t, "callers need a token")
-		secret, err := readSecret(filepath.Join(data, "token"))
-		if err != nil || strings.Contains(said, secret) || !strings.Contains(said, filepath.Join(data, "token")) {
-			t.Fatalf("%v: %s", err, said)
-		}
-		secrets = append(secrets, secret)
-		for _, name := range []string{"token", "tokens.yaml"} {
-			if info, err := os.Stat(filepath.Join(data, name)); err != nil || info.Mode() != 0o600 {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		if err := dial(t, s.target(), "").Call(t.Context(), "workspace/list", nil, nil); !client.HasCode(err, rpc.CodeUnauthorized) {
-			t.Errorf("without a token: %v", err)
-		}
-		if code, _, errs := grapnelIn(t, dir, "status"); code != exitOK { // the note says where the token is
-			t.Errorf("status: %d %s", code, errs)
-		}
-		s.end(t, syscall.SIGTERM)
-	}
-	if secrets[0] != secrets[1] {
-		t.Error("the second start made another token")
-	}
 }
 
 // TestServeTwoStarts: of gateways that replace a stale socket at the same moment

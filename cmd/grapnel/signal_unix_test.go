@@ -34,10 +34,7 @@ func programCommand(t *testing.T, args ...string) (cmd *exec.Cmd, run string) {
 // commandFor is command with a bound of its own.
 func commandFor(t *testing.T, most time.Duration, args ...string) (cmd *exec.Cmd, run string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must(os.Executable())(t)
 	run = t.TempDir()
 	if err := os.Chmod(run, 0o700); err != nil {
 		t.Fatal(err)
@@ -60,32 +57,22 @@ func TestInterrupted(t *testing.T) {
 			t.Parallel()
 
 			file := filepath.Join(t.TempDir(), "slow.yaml")
-			if err := os.WriteFile(file, []byte(slowConfig), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			put(t, file, slowConfig)
 			cmd, run := programCommand(t, "dispatch", "tool.pre_call", "--config", file, "--log-level", "info", "--json")
 			var out strings.Builder
 			cmd.Stdout = &out
-			errs, err := cmd.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			errs := must(cmd.StderrPipe())(t)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			log := bufio.NewReader(errs)
 			for line := ""; !strings.Contains(line, "state=ready"); {
-				if line, err = log.ReadString('\n'); err != nil {
-					t.Fatalf("the plugin never became ready: %v", err)
-				}
+				line = must(log.ReadString('\n'))(t)
 			}
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			rest, err := io.ReadAll(log) // ends when no process holds it any more
-			if err != nil {
-				t.Fatal(err)
-			}
+			rest := must(io.ReadAll(log))(t) // ends when no process holds it any more
 			if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != exitInterrupted {
 				t.Errorf("got %v, want exit code %d", err, exitInterrupted)
 			}
