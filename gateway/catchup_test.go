@@ -45,7 +45,7 @@ func TestCatchUpGaps(t *testing.T) {
 		}
 	}
 	clock.Add(tree.ChangesAge + time.Hour)
-	must[int](t)(model.Thin(t.Context(), clock.Now()))
+	must(model.Thin(t.Context(), clock.Now()))(t)
 	if got, err := h.catchUp(t.Context(), newConn(), "w", since); err != nil || !got.Gap {
 		t.Errorf("a place that is forgotten: %+v, %v, want a gap", got, err)
 	}
@@ -66,7 +66,7 @@ func TestHubGap(t *testing.T) {
 	h := quietHub(swapped)
 	h.step(t.Context())
 	c := newConn()
-	must[watchResult](t)(h.join(c, "w", false))
+	must(h.join(c, "w", false))(t)
 	swapped.Store = copied
 	h.step(t.Context())
 	place, _, _ := h.place()
@@ -89,8 +89,8 @@ func TestWatches(t *testing.T) {
 	c := newConn()
 	h.step(t.Context())
 	for i := range maxWatches {
-		must[watchResult](t)(h.join(c, strconv.Itoa(i), false))
-		must[watchResult](t)(h.join(c, strconv.Itoa(i), false)) // again is no other one
+		must(h.join(c, strconv.Itoa(i), false))(t)
+		must(h.join(c, strconv.Itoa(i), false))(t) // again is no other one
 	}
 	if _, err := h.join(c, "one more", false); err == nil {
 		t.Error("a connection watches more than it may")
@@ -107,8 +107,8 @@ func TestWatches(t *testing.T) {
 	// A workspace that is deleted ends its watches, behind the notification.
 	workspace(t, model, "1")
 	other := newConn()
-	must[watchResult](t)(h.join(other, "1", false))
-	must[tree.Workspace](t)(model.DeleteWorkspace(t.Context(), tree.DeleteWorkspace{WorkspaceID: "1"}))
+	must(h.join(other, "1", false))(t)
+	must(model.DeleteWorkspace(t.Context(), tree.DeleteWorkspace{WorkspaceID: "1"}))(t)
 	h.step(t.Context())
 	if n := other.all(); len(n) != 1 || n[0].Action != tree.Deleted || h.count() != maxWatches-2 {
 		t.Errorf("told %+v, %d watches", n, h.count())
@@ -126,16 +126,16 @@ func TestWatchesEnd(t *testing.T) {
 		c, other := newConn(), newConn()
 		defer other.end()
 		for _, id := range []string{"w", "v"} {
-			must[watchResult](t)(h.join(c, id, false))
+			must(h.join(c, id, false))(t)
 		}
-		must[watchResult](t)(h.join(other, "w", false))
+		must(h.join(other, "w", false))(t)
 		for range 2 {
 			c.end()
 			synctest.Wait()
 			if h.count() != 1 || len(h.conns) != 1 || len(h.of) != 1 {
 				t.Errorf("%d watches, %d connections, %d workspaces, want what the other has", h.count(), len(h.conns), len(h.of))
 			}
-			must[watchResult](t)(h.join(c, "w", false))
+			must(h.join(c, "w", false))(t)
 		}
 		synctest.Wait()
 	})

@@ -18,15 +18,14 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // conversing is a gateway with a log and a tree in one database, which keeps the conversations of the workspaces w and v.
 func conversing(t *testing.T, dsn string, change func(o *Options)) *served {
 	t.Helper()
-	log := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{}))
+	log := must(store.Open(t.Context(), dsn, store.Options{}))(t)
 	t.Cleanup(func() { _ = log.Close() })
-	tr := must[tree.Store](t)(log.Tree(t.Context()))
+	tr := must(log.Tree(t.Context()))(t)
 	for _, id := range []string{"w", "v", "none"} {
 		workspace(t, tr, id)
 	}
@@ -274,13 +273,13 @@ func TestConversationGoes(t *testing.T) {
 	}
 	handle := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(object{"actor": object{"kind": "user", "id": "ada"}})}).Handle
 	do[appended](t, c, "thread/append", object{"handle": handle, "entries": []object{entry("1", "user", "a")}})
-	log := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{}))
+	log := must(store.Open(t.Context(), dsn, store.Options{}))(t)
 	defer func() { _ = log.Close() }()
-	erased := must[store.Erased](t)(log.Erase(t.Context(), store.Erasing{Scope: store.Scope{Actor: "user:ada"}, By: "x", Reason: "y"}))
+	erased := must(log.Erase(t.Context(), store.Erasing{Scope: store.Scope{Actor: "user:ada"}, By: "x", Reason: "y"}))(t)
 	if erased.Entries != 1 || rows() != 0 {
 		t.Errorf("erased %+v", erased)
 	}
-	if v := must[manifest.Verdict](t)(log.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{})); !v.OK {
+	if v := must(log.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{}))(t); !v.OK {
 		t.Errorf("the log: %+v", v)
 	}
 }

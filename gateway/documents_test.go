@@ -25,8 +25,8 @@ func TestDocuments(t *testing.T) {
 	save(t, model, "w", "", "root of w")
 	save(t, model, "w", "a", "folder a")
 	save(t, model, "v", "", "root of v")
-	must[tree.Thread](t)(model.CreateThread(t.Context(), tree.CreateThread{WorkspaceID: "w", FolderID: "a", ID: "t", Title: "T"}))
-	must[tree.Thread](t)(model.CreateThread(t.Context(), tree.CreateThread{WorkspaceID: "w", ID: "sub", Title: "Sub"}))
+	must(model.CreateThread(t.Context(), tree.CreateThread{WorkspaceID: "w", FolderID: "a", ID: "t", Title: "T"}))(t)
+	must(model.CreateThread(t.Context(), tree.CreateThread{WorkspaceID: "w", ID: "sub", Title: "Sub"}))(t)
 
 	here := phases.Context{WorkspaceID: "w", ThreadID: "t"}
 	for _, tt := range []struct {

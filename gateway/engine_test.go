@@ -110,12 +110,12 @@ func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.
 		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, OnFailure: config.FailOpen, Grants: phases.Grants{Contribute: []string{"decision"}}})
 		inside[p.Name] = p
 	}
-	eng := must[*runtime.Engine](tb)(runtime.New(tb.Context(), cfg, runtime.Options{
+	eng := must(runtime.New(tb.Context(), cfg, runtime.Options{
 		InProcess: inside,
 		Services:  map[string]runtime.Service{ServiceDocuments: Documents(t)},
 		Sink:      sink,
 		Now:       now,
-	}))
+	}))(tb)
 	tb.Cleanup(func() {
 		if err := eng.Close(context.Background()); err != nil {
 			tb.Errorf("close of the engine: %v", err)
@@ -127,7 +127,7 @@ func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.
 // logStore is a real log in a file of the test's own.
 func logStore(t *testing.T) *store.Store {
 	t.Helper()
-	s := must[*store.Store](t)(store.Open(t.Context(), storetest.SQLite(t), store.Options{}))
+	s := must(store.Open(t.Context(), storetest.SQLite(t), store.Options{}))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close of the store: %v", err)

@@ -83,8 +83,8 @@ func wait(t *testing.T, c <-chan error) error {
 func openLog(t *testing.T, dsn string) (*watchedLog, tree.Store) {
 	t.Helper()
 	// The machine may be busy: what is tested is that reads do not take the turns' connections.
-	s := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{LockTimeout: time.Minute}))
-	trees := must[tree.Store](t)(s.Tree(t.Context()))
+	s := must(store.Open(t.Context(), dsn, store.Options{LockTimeout: time.Minute}))(t)
+	trees := must(s.Tree(t.Context()))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)

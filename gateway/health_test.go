@@ -35,7 +35,7 @@ func TestReadyFlood(t *testing.T) {
 		},
 	})
 	ctx, leave := context.WithCancel(t.Context())
-	first := must[*http.Request](t)(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil))
+	first := must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil))(t)
 	client := s.client(t)
 	var leaving, asking sync.WaitGroup
 	leaving.Go(func() {
@@ -147,7 +147,7 @@ func TestProbesFromElsewhere(t *testing.T) {
 	s := serve(t, Options{Secret: []byte("secret"), Tokens: []rpc.Token{}})
 	elsewhere := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7500}
 	at := func(addr net.Addr, path, host, origin string) int {
-		r := must[*http.Request](t)(http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, addr), http.MethodGet, "http://localhost"+path, nil))
+		r := must(http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, addr), http.MethodGet, "http://localhost"+path, nil))(t)
 		if r.Host = host; origin != "" {
 			r.Header.Set("Origin", origin)
 		}
@@ -183,11 +183,11 @@ func TestProbesFromElsewhere(t *testing.T) {
 // getAs asks with a Host and an Origin, which may be empty.
 func (s *served) getAs(t testing.TB, path, host, origin string) (int, string) {
 	t.Helper()
-	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addr+path, nil))
+	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addr+path, nil))(t)
 	if r.Host = host; origin != "" {
 		r.Header.Set("Origin", origin)
 	}
-	resp := must[*http.Response](t)(s.client(t).Do(r))
+	resp := must(s.client(t).Do(r))(t)
 	defer resp.Body.Close() //nolint:errcheck // it was read
-	return resp.StatusCode, string(must[[]byte](t)(io.ReadAll(resp.Body)))
+	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(t))
 }

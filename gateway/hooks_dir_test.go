@@ -19,7 +19,7 @@ import (
 func TestHookJudgesWhereTheCallRuns(t *testing.T) {
 	t.Parallel()
 
-	top := must[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	top := must(filepath.EvalSymlinks(t.TempDir()))(t)
 	keys := filepath.Join(top, "keys")
 	if err := os.Mkdir(keys, 0o700); err != nil {
 		t.Fatal(err)

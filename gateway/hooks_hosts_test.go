@@ -116,8 +116,8 @@ func coached(tb testing.TB, c *coach, log *store.Store) *caller {
 func records(t *testing.T, log *store.Store, thread string) []*manifest.Manifest {
 	t.Helper()
 	var all []*manifest.Manifest
-	for _, index := range must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: thread, Limit: 500})) {
-		all = append(all, must[*manifest.Manifest](t)(log.Get(t.Context(), index.ManifestID)))
+	for _, index := range must(log.List(t.Context(), store.Filter{Workspace: hookWorkspace, Thread: thread, Limit: 500}))(t) {
+		all = append(all, must(log.Get(t.Context(), index.ManifestID))(t))
 	}
 	slices.SortFunc(all, func(a, b *manifest.Manifest) int { return int(a.Seq) - int(b.Seq) })
 	if v, err := log.Verify(t.Context(), store.Filter{}, manifest.VerifyOptions{}); err != nil || !v.OK {

@@ -22,13 +22,13 @@ import (
 // hook posts a payload as an agent does.
 func (p *caller) hook(t testing.TB, host, payload string) (int, string) {
 	t.Helper()
-	req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+HookPath+host, strings.NewReader(payload)))
+	req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+HookPath+host, strings.NewReader(payload)))(t)
 	if p.token != "" {
 		req.Header.Set("Authorization", "Bearer "+p.token)
 	}
-	resp := must[*http.Response](t)(p.http.Do(req))
+	resp := must(p.http.Do(req))(t)
 	defer resp.Body.Close() //nolint:errcheck // only read
-	return resp.StatusCode, strings.TrimSpace(string(must[[]byte](t)(io.ReadAll(resp.Body))))
+	return resp.StatusCode, strings.TrimSpace(string(must(io.ReadAll(resp.Body))(t)))
 }
 
 // TestHooks goes through a session of an agent: what plugins bring reaches it, a denied message is blocked, and manifests

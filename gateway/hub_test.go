@@ -145,16 +145,16 @@ func save(tb testing.TB, t tree.Store, workspace, folder, content string) {
 	tb.Helper()
 	scope := tree.Scope{WorkspaceID: workspace, FolderID: tree.FolderID(folder)}
 	var based *int64
-	if v := must[tree.View](tb)(t.Doc(tb.Context(), scope)); v.Explicit != nil {
+	if v := must(t.Doc(tb.Context(), scope))(tb); v.Explicit != nil {
 		based = &v.Explicit.Version
 	}
-	must[tree.Saved](tb)(t.Save(tb.Context(), tree.Save{Scope: scope, Content: content, ExpectedVersion: based, Actor: "ada"}))
+	must(t.Save(tb.Context(), tree.Save{Scope: scope, Content: content, ExpectedVersion: based, Actor: "ada"}))(tb)
 }
 
 // folder makes a folder of the workspace w.
 func folder(tb testing.TB, t tree.Store, id string) {
 	tb.Helper()
-	must[tree.Folder](tb)(t.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ID: id, Name: id}))
+	must(t.CreateFolder(tb.Context(), tree.CreateFolder{WorkspaceID: "w", ID: id, Name: id}))(tb)
 }
 
 // TestListenEnds: listening that ends begins again; what changed meanwhile, and
@@ -169,7 +169,7 @@ func TestListenEnds(t *testing.T) {
 		h := runHub(t, model)
 		c := newConn()
 		defer c.end()
-		must[watchResult](t)(h.join(c, "w", false))
+		must(h.join(c, "w", false))(t)
 		model.down.Store(true)
 		time.Sleep(time.Minute) // the waits grow to some seconds
 		if n := model.listens.Load(); n < 10 || n > 25 {

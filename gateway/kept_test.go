@@ -18,7 +18,7 @@ func TestKeptWatch(t *testing.T) {
 		model := treeOf(t, "v", "w")
 		var gateways []*served
 		for range 2 {
-			log := must[*store.Store](t)(store.Open(t.Context(), dsn, store.Options{}))
+			log := must(store.Open(t.Context(), dsn, store.Options{}))(t)
 			t.Cleanup(func() { _ = log.Close() })
 			gateways = append(gateways, serve(t, Options{Tree: model, Engine: engine(t, model, log), Log: log}.with(
 				token("all", []string{"*"}, rpc.Rights()...), token("bound", []string{"v"}, rpc.ReadRight))))

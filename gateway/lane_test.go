@@ -18,7 +18,7 @@ func TestLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLane(4)
 		one, other, open := &rpc.Caller{Name: "one"}, &rpc.Caller{Name: "other"}, &rpc.Caller{Open: true}
-		enter := func(c *rpc.Caller) func() { return must[func()](t)(l.enter(t.Context(), c)) }
+		enter := func(c *rpc.Caller) func() { return must(l.enter(t.Context(), c))(t) }
 		refused := func(c *rpc.Caller) {
 			t.Helper()
 			began := time.Now()

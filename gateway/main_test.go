@@ -44,12 +44,12 @@ func serve(tb testing.TB, o Options) *served {
 	if o.Tree == nil {
 		o.Tree = storetest.Tree(tb, nil)
 	}
-	g := must[*Gateway](tb)(New(o))
-	tcp := must[net.Listener](tb)((&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0"))
-	dir := must[string](tb)(os.MkdirTemp("", "gw")) //nolint:usetesting // names of sockets are short, and those of test folders long
+	g := must(New(o))(tb)
+	tcp := must((&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0"))(tb)
+	dir := must(os.MkdirTemp("", "gw"))(tb) //nolint:usetesting // names of sockets are short, and those of test folders long
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &served{g, tcp.Addr().String(), filepath.Join(dir, "s")}
-	unix := must[net.Listener](tb)((&net.ListenConfig{}).Listen(tb.Context(), "unix", s.unix))
+	unix := must((&net.ListenConfig{}).Listen(tb.Context(), "unix", s.unix))(tb)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Serve(ctx, tcp, unix) }()
@@ -213,9 +213,9 @@ func (o Options) with(tokens ...rpc.Token) Options {
 // object is params.
 type object = map[string]any
 
-// must returns the value of a call that cannot fail.
-func must[R any](tb testing.TB) func(R, error) R {
-	return func(r R, err error) R {
+// must returns the value of a call. Its error ends the test.
+func must[R any](r R, err error) func(testing.TB) R {
+	return func(tb testing.TB) R {
 		tb.Helper()
 		if err != nil {
 			tb.Fatal(err)
@@ -227,7 +227,7 @@ func must[R any](tb testing.TB) func(R, error) R {
 // workspace makes a workspace in a tree.
 func workspace(tb testing.TB, t tree.Store, id string) {
 	tb.Helper()
-	must[tree.Workspace](tb)(t.CreateWorkspace(tb.Context(), tree.CreateWorkspace{ID: id, Name: id}))
+	must(t.CreateWorkspace(tb.Context(), tree.CreateWorkspace{ID: id, Name: id}))(tb)
 }
 
 // treeOf is a tree with workspaces.
@@ -255,7 +255,7 @@ var schemas = sync.OnceValues(Schema)
 // description returns them.
 func description(tb testing.TB) described {
 	tb.Helper()
-	return decoded[described](tb, must[json.RawMessage](tb)(schemas()))
+	return decoded[described](tb, must(schemas())(tb))
 }
 
 // fits checks JSON against a schema.

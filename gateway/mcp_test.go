@@ -61,7 +61,7 @@ func TestMCP(t *testing.T) {
 			t.Parallel()
 			log, tree := logStore(t), storetest.Tree(t, time.Now)
 			s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log), Log: log})
-			session := must[*mcp.ClientSession](t)(mcpSession(t, s, "", "?thread=th", version))
+			session := must(mcpSession(t, s, "", "?thread=th", version))(t)
 			if got := session.InitializeResult(); got.ProtocolVersion != version || got.ServerInfo.Name != "grapnel" || got.Capabilities.Tools == nil {
 				t.Errorf("the server is %+v", got)
 			}
@@ -113,7 +113,7 @@ func TestMCPGuarded(t *testing.T) {
 
 	log, tree := logStore(t), storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engine(t, tree, log, toolGuard()), Log: log})
-	session := must[*mcp.ClientSession](t)(mcpSession(t, s, "", "", ""))
+	session := must(mcpSession(t, s, "", "", ""))(t)
 	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "measure"})
 	if err != nil || !res.IsError || !strings.Contains(said(res), "no measure today") {
 		t.Errorf("%+v, %v", res, err)
@@ -151,13 +151,13 @@ func TestMCPCallers(t *testing.T) {
 		}
 	}
 	for _, header := range []string{"Host", "Origin"} {
-		req := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+MCPPath, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+MCPPath, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))(t)
 		req.Header.Set("Authorization", "Bearer good")
 		req.Header.Set(header, "http://attacker.example")
 		if header == "Host" {
 			req.Host = "attacker.example"
 		}
-		resp := must[*http.Response](t)(http.DefaultClient.Do(req))
+		resp := must(http.DefaultClient.Do(req))(t)
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusForbidden {
 			t.Errorf("a foreign %s: status %d", header, resp.StatusCode)
@@ -186,7 +186,7 @@ func TestMCPHidden(t *testing.T) {
 	}
 	tree := storetest.Tree(t, time.Now)
 	s := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, nil, time.Now, plugin)})
-	session := must[*mcp.ClientSession](t)(mcpSession(t, s, "", "", ""))
+	session := must(mcpSession(t, s, "", "", ""))(t)
 	list, err := session.ListTools(t.Context(), nil)
 	if err != nil || len(list.Tools) != 2 || list.Tools[0].Name != "deep" {
 		t.Fatalf("%+v, %v", list, err)

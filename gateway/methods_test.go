@@ -43,7 +43,7 @@ type visit struct {
 // walk calls every method once at least, in an order in which all succeed.
 func walk(t *testing.T) (all []visit) {
 	t.Helper()
-	for line := range strings.Lines(string(must[[]byte](t)(os.ReadFile("testdata/methods.txt")))) {
+	for line := range strings.Lines(string(must(os.ReadFile("testdata/methods.txt"))(t))) {
 		method, rest, _ := strings.Cut(line, " ")
 		v, values := visit{method: method}, json.NewDecoder(strings.NewReader(rest))
 		if err := errors.Join(values.Decode(&v.params), values.Decode(&v.want)); err != nil {
@@ -139,7 +139,7 @@ func TestEveryMethod(t *testing.T) {
 // checkStep holds a call against the schemas and what its result must have.
 func checkStep(t *testing.T, schemas described, method string, params object, raw json.RawMessage, want object) {
 	t.Helper()
-	given := must[[]byte](t)(json.Marshal(params))
+	given := must(json.Marshal(params))(t)
 	if err := fits(schemas.Methods[method].Params, given); err != nil {
 		t.Errorf("%s: params %s: %v", method, given, err)
 	}

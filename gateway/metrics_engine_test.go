@@ -47,7 +47,7 @@ func TestEngineMetrics(t *testing.T) {
 	_, body := serve(t, Options{Engine: &fakeEngine{overview: full()}}).get(t, "/metrics", "")
 	_, body, _ = strings.Cut(body, "# HELP grapnel_")
 	body, _, _ = strings.Cut("# HELP grapnel_"+body, "# HELP process_")
-	if diff := cmp.Diff(body, string(must[[]byte](t)(os.ReadFile("testdata/metrics.txt")))); diff != "" {
+	if diff := cmp.Diff(body, string(must(os.ReadFile("testdata/metrics.txt"))(t))); diff != "" {
 		t.Errorf("metrics (-got +want):\n%s", diff)
 	}
 }

@@ -27,7 +27,7 @@ func TestOrderAcrossWorkspaces(t *testing.T) {
 	}
 	h.step(t.Context())
 	for _, id := range []string{"a", "b"} {
-		must[watchResult](t)(h.join(c, id, false))
+		must(h.join(c, id, false))(t)
 	}
 	save(t, model, "b", "", "first")
 	save(t, model, "a", "", "second")
@@ -48,7 +48,7 @@ func TestCatchUpTellsAtOnce(t *testing.T) {
 	h := quietHub(model)
 	h.step(t.Context())
 	c := newConn()
-	since := must[watchResult](t)(h.join(c, "w", false)).Seq
+	since := must(h.join(c, "w", false))(t).Seq
 	save(t, model, "w", "", "one")
 	save(t, model, "w", "", "two")
 	h.step(t.Context())
@@ -104,7 +104,7 @@ func TestAffectsTime(t *testing.T) {
 		h.step(t.Context())
 		c := newConn()
 		defer c.end()
-		must[watchResult](t)(h.join(c, "w", false))
+		must(h.join(c, "w", false))(t)
 		for _, id := range []string{"a", "b", "c", "d"} {
 			folder(t, model, id)
 			save(t, model, "w", id, "text")

@@ -125,7 +125,7 @@ func TestReloadOneByOne(t *testing.T) {
 			return nil
 		}}, nil
 	}}
-	g := must[*Gateway](t)(New(o))
+	g := must(New(o))(t)
 	const many = 8
 	done := make(chan Reload, many)
 	for range many {

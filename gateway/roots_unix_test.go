@@ -18,7 +18,7 @@ import (
 func TestDirs(t *testing.T) {
 	t.Parallel()
 
-	top := must[string](t)(filepath.EvalSymlinks(t.TempDir()))
+	top := must(filepath.EvalSymlinks(t.TempDir()))(t)
 	for _, dir := range []string{"root/in", "root-not", "out"} {
 		if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
 			t.Fatal(err)

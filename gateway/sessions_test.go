@@ -67,16 +67,16 @@ func TestSessionFloodOfOneToken(t *testing.T) {
 	o.Engine = engine(t, o.Tree, nil)
 	rights := rpc.Rights()
 	quiet, flood := token("quiet", []string{"w"}, rights...), token("flood", []string{"w"}, rights...)
-	g := must[*Gateway](t)(New(o.with(quiet, flood)))
+	g := must(New(o.with(quiet, flood)))(t)
 	start := func(tok rpc.Token, id string) {
 		t.Helper()
 		params := sessionStartParams{Context: phases.Context{WorkspaceID: "w", SessionID: id}}
-		must[*phases.Outcome](t)(g.startSession(t.Context(), call[sessionStartParams]{tok.Caller(nil), params}))
+		must(g.startSession(t.Context(), call[sessionStartParams]{tok.Caller(nil), params}))(t)
 	}
 	known := func(tok rpc.Token, id string) bool {
 		t.Helper()
 		params := beginParams{Turn: phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: id}}
-		return must[begunTurn](t)(g.begin(t.Context(), call[beginParams]{tok.Caller(nil), params})).InSession
+		return must(g.begin(t.Context(), call[beginParams]{tok.Caller(nil), params}))(t).InSession
 	}
 	start(quiet, "mine")
 	for i := range mostSessions + 10 {

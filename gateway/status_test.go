@@ -121,7 +121,7 @@ func TestThin(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		thinned := &thinning{Store: storetest.Tree(t, nil)}
-		g := must[*Gateway](t)(New(Options{Tree: thinned}))
+		g := must(New(Options{Tree: thinned}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go g.thin(ctx)

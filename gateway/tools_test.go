@@ -11,7 +11,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/looptest"
-	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/store"
@@ -195,10 +194,10 @@ func TestAskThroughClient(t *testing.T) {
 	if diff := cmp.Diff(events, []string{"no denied", "never denied", "late denied"}); diff != "" {
 		t.Errorf("events (-got +want):\n%s", diff)
 	}
-	list := must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{}))
+	list := must(log.List(t.Context(), store.Filter{}))(t)
 	kept := 0
 	for _, i := range list {
-		for _, r := range must[*manifest.Manifest](t)(log.Get(t.Context(), i.ManifestID)).Reminders {
+		for _, r := range must(log.Get(t.Context(), i.ManifestID))(t).Reminders {
 			if r.Type == "permission.decision" {
 				kept++
 			}

@@ -197,7 +197,7 @@ func TestFailsClosed(t *testing.T) {
 	t.Parallel()
 
 	model := treeOf(t, "w")
-	must[tree.Saved](t)(model.Save(t.Context(), tree.Save{Scope: tree.Scope{WorkspaceID: "w"}, Content: "fail"}))
+	must(model.Save(t.Context(), tree.Save{Scope: tree.Scope{WorkspaceID: "w"}, Content: "fail"}))(t)
 	c := serve(t, Options{Tree: model, Engine: engine(t, model, nil)}).post(t, "")
 	got := do[runtime.Compiled](t, c, "turn/compile", object{"turn": turnOf(nil)})
 	if got.Error == nil || got.Error.Subscription != "house.rules" || got.Prompt != nil || got.Manifest == nil || len(got.Manifest.Runs) == 0 {

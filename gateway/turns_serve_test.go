@@ -63,7 +63,7 @@ func listening(t *testing.T, ends *endings, entered chan<- struct{}) *runtime.En
 		Version: 1, Plugins: []config.Plugin{{Name: "p", Grants: phases.Grants{Contribute: all, See: all}}},
 		Budgets: config.Budgets{Phases: map[phases.Phase]config.PhaseBudget{phases.ToolPreCall: {Time: phases.Duration(time.Minute)}}},
 	}
-	eng := must[*runtime.Engine](t)(runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"p": p}}))
+	eng := must(runtime.New(t.Context(), cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"p": p}}))(t)
 	t.Cleanup(func() { _ = eng.Close(context.Background()) })
 	return eng
 }
@@ -76,9 +76,9 @@ func TestTurnsStop(t *testing.T) {
 	var ends endings
 	entered := make(chan struct{}, 1)
 	eng := listening(t, &ends, entered)
-	g := must[*Gateway](t)(New(Options{Tree: treeOf(t, "w"), Engine: eng}))
+	g := must(New(Options{Tree: treeOf(t, "w"), Engine: eng}))(t)
 	g.turns.patience = time.Millisecond
-	tcp := must[net.Listener](t)((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))
+	tcp := must((&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	finished := make(chan error, 1)
 	go func() { finished <- g.Serve(ctx, tcp) }()
@@ -122,7 +122,7 @@ func TestUnknownWorkspace(t *testing.T) {
 	model, log := treeOf(t, "w", "gone"), logStore(t)
 	c := serve(t, Options{Tree: model, Engine: engine(t, model, log), Log: log}).post(t, "")
 	kept := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(object{"workspace_id": "gone"})})
-	must[tree.Workspace](t)(model.DeleteWorkspace(t.Context(), tree.DeleteWorkspace{WorkspaceID: "gone"}))
+	must(model.DeleteWorkspace(t.Context(), tree.DeleteWorkspace{WorkspaceID: "gone"}))(t)
 	for _, id := range []string{"none", "gone"} {
 		where := object{"workspace_id": id, "session_id": "s"}
 		for method, params := range map[string]object{
@@ -139,14 +139,14 @@ func TestUnknownWorkspace(t *testing.T) {
 		t.Errorf("a turn of a workspace that was deleted: %+v", bad)
 	}
 	do[any](t, c, "turn/end", object{"handle": kept.Handle, "end": object{"status": "interrupted"}})
-	if list := must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{})); len(list) != 0 {
+	if list := must(log.List(t.Context(), store.Filter{}))(t); len(list) != 0 {
 		t.Errorf("manifests were kept: %+v", list)
 	}
 	do[any](t, c, "turn/compile", object{"turn": turnOf(object{"thread_id": "in no tree"})})
 	do[any](t, c, "phase/dispatch", object{"phase": "turn.pre_policy"})                                 // of no workspace
 	local := do[begunTurn](t, c, "turn/begin", object{"turn": turnOf(object{"workspace_id": "local"})}) // where agents' records are
 	do[any](t, c, "turn/end", object{"handle": local.Handle, "end": object{}})
-	if list := must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{})); len(list) != 1 || list[0].WorkspaceID != "w" {
+	if list := must(log.List(t.Context(), store.Filter{}))(t); len(list) != 1 || list[0].WorkspaceID != "w" {
 		t.Errorf("kept: %+v", list)
 	}
 }
@@ -194,7 +194,7 @@ func TestTurnReport(t *testing.T) {
 	refused("a count below 0", object{"usage": object{"input_tokens": -1}}, rpc.CodeInvalid, "below 0")
 	do[any](t, c, "turn/end", object{"handle": handle, "end": object{"status": "succeeded"}})
 	refused("an ended turn", object{}, rpc.CodeTurnUnknown, "turn/end")
-	list := must[[]manifest.Index](t)(log.List(t.Context(), store.Filter{}))
+	list := must(log.List(t.Context(), store.Filter{}))(t)
 	if len(list) != 2 {
 		t.Fatalf("%d records", len(list))
 	}

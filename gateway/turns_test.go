@@ -15,7 +15,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -30,18 +29,6 @@ type fakeTurn struct {
 }
 
 func (f *fakeTurn) LedgerBytes() int { return f.ledger }
-
-func (f *fakeTurn) Compile(context.Context, runtime.CompileInput) (*runtime.Compiled, error) {
-	return &runtime.Compiled{}, nil
-}
-
-func (f *fakeTurn) Dispatch(context.Context, phases.Input) (*phases.Outcome, error) {
-	return &phases.Outcome{}, nil
-}
-
-func (f *fakeTurn) CallTool(context.Context, phases.ToolCall) (*phases.ToolResult, error) {
-	return &phases.ToolResult{}, nil
-}
 
 func (f *fakeTurn) End(_ context.Context, in *phases.PostTurnInput) (*phases.Outcome, error) {
 	f.mu.Lock()
@@ -94,13 +81,13 @@ func (e *ears) all() []TurnEnded {
 func keeper(t *testing.T, o Options) *Gateway {
 	t.Helper()
 	o.Tree = storetest.Tree(t, nil)
-	return must[*Gateway](t)(New(o))
+	return must(New(o))(t)
 }
 
 // keepOne keeps a fake turn for a caller.
 func (g *Gateway) keepOne(t *testing.T, c *rpc.Caller, id string) (*keptTurn, *fakeTurn) {
 	t.Helper()
-	k := must[*keptTurn](t)(g.turns.reserve(c))
+	k := must(g.turns.reserve(c))(t)
 	f := &fakeTurn{}
 	if !g.turns.keep(c, k, f, phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: id}) {
 		t.Fatal("the gateway stops")
@@ -223,7 +210,7 @@ func TestTurnEndWaits(t *testing.T) {
 					}
 				})
 				synctest.Wait()
-				must[*keptTurn](t)(g.turns.take(open, kept.handle))
+				must(g.turns.take(open, kept.handle))(t)
 				if reason, _ := g.reason(open, kept.handle); reason != "turn_unknown ended" {
 					t.Errorf("a further call: %s", reason)
 				}
@@ -233,7 +220,7 @@ func TestTurnEndWaits(t *testing.T) {
 					cancel()
 				}
 				began := time.Now()
-				must[*phases.Outcome](t)(g.turns.finish(by, kept, &phases.PostTurnInput{Status: phases.TurnSucceeded}))
+				must(g.turns.finish(by, kept, &phases.PostTurnInput{Status: phases.TurnSucceeded}))(t)
 				if took := time.Since(began); took != tt.want || f.ended() != "succeeded " {
 					t.Errorf("it took %v, want %v; ended %q", took, tt.want, f.ended())
 				}
@@ -267,9 +254,9 @@ func TestTurnLimits(t *testing.T) {
 	g.keepOne(t, bob, "3")
 	g.keepOne(t, eve, "4")
 	full(bob, "keeps at most 4 turns")
-	must[*keptTurn](t)(g.turns.take(ada, first.handle))
+	must(g.turns.take(ada, first.handle))(t)
 	full(bob, "keeps at most 4 turns") // it has not ended yet
-	must[*phases.Outcome](t)(g.turns.finish(t.Context(), first, &phases.PostTurnInput{}))
+	must(g.turns.finish(t.Context(), first, &phases.PostTurnInput{}))(t)
 	g.keepOne(t, bob, "5")
 	open := keeper(t, Options{Turns: 2})
 	for range 2 {
@@ -307,8 +294,8 @@ func TestLedgersOfOneToken(t *testing.T) {
 	if err := call(other, foreign); err != nil {
 		t.Errorf("another token: %v", err)
 	}
-	must[*keptTurn](t)(g.turns.take(flood, first.handle))
-	must[*phases.Outcome](t)(g.turns.finish(t.Context(), first, &phases.PostTurnInput{}))
+	must(g.turns.take(flood, first.handle))(t)
+	must(g.turns.finish(t.Context(), first, &phases.PostTurnInput{}))(t)
 	if err := call(flood, second); err != nil {
 		t.Errorf("after the end: %v", err)
 	}

@@ -65,37 +65,6 @@ func TestImpostorGetsNothing(t *testing.T) {
 	}
 }
 
-// TestProvenEveryTime: each connection is proven, and then used.
-func TestProvenEveryTime(t *testing.T) {
-	t.Parallel()
-
-	s := serve(t)
-	for _, target := range []string{s.http, s.ws} {
-		proven := 0
-		c, err := client.Dial(t.Context(), target, client.Options{Prove: func(_ context.Context, conn net.Conn) error {
-			proven++
-			if !strings.HasSuffix(target, conn.RemoteAddr().String()) {
-				t.Errorf("%s: the connection leads to %s", target, conn.RemoteAddr())
-			}
-			return nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if err := c.Call(t.Context(), "test/echo", echo{Text: "x"}, nil); err != nil {
-				t.Errorf("%s: %v", target, err)
-			}
-		}
-		if proven != 1 {
-			t.Errorf("%s: proven %d times for one connection", target, proven)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // TestRedirectGetsNoToken: a token is not sent where a redirect leads.
 func TestRedirectGetsNoToken(t *testing.T) {
 	t.Parallel()
