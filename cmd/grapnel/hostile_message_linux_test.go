@@ -36,13 +36,6 @@ func loadRows() []hostileRow {
 			}
 			b.works(t)
 		}},
-		{name: "JSON-RPC: 50 messages of 2 MB that never end", do: func(t *testing.T, b *besieged) {
-			for range 50 {
-				text := postOf(readToken, strings.Repeat(" ", 2<<20-len(list)-10)+list)
-				go b.connect(t, "tcp").say(text[:len(text)-1])
-			}
-			b.works(t)
-		}},
 		{name: "JSON-RPC: numbers that grow when decoded", do: func(t *testing.T, b *besieged) {
 			call := rpcOf("phase/dispatch", object{"phase": "turn.pre_policy", "context": object{"workspace_id": "rival", "metadata": object{"x": "LONG"}}})
 			text := postOf(tenantToken, strings.Replace(call, `"LONG"`, "["+strings.Repeat("0,", 900_000)+"0]", 1))
@@ -66,13 +59,6 @@ func loadRows() []hostileRow {
 					}
 				}
 			}
-		}, database: true},
-		{name: "JSON-RPC: 30 checks of the log at once", do: func(t *testing.T, b *besieged) {
-			verify := rpcOf("manifest/verify", object{"workspace_id": "acme"})
-			for range 30 {
-				b.connect(t, "tcp").say(postOf(readToken, "["+strings.Repeat(verify+",", 9)+verify+"]"))
-			}
-			b.works(t)
 		}, database: true},
 	}
 }

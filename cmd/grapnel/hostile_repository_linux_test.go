@@ -67,11 +67,7 @@ func TestHostileRepositories(t *testing.T) {
 	skipShort(t)
 	t.Parallel()
 
-	rows := repositoryRows()
-	if len(rows) < 120 {
-		t.Fatalf("only %d rows", len(rows))
-	}
-	for _, row := range smoke(rows) {
+	for _, row := range smoke(repositoryRows()) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 

@@ -54,13 +54,6 @@ func httpRows() []hostileRow {
 				_ = w.Close()
 			}
 		}, database: true},
-		{name: "hangs up before answers", do: func(t *testing.T, b *besieged) {
-			for range 200 {
-				w := b.connect(t, "tcp")
-				w.say(postOf(honestToken, rpcOf("manifest/verify", object{})))
-				_ = w.Close()
-			}
-		}, database: true},
 		{name: "hangs up in the middle of saves", do: func(t *testing.T, b *besieged) {
 			for i := range 100 {
 				w := b.connect(t, "tcp")
