@@ -187,7 +187,10 @@ func (s *served) getAs(t testing.TB, path, host, origin string) (int, string) {
 	if r.Host = host; origin != "" {
 		r.Header.Set("Origin", origin)
 	}
-	resp := must(s.client(t).Do(r))(t)
+	resp, err := s.client(t).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(t))
 }

@@ -26,7 +26,10 @@ func (p *caller) hook(t testing.TB, host, payload string) (int, string) {
 	if p.token != "" {
 		req.Header.Set("Authorization", "Bearer "+p.token)
 	}
-	resp := must(p.http.Do(req))(t)
+	resp, err := p.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer resp.Body.Close() //nolint:errcheck // only read
 	return resp.StatusCode, strings.TrimSpace(string(must(io.ReadAll(resp.Body))(t)))
 }

@@ -157,7 +157,10 @@ func TestMCPCallers(t *testing.T) {
 		if header == "Host" {
 			req.Host = "attacker.example"
 		}
-		resp := must(http.DefaultClient.Do(req))(t)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusForbidden {
 			t.Errorf("a foreign %s: status %d", header, resp.StatusCode)

@@ -75,7 +75,10 @@ plugins:
 		for name, value := range hook.Headers {
 			req.Header.Set(name, os.Expand(value, func(string) string { return token }))
 		}
-		resp := must(http.DefaultClient.Do(req))(t)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer resp.Body.Close() //nolint:errcheck // it was only read
 		text := must(io.ReadAll(resp.Body))(t)
 		return resp.StatusCode, string(text)

@@ -73,8 +73,11 @@ type gatewayState struct{ goroutines, descriptors, memory int }
 // state reads it of the process itself.
 func (b *besieged) state(t *testing.T) gatewayState {
 	t.Helper()
-	resp := must(http.Get(b.target() + "/metrics"))(t) //nolint:noctx // the gateway is a child
-	defer resp.Body.Close()                            //nolint:errcheck // it was read
+	resp, err := http.Get(b.target() + "/metrics") //nolint:noctx // the gateway is a child
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
 	text := must(io.ReadAll(resp.Body))(t)
 	value := func(name string) int {
 		_, rest, _ := strings.Cut(string(text), "\n"+name+" ")

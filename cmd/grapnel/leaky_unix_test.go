@@ -183,7 +183,10 @@ func fetchPath(t *testing.T, target, path string) string {
 	t.Helper()
 	rq := must(http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(target, "/")+path, http.NoBody))(t)
 	rq.Header.Set("Authorization", "Bearer two")
-	res := must(http.DefaultClient.Do(rq))(t)
+	res, err := http.DefaultClient.Do(rq)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() { _ = res.Body.Close() }()
 	body := must(io.ReadAll(res.Body))(t)
 	return string(body)

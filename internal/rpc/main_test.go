@@ -198,7 +198,10 @@ func (h *harness) post(t testing.TB, body string, change ...func(*http.Request))
 	for _, f := range change {
 		f(req)
 	}
-	resp := must(client(t).Do(req))(t)
+	resp, err := client(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	text := must(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(text)
@@ -285,7 +288,10 @@ func (h *harness) rawSocket(t testing.TB, readBuffer int) net.Conn {
 		}
 	}
 	must(io.WriteString(conn, upgradeRequest))(t)
-	resp := must(http.ReadResponse(bufio.NewReaderSize(conn, 16), nil))(t)
+	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 16), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	packed := resp.Header.Get("Sec-WebSocket-Extensions")
 	if resp.StatusCode != http.StatusSwitchingProtocols || packed != "" { // which would let bombs in

@@ -83,7 +83,10 @@ func TestRevokedTokenInBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _ = io.WriteString(conn, body[len(body)-1:]) // it may be closed
-			resp := must(http.ReadResponse(conn.r, nil))(t)
+			resp, err := http.ReadResponse(conn.r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
 			text, err := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			if diff := cmp.Diff(summaries(t, string(text)), []string{"null " + revokedCall}); diff != "" || err != nil || !resp.Close {

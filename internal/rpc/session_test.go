@@ -37,7 +37,10 @@ func (p *page) ask(t *testing.T, method, body string, change ...func(*http.Reque
 	for _, f := range change {
 		f(req)
 	}
-	resp := must(client(t).Do(req))(t)
+	resp, err := client(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer resp.Body.Close() //nolint:errcheck // it is read
 	data := must(io.ReadAll(resp.Body))(t)
 	var told Session
