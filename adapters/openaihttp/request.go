@@ -100,6 +100,15 @@ func (x *exchange) tools() []phases.Tool {
 	return out
 }
 
+// began is where the conversation began, behind its first prompt: providers that number the calls of each conversation use
+// the same ids in all of them.
+func (x *exchange) began() place {
+	if x.where.ThreadID != "" {
+		return x.scope
+	}
+	return x.places[slices.Index(x.roles, "user")+1]
+}
+
 // judgeResults lets the plugins see results that they have not seen, and puts in what they made of all of them.
 func (x *exchange) judgeResults() error {
 	var failed error
@@ -108,7 +117,7 @@ func (x *exchange) judgeResults() error {
 			return false
 		}
 		id, text := o.text(x.shape.resultID), textOf(o.values[x.shape.resultText])
-		at := x.scope.then("result").then(id).then(text)
+		at := x.began().then("result").then(id).then(text)
 		became, known := x.p.memory.get(at)
 		if !known {
 			call := x.calls[id]
