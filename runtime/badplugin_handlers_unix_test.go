@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"runtime"
@@ -32,6 +33,7 @@ func badHandlers() map[string]badHandler {
 		"deaf":      func(context.Context, *badProgram, *sdk.Call) ([]phases.Contribution, error) { select {} },
 		"stop":      stop,
 		"stubborn":  stubborn,
+		"random":    randomly,
 		"crash":     crash,
 		"big":       sized("bad", 5<<20),
 		"long":      sized("bad", 30_000),
@@ -80,6 +82,15 @@ func sized(section string, n int) badHandler {
 func slowly(ctx context.Context, _ *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// randomly is good most of the time, and behaves as one of the other modes by chance.
+func randomly(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
+	modes := []string{"crash", "deaf", "slow", "flood-err", "leak", "stop", "big", "long", "taken", "many", "dirty"}
+	if rand.IntN(40) > 0 {
+		return good(ctx, p, c)
+	}
+	return badHandlers()[modes[rand.IntN(len(modes))]](ctx, p, c)
 }
 
 // stop stops the whole process, as a debugger or a terminal would.

@@ -23,7 +23,7 @@ type hostile struct{ *badProgram }
 
 // hostileModes is the mode "hostile" for badplugin.
 func hostileModes() map[string]func(*badProgram) error {
-	return map[string]func(*badProgram) error{modeRandom: randomly, "hostile": func(p *badProgram) error {
+	return map[string]func(*badProgram) error{"hostile": func(p *badProgram) error {
 		if len(p.Args) == 0 || behaviours()[p.Args[0]] == nil {
 			return fmt.Errorf("no behaviour %q", p.Args)
 		}
