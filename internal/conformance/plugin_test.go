@@ -3,7 +3,6 @@ package conformance_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,10 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	goplugin "github.com/hashicorp/go-plugin"
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -65,117 +61,19 @@ func startedByPerson(mode string) {
 	os.Exit(1)
 }
 
-// speaker is one session of the test's plugin, over either binding.
-type speaker interface {
-	// receive returns io.EOF at the end.
-	receive() (id, incarnation uint64, body any, err error)
-	send(f *pluginpb.PluginFrame) error
-}
-
 // badBytes stands in messages for bytes that are not UTF-8.
 var badBytes = strings.NewReplacer("BAD-BYTES", "\xff\xfe-bytes")
 
 func servePlugin(mode string) error {
-	if mode == "no kit" {
-		return errors.New("ModuleNotFoundError: No module named 'kit'")
-	}
 	if mode == "stays after the end" {
 		defer func() { <-time.After(time.Minute) }()
 	}
-	if os.Getenv(wire.TransportKey) == wire.TransportStdio {
-		return answerAll(mode, &lineSpeaker{bufio.NewReaderSize(os.Stdin, 1<<20), mode == "strict fields"})
-	}
-	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig: goplugin.HandshakeConfig{
-			ProtocolVersion: wire.ProtocolVersion, MagicCookieKey: wire.HandshakeCookieKey, MagicCookieValue: wire.HandshakeCookieValue,
-		},
-		Plugins: goplugin.PluginSet{wire.PluginName: streamServer{mode: mode}},
-		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(wire.MaxFrame))...)
-		},
-		Logger: hclog.NewNullLogger(),
-	})
-	return nil
-}
-
-// streamServer answers sessions over gRPC.
-type streamServer struct {
-	goplugin.NetRPCUnsupportedPlugin
-	pluginpb.UnimplementedPluginServer
-
-	mode string
-}
-
-func (s streamServer) GRPCServer(_ *goplugin.GRPCBroker, server *grpc.Server) error {
-	pluginpb.RegisterPluginServer(server, s)
-	return nil
-}
-
-func (streamServer) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Session implements pluginpb.PluginServer.
-func (s streamServer) Session(stream grpc.BidiStreamingServer[pluginpb.HostFrame, pluginpb.PluginFrame]) error {
-	return answerAll(s.mode, streamSpeaker{stream})
-}
-
-type streamSpeaker struct {
-	grpc.BidiStreamingServer[pluginpb.HostFrame, pluginpb.PluginFrame]
-}
-
-func (s streamSpeaker) receive() (id, incarnation uint64, body any, err error) {
-	f, err := s.Recv()
-	if err != nil {
-		return 0, 0, nil, io.EOF
-	}
-	return f.GetId(), f.GetIncarnation(), f.GetBody(), nil
-}
-
-func (s streamSpeaker) send(f *pluginpb.PluginFrame) error { return s.Send(f) }
-
-type lineSpeaker struct {
-	in     *bufio.Reader
-	strict bool // refuses unknown fields
-}
-
-func (s *lineSpeaker) receive() (id, incarnation uint64, body any, err error) {
-	line, err := s.in.ReadBytes('\n')
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	if s.strict && bytes.Contains(line, []byte("later_field")) {
-		return 0, 0, nil, errFault
-	}
-	data, err := wire.HostFrameOf(bytes.TrimSuffix(line, []byte("\n")))
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	var f pluginpb.HostFrame
-	err = proto.Unmarshal(data, &f)
-	return f.GetId(), f.GetIncarnation(), f.GetBody(), err
-}
-
-func (s *lineSpeaker) send(f *pluginpb.PluginFrame) error {
-	data, err := proto.Marshal(f)
-	if err != nil {
-		return err
-	}
-	line, err := wire.PluginLineOf(data)
-	if err == nil {
-		_, err = os.Stdout.WriteString(badBytes.Replace(string(line)) + "\n")
-	}
-	return err
-}
-
-// answerAll is a plugin that keeps the contract but for what its mode says.
-func answerAll(mode string, s speaker) error {
-	p := &plugin{mode: mode, speaker: s}
+	p := &plugin{mode: mode, in: bufio.NewReaderSize(os.Stdin, 1<<20)}
 	if mode == "ignores SIGTERM" {
 		signal.Ignore(syscall.SIGTERM)
 	}
 	for {
-		id, incarnation, body, err := s.receive()
+		f, err := p.receive()
 		switch {
 		case errors.Is(err, io.EOF) && mode == "fails at the end":
 			return errors.New("the end of standard input")
@@ -187,18 +85,52 @@ func answerAll(mode string, s speaker) error {
 		case err != nil:
 			return err
 		}
-		if err := p.answer(&pluginpb.PluginFrame{Id: id, Incarnation: incarnation}, body); err != nil {
+		if err := p.answer(&pluginpb.PluginFrame{Id: f.GetId(), Incarnation: f.GetIncarnation()}, f.GetBody()); err != nil {
 			return err
 		}
 	}
 }
 
+// plugin keeps the contract but for what its mode says.
 type plugin struct {
-	speaker
-
+	in         *bufio.Reader
 	mode       string
 	limit      int
 	configured int
+}
+
+// receive returns io.EOF at the end.
+func (p *plugin) receive() (*pluginpb.HostFrame, error) {
+	line, err := p.in.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	if p.mode == "strict fields" && bytes.Contains(line, []byte("later_field")) {
+		return nil, errFault
+	}
+	data, err := wire.HostFrameOf(bytes.TrimSuffix(line, []byte("\n")))
+	if err != nil {
+		return nil, err
+	}
+	var f pluginpb.HostFrame
+	return &f, proto.Unmarshal(data, &f)
+}
+
+func (p *plugin) send(f *pluginpb.PluginFrame) error {
+	data, err := lineOf(f)
+	if err == nil {
+		_, err = os.Stdout.WriteString(badBytes.Replace(string(data)) + "\n")
+	}
+	return err
+}
+
+// lineOf is a frame as a line of this binding.
+func lineOf(f *pluginpb.PluginFrame) ([]byte, error) {
+	data, err := proto.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	return wire.PluginLineOf(data)
 }
 
 var errFault = errors.New("the fault of this mode")
@@ -207,9 +139,6 @@ var errFault = errors.New("the fault of this mode")
 var leaked sync.Map
 
 func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
-	if p.mode == "strict fields" && bytes.Contains(fmt.Append(nil, body), []byte("2000:1")) {
-		return errFault
-	}
 	switch body := body.(type) {
 	case *pluginpb.HostFrame_Hello:
 		p.limit = int(body.Hello.GetMaxFrameBytes())
@@ -237,7 +166,8 @@ func (p *plugin) answer(f *pluginpb.PluginFrame, body any) error {
 		f.Id += 1000
 		f.Body = &pluginpb.PluginFrame_Result{Result: &pluginpb.Result{}}
 	case *pluginpb.HostFrame_HostReply:
-		if p.mode == "dies of a stray reply" || p.mode == "dies of "+body.HostReply.GetError().GetCode() {
+		stray := p.mode == "dies of a stray reply"
+		if refused := "dies of " + body.HostReply.GetError().GetCode(); stray || p.mode == refused {
 			return errFault
 		}
 		return nil
@@ -261,7 +191,7 @@ func (p *plugin) configure(f *pluginpb.PluginFrame, c *pluginpb.Configure) error
 	wrong := bytes.Contains(c.GetConfigJson(), []byte("no_such_option"))
 	answer := &pluginpb.Configured{Description: p.description()}
 	switch {
-	case p.mode == "configured once" && p.configured > 1:
+	case p.mode == "configured once" && p.configured > 1, p.mode == "a wrong configuration without an answer" && wrong:
 		return nil
 	case p.mode == "dies of a wrong configuration" && wrong:
 		return errFault
@@ -287,7 +217,7 @@ func (p *plugin) description() *pluginpb.Description {
 		d.Hooks[0].Needs = nil
 	case "invalid configuration schema":
 		d.ConfigSchemaJson = []byte(`{"type":17}`)
-	case "dies of a wrong configuration":
+	case "dies of a wrong configuration", "a wrong configuration without an answer":
 		d.ConfigSchemaJson = []byte(`{"type":"object","additionalProperties":false}`)
 	case "two hooks of one name":
 		d.Hooks = append(d.Hooks, d.GetHooks()[0])
@@ -311,14 +241,14 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 		f.Incarnation++
 	case "noise in mid-session":
 		fmt.Println("debug: a call")
-	case "oversize":
-		decision.Reason = strings.Repeat("no ", 1000)
+	case "echo without measuring":
+		decision.Reason = fmt.Sprintf("no: %q", arguments)
 	case "one byte too many":
-		for size := 0; len(arguments) > 1<<20 && size != p.limit+1; size = p.size(f) {
-			decision.Reason += strings.Repeat("o", p.limit+1-p.size(f))
+		for size := 0; len(arguments) > 1<<20 && size != p.limit+1; size = lineSize(f) {
+			decision.Reason += strings.Repeat("o", p.limit+1-lineSize(f))
 		}
 	case "measures":
-		if decision.Reason = strings.Repeat("n", 2*len(arguments)); p.size(f) > p.limit {
+		if decision.Reason = strings.Repeat("n", 2*len(arguments)); lineSize(f) > p.limit {
 			f.Body = &pluginpb.PluginFrame_Result{Result: &pluginpb.Result{Error: &pluginpb.Error{Code: "oversize_reply"}}}
 		}
 	case "small buffer":
@@ -333,7 +263,7 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 		if d.GetHook() != "guard" {
 			return nil
 		}
-	case "dies of forbidden":
+	case "dies of forbidden", "dies of unavailable":
 		if err := p.send(&pluginpb.PluginFrame{Id: f.GetId(), Incarnation: f.GetIncarnation(), Body: &pluginpb.PluginFrame_HostCall{
 			HostCall: &pluginpb.HostCall{Parent: f.GetId(), Service: "model", Method: "complete"},
 		}}); err != nil {
@@ -367,11 +297,8 @@ func (p *plugin) decide(f *pluginpb.PluginFrame, d *pluginpb.Dispatch) error {
 	return nil
 }
 
-// size is how many bytes a frame has in this binding.
-func (p *plugin) size(f *pluginpb.PluginFrame) int {
-	data, _ := proto.Marshal(f)
-	if _, lines := p.speaker.(*lineSpeaker); lines {
-		data, _ = wire.PluginLineOf(data)
-	}
-	return len(data)
+// lineSize is how many bytes a frame has.
+func lineSize(f *pluginpb.PluginFrame) int {
+	line, _ := lineOf(f)
+	return len(line)
 }
