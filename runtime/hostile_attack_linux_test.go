@@ -78,14 +78,12 @@ const hostilePhase = "x.hostile.all"
 // handshakes are attacks on the start: what comes around a good line.
 func handshakes() map[string]func(*hostile) error {
 	return map[string]func(*hostile) error{
-		"shake-twice":        (*hostile).shakeTwice,
-		"shake-by-child":     (*hostile).shakeByChild,
-		"shake-then-exec":    (*hostile).shakeThenExec,
-		"shake-then-exit":    func(p *hostile) error { return p.shake(shaken) },
-		"shake-then-close":   (*hostile).shakeThenClose,
-		"shake-binary-noise": func(p *hostile) error { return p.shake("\x00\xff\xfe\x1b]0;title\x07\n") },
-		"shake-no-newline":   func(p *hostile) error { return errors.Join(p.shake(strings.Repeat("1|", 1<<20)), p.Block()) },
-		"shake-and-flood":    (*hostile).shakeAndFlood,
+		"shake-twice":      (*hostile).shakeTwice,
+		"shake-by-child":   (*hostile).shakeByChild,
+		"shake-then-exec":  (*hostile).shakeThenExec,
+		"shake-then-exit":  func(p *hostile) error { return p.shake(shaken) },
+		"shake-no-newline": func(p *hostile) error { return errors.Join(p.shake(strings.Repeat("1|", 1<<20)), p.Block()) },
+		"shake-and-flood":  (*hostile).shakeAndFlood,
 	}
 }
 
@@ -133,13 +131,8 @@ func (p *hostile) shakeThenExec() error {
 	return syscall.Exec(os.Args[0], []string{os.Args[0], asProgram, "sleeper"}, os.Environ())
 }
 
-// shakeThenClose accepts one connection and listens no more.
-func (p *hostile) shakeThenClose() error {
-	return p.accepting(func(l net.Listener, conn net.Conn) error { return errors.Join(l.Close(), conn.Close(), p.Block()) })
-}
-
 // accepting shakes hands and hands each connection to serve, one after the other.
-func (p *hostile) accepting(serve func(l net.Listener, conn net.Conn) error) error {
+func (p *hostile) accepting(serve func(conn net.Conn) error) error {
 	l, err := listenAt("unix", socketPath())
 	if err != nil {
 		return err
@@ -155,7 +148,7 @@ func (p *hostile) accepting(serve func(l net.Listener, conn net.Conn) error) err
 		if first {
 			p.did("done")
 		}
-		_ = serve(l, conn)
+		_ = serve(conn)
 		_ = conn.Close()
 	}
 }

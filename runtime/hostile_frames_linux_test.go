@@ -62,8 +62,26 @@ func frameAttacks() map[string]func(*hostile) error {
 			all[name] = func(p *hostile) error { return p.ServeScript(script(p, body)) }
 		}
 	}
-	all["frame-flood"] = (*hostile).floodFrames
-	all["frame-incarnations"] = (*hostile).floodIncarnations
+	all["frame-flood"] = func(p *hostile) error { // answers what nobody asked, as fast as it can
+		return p.attack("", func(s *rawSession, f *rawFrame) error {
+			for i := range uint64(30_000) {
+				if err := s.Send(emptyBody("pong", 1<<40+i, f.Incarnation)); err != nil {
+					return err
+				}
+			}
+			return answerWith(s, f, rightText)
+		})
+	}
+	all["frame-incarnations"] = func(p *hostile) error { // answers for other starts of itself
+		return p.attack("", func(s *rawSession, f *rawFrame) error {
+			for _, n := range []uint64{0, 1 << 40, math.MaxUint64} {
+				if err := s.Send(sectionFrame(f.ID, n, wrongText)); err != nil {
+					return err
+				}
+			}
+			return answerWith(s, f, rightText)
+		})
+	}
 	return all
 }
 
@@ -100,11 +118,9 @@ func outOfTheBlue(ids []uint64, times int) moment {
 	return func(p *hostile, body string) rawScript {
 		return answering(manners(""), func(s *rawSession, f *rawFrame) error {
 			p.did("done") // before the host can end the process for it
-			for range times {
-				for _, id := range ids {
-					if err := s.Send(emptyBody(body, id, f.Incarnation)); err != nil {
-						return err
-					}
+			for _, id := range slices.Repeat(ids, times) {
+				if err := s.Send(emptyBody(body, id, f.Incarnation)); err != nil {
+					return err
 				}
 			}
 			return answerWith(s, f, rightText)
@@ -125,29 +141,11 @@ func eachFrame(s *rawSession, handle func(*rawFrame) error) error {
 	}
 }
 
-// floodFrames answers what nobody asked, as fast as it can.
-func (p *hostile) floodFrames() error {
-	return p.ServeScript(answering(manners(""), func(s *rawSession, f *rawFrame) error {
-		for i := range uint64(30_000) {
-			if err := s.Send(emptyBody("pong", 1<<40+i, f.Incarnation)); err != nil {
-				return err
-			}
-		}
+// attack serves a script that does harm in a dispatch, and says so before the host can end the process for it.
+func (p *hostile) attack(description string, harm func(s *rawSession, f *rawFrame) error) error {
+	return p.ServeScript(answering(manners(description), func(s *rawSession, f *rawFrame) error {
 		p.did("done")
-		return answerWith(s, f, rightText)
-	}))
-}
-
-// floodIncarnations answers for other starts of itself.
-func (p *hostile) floodIncarnations() error {
-	return p.ServeScript(answering(manners(""), func(s *rawSession, f *rawFrame) error {
-		for _, n := range []uint64{0, 1 << 40, math.MaxUint64} {
-			if err := s.Send(sectionFrame(f.ID, n, wrongText)); err != nil {
-				return err
-			}
-		}
-		p.did("done")
-		return answerWith(s, f, rightText)
+		return harm(s, f)
 	}))
 }
 
@@ -156,33 +154,18 @@ func describeAttacks() map[string]func(*hostile) error {
 	all := map[string]func(*hostile) error{}
 	for name := range wireDescriptions() {
 		all["describe-"+name] = func(p *hostile) error {
-			said := false
-			return p.ServeScript(func(s *rawSession) error {
-				return eachFrame(s, func(f *rawFrame) error {
-					reply := manners(name).Reply(f)
-					if _, dispatch := f.Body.(*pluginpb.HostFrame_Dispatch); dispatch {
-						return answerWith(s, f, rightText)
-					}
-					if reply == nil {
-						return nil
-					}
-					if !said {
-						p.did("done") // before the host can end the process for it
-						said = true
-					}
-					return s.Send(reply)
-				})
-			})
+			p.did("done") // before the host can end the process for it
+			return p.ServeScript(answering(manners(name), func(s *rawSession, f *rawFrame) error { return answerWith(s, f, rightText) }))
 		}
 	}
 	return all
 }
 
-// answerAttacks answer a dispatch with what harms.
+// answerAttacks answer a dispatch with what harms, or not at all.
 func answerAttacks() map[string]func(*hostile) error {
 	all := map[string]func(*hostile) error{
 		"answer-extremes": (*hostile).answerExtremes,
-		"answer-never":    func(p *hostile) error { return p.neverAnswer() },
+		"answer-never":    func(p *hostile) error { return p.attack("", func(*rawSession, *rawFrame) error { return nil }) },
 	}
 	for name, answer := range costlyAnswers() {
 		all["answer-"+name] = func(p *hostile) error {
@@ -212,76 +195,43 @@ func (p *hostile) answerExtremes() error {
 	}))
 }
 
-// neverAnswer reads what it is sent and answers nothing but pings, and cancels late.
-func (p *hostile) neverAnswer() error {
-	return p.ServeScript(answering(manners(""), func(*rawSession, *rawFrame) error {
-		p.did("done")
-		return nil
-	}))
-}
-
-// floodCalls are more calls than a session takes at once.
-const floodCalls = 300
-
-// hostCallAttacks ask the host for more than it can give.
+// hostCallAttacks ask the host for more than it can give, 300 times: more than a session takes at once.
 func hostCallAttacks() map[string]func(*hostile) error {
-	call := func(service, method string, params []byte) func(*rawSession, *rawFrame) error {
-		return func(s *rawSession, f *rawFrame) error {
-			for i := range uint64(floodCalls) {
-				if err := s.Send(hostCallFrame(i+1, f.Incarnation, f.ID, service, method, params)); err != nil {
-					return err
+	flood := func(times uint64, frame func(i uint64, f *rawFrame) []byte) func(*hostile) error {
+		return func(p *hostile) error {
+			return p.attack("some-tags", func(s *rawSession, f *rawFrame) error {
+				for i := range times {
+					if err := s.Send(frame(i, f)); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
+				return answerWith(s, f, rightText)
+			})
 		}
 	}
-	all := map[string]func(*rawSession, *rawFrame) error{
-		"hostcall-state-flood":   call("state", "put", []byte(`{"key":"k","value":"v"}`)),
-		"hostcall-model-flood":   call("model", "complete", []byte(`{"messages":[{"role":"user","text":"x"}]}`)),
-		"hostcall-unknown-flood": call(strings.Repeat("s", 1000), strings.Repeat("m", 1000), []byte("{}")),
-		"hostcall-deep-json":     call("state", "put", []byte(strings.Repeat("[", 20_000))),
-		"hostcall-long-key":      call("state", "get", []byte(`{"key":"`+strings.Repeat("k", 10_000)+`"}`)),
-		"hostcall-again":         call("again", "now", nil),
-		"hostcall-parents": func(s *rawSession, f *rawFrame) error {
-			for i := range uint64(floodCalls) {
-				if err := s.Send(hostCallFrame(i+1, f.Incarnation, math.MaxUint64-i, "state", "get", []byte(`{"key":"k"}`))); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		"hostcall-invalidate-flood": func(s *rawSession, f *rawFrame) error {
-			tags := slices.Repeat([]string{"t"}, 300_000)
-			for i := range uint64(10) {
-				if err := s.Send(invalidateFrame(i, f.Incarnation, tags)); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+	call := func(service, method, params string) func(*hostile) error {
+		return flood(300, func(i uint64, f *rawFrame) []byte {
+			return hostCallFrame(i+1, f.Incarnation, f.ID, service, method, []byte(params))
+		})
 	}
-	scripts := map[string]func(*hostile) error{}
-	for name, attack := range all {
-		scripts[name] = func(p *hostile) error {
-			change := ""
-			if name == "hostcall-invalidate-flood" {
-				change = "some-tags"
-			}
-			return p.ServeScript(answering(manners(change), func(s *rawSession, f *rawFrame) error {
-				p.did("done") // before the host can end the process for it
-				return errors.Join(attack(s, f), answerWith(s, f, rightText))
-			}))
-		}
+	tags := slices.Repeat([]string{"t"}, 300_000)
+	return map[string]func(*hostile) error{
+		"hostcall-state-flood":   call("state", "put", `{"key":"k","value":"v"}`),
+		"hostcall-model-flood":   call("model", "complete", `{"messages":[{"role":"user","text":"x"}]}`),
+		"hostcall-unknown-flood": call(strings.Repeat("s", 1000), strings.Repeat("m", 1000), "{}"),
+		"hostcall-deep-json":     call("state", "put", strings.Repeat("[", 20_000)),
+		"hostcall-parents": flood(300, func(i uint64, f *rawFrame) []byte {
+			return hostCallFrame(i+1, f.Incarnation, math.MaxUint64-i, "state", "get", []byte(`{"key":"k"}`))
+		}),
+		"hostcall-invalidate-flood": flood(10, func(i uint64, f *rawFrame) []byte { return invalidateFrame(i, f.Incarnation, tags) }),
+		"hostcall-unread":           (*hostile).askAndDoNotRead,
 	}
-	scripts["hostcall-unread"] = (*hostile).askAndDoNotRead
-	return scripts
 }
 
 // askAndDoNotRead asks the host all the time and never reads what it answers.
 func (p *hostile) askAndDoNotRead() error {
-	return p.ServeScript(answering(manners(""), func(s *rawSession, f *rawFrame) error {
+	return p.attack("", func(s *rawSession, f *rawFrame) error {
 		params := []byte(`{"key":"` + strings.Repeat("k", 100) + `"}`)
-		p.did("done")
 		end := time.Now().Add(300 * time.Millisecond)
 		for i := uint64(1); time.Now().Before(end); i++ {
 			if err := s.Send(hostCallFrame(i, f.Incarnation, f.ID, "state", "get", params)); err != nil {
@@ -289,5 +239,5 @@ func (p *hostile) askAndDoNotRead() error {
 			}
 		}
 		return answerWith(s, f, rightText)
-	}))
+	})
 }

@@ -13,8 +13,8 @@ import (
 // keeps it waiting.
 func http2Attacks() map[string]func(*hostile) error {
 	all := map[string]func(*hostile) error{
-		"http2-mute":         func(p *hostile) error { return p.accepting(func(_ net.Listener, c net.Conn) error { return drain(c) }) },
-		"http2-hangs-up":     func(p *hostile) error { return p.accepting(func(net.Listener, net.Conn) error { return nil }) },
+		"http2-mute":         func(p *hostile) error { return p.accepting(drain) },
+		"http2-hangs-up":     func(p *hostile) error { return p.accepting(func(net.Conn) error { return nil }) },
 		"http2-speaks-http1": (*hostile).speaksHTTP1,
 	}
 	good := headers(":status", "200", "content-type", "application/grpc")
@@ -75,7 +75,7 @@ func hpackBomb() []byte {
 
 // http2 answers the first stream of each connection, and then reads on.
 func (p *hostile) http2(answer func(w io.Writer, stream uint32) error) error {
-	return p.accepting(func(_ net.Listener, conn net.Conn) error {
+	return p.accepting(func(conn net.Conn) error {
 		preface := make([]byte, 24)
 		if _, err := io.ReadFull(conn, preface); err != nil {
 			return err
@@ -169,7 +169,7 @@ func gzipBomb(w io.Writer, stream uint32) error {
 
 // speaksHTTP1 answers as a web server of the last century.
 func (p *hostile) speaksHTTP1() error {
-	return p.accepting(func(_ net.Listener, conn net.Conn) error {
+	return p.accepting(func(conn net.Conn) error {
 		if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n<html>"); err != nil {
 			return err
 		}
