@@ -13,20 +13,38 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// RunConcurrent plays random calls by all clients at the same time, in one workspace with few
+// crowdOptions say what [playAtOnce] does with an empty store.
+type crowdOptions struct {
+	seed    uint64
+	steps   int // of each client
+	clients []client
+
+	// crash, if set, kills the store and restarts it, after about as many calls as every says. When it returns, nothing of
+	// the killed store may be at work. Calls that then get no answer may or may not have happened; otherwise they fail the test.
+	crash func(t *testing.T)
+	every int
+}
+
+// afterCrash is how many calls of a client may go unanswered after a crash: noticing a lost connection may take several.
+const afterCrash = 4
+
+// playAtOnce makes random calls by all clients at the same time, in one workspace with few
 // scopes so that they meet. It does not judge single answers, but checks at the end that no
 // acknowledged version, thread or folder is lost, no revision comes from nowhere, versions have
-// no gaps or duplicates, the tree is well-formed, and the log of changes leads to what exists
-// (unless Remote).
-func RunConcurrent(t *testing.T, o RunOptions) {
+// no gaps or duplicates, the tree is well-formed, and the log of changes, which a gateway does not
+// show, leads to what exists.
+func playAtOnce(t *testing.T, o crowdOptions) {
 	t.Helper()
-	c := &crowd{RunOptions: o, ledger: ledger{
+	c := &crowd{crowdOptions: o, ledger: ledger{
 		versions: map[string]map[int64]string{}, texts: map[string]attempt{}, threads: map[string]bool{}, gone: map[string]bool{},
 	}}
-	if err := c.play(t.Context(), func() { o.Crash(t) }); err != nil {
-		t.Fatalf("seed %d: %v\nthe last calls:\n%s", c.Seed, err, c.recent(""))
+	if err := c.play(t.Context(), func() { o.crash(t) }); err != nil {
+		t.Fatalf("seed %d: %v\nthe last calls:\n%s", c.seed, err, c.recent(""))
 	}
 }
+
+// crowdSpace is the workspace of all calls.
+const crowdSpace = "w"
 
 // Loose folders are moved, deleted and created again; steady folders are only moved, and never
 // into a loose one.
@@ -39,34 +57,31 @@ func steady(n int) string { return fmt.Sprintf("steady%d", n) }
 func loose(n int) string  { return fmt.Sprintf("loose%d", n) }
 
 type crowd struct {
-	RunOptions
+	crowdOptions
 	ledger
 }
 
-// crowded is the workspace in which all clients work.
-const crowded = "crowd"
-
 // play makes the calls in rounds, each with a crash in its middle.
 func (c *crowd) play(ctx context.Context, crash func()) error {
-	s, actor := c.Clients[0].Store(), c.Clients[0].Actor
-	if _, err := s.CreateWorkspace(ctx, tree.CreateWorkspace{ID: crowded, Name: "Crowd", Actor: actor}); err != nil {
+	s, actor := c.clients[0].store(), c.clients[0].actor
+	if _, err := s.CreateWorkspace(ctx, tree.CreateWorkspace{ID: crowdSpace, Name: "Crowd", Actor: actor}); err != nil {
 		return err
 	}
 	for n := range steadyFolders {
-		if _, err := s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: crowded, ID: steady(n), Name: steady(n), Actor: actor}); err != nil {
+		if _, err := s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: crowdSpace, ID: steady(n), Name: steady(n), Actor: actor}); err != nil {
 			return err
 		}
 	}
 	var workers []*worker
-	for n := range c.Clients {
-		rng := rand.New(rand.NewPCG(c.Seed, uint64(n)+1))
-		workers = append(workers, &worker{crowd: c, Client: c.Clients[n], number: n, rng: rng})
+	for n := range c.clients {
+		rng := rand.New(rand.NewPCG(c.seed, uint64(n)+1))
+		workers = append(workers, &worker{crowd: c, client: c.clients[n], number: n, rng: rng})
 	}
-	round := c.Steps
-	if c.Crash != nil {
-		round = max(1, crashEvery/len(workers))
+	round := c.steps
+	if c.crash != nil {
+		round = max(1, c.every/len(workers))
 	}
-	for from := 0; from < c.Steps; from += round {
+	for from := 0; from < c.steps; from += round {
 		var all sync.WaitGroup
 		errs := make([]error, len(workers))
 		mid := make(chan struct{})
@@ -77,11 +92,11 @@ func (c *crowd) play(ctx context.Context, crash func()) error {
 					reached = sync.OnceFunc(func() { close(mid) })
 				}
 				defer reached()
-				errs[n] = w.work(ctx, from, min(from+round, c.Steps), reached)
+				errs[n] = w.work(ctx, from, min(from+round, c.steps), reached)
 			})
 		}
 		<-mid
-		if c.Crash != nil {
+		if c.crash != nil {
 			crash()
 		}
 		all.Wait()
@@ -96,7 +111,7 @@ func (c *crowd) play(ctx context.Context, crash func()) error {
 
 type worker struct {
 	*crowd
-	Client
+	client
 
 	number  int
 	rng     *rand.Rand
@@ -106,7 +121,7 @@ type worker struct {
 // work makes a worker's calls of a round. It waits for the next round when too many calls have
 // got no answer.
 func (w *worker) work(ctx context.Context, from, to int, reached func()) error {
-	if w.Crash != nil {
+	if w.crash != nil {
 		w.excused = afterCrash
 	}
 	for n := from; n < to; n++ {
@@ -116,12 +131,12 @@ func (w *worker) work(ctx context.Context, from, to int, reached func()) error {
 		err := w.act(ctx, n)
 		if answered(err) {
 			if isBroken(err) {
-				return fmt.Errorf("%s, step %d: %w", w.Actor, n, err)
+				return fmt.Errorf("%s, step %d: %w", w.actor, n, err)
 			}
 			continue
 		}
 		if w.excused--; w.excused < 0 {
-			return fmt.Errorf("%s, step %d: not answered: %w", w.Actor, n, err)
+			return fmt.Errorf("%s, step %d: not answered: %w", w.actor, n, err)
 		}
 		if w.excused == 0 {
 			break
@@ -146,25 +161,25 @@ func (w *worker) place() tree.FolderID {
 func (w *worker) act(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s := w.Store()
-	scope := tree.Scope{WorkspaceID: crowded, FolderID: w.place()}
+	s := w.store()
+	scope := tree.Scope{WorkspaceID: crowdSpace, FolderID: w.place()}
 	switch choice := w.rng.IntN(20); {
 	case choice < 11:
 		return w.save(ctx, s, scope, n)
 	case choice < 12: // whatever exists
-		got, err := s.Archive(ctx, tree.ArchiveDoc{Scope: scope, Actor: w.Actor})
+		got, err := s.Archive(ctx, tree.ArchiveDoc{Scope: scope, Actor: w.actor})
 		if err != nil || got.Doc == nil {
 			return err
 		}
 		return w.made("archive", *got.Doc)
 	case choice < 14: // one of the first versions
-		got, err := s.Restore(ctx, tree.RestoreDoc{Scope: scope, Version: 1 + w.rng.Int64N(3), Actor: w.Actor})
+		got, err := s.Restore(ctx, tree.RestoreDoc{Scope: scope, Version: 1 + w.rng.Int64N(3), Actor: w.actor})
 		if err != nil {
 			return err
 		}
 		return w.made("restore", got)
 	case choice < 15:
-		p := tree.MoveFolder{WorkspaceID: crowded, FolderID: steady(w.rng.IntN(steadyFolders)), Actor: w.Actor}
+		p := tree.MoveFolder{WorkspaceID: crowdSpace, FolderID: steady(w.rng.IntN(steadyFolders)), Actor: w.actor}
 		if w.rng.IntN(3) > 0 {
 			p.ParentID = tree.FolderID(steady(w.rng.IntN(steadyFolders)))
 		}
@@ -179,7 +194,7 @@ func (w *worker) act(ctx context.Context, n int) error {
 
 func (w *worker) save(ctx context.Context, s tree.Store, scope tree.Scope, n int) error {
 	p := tree.Save{
-		Scope: scope, Actor: w.Actor, SaveReason: tree.Autosave, ExpectedVersion: new(int64(0)),
+		Scope: scope, Actor: w.actor, SaveReason: tree.Autosave, ExpectedVersion: new(int64(0)),
 		Content: fmt.Sprintf("step %d of %d", n, w.number), // each text is of one call
 	}
 	view, err := s.Doc(ctx, p.Scope)
@@ -197,13 +212,13 @@ func (w *worker) looseFolder(ctx context.Context, s tree.Store, place tree.Folde
 	id := loose(w.rng.IntN(looseFolders))
 	switch w.rng.IntN(5) {
 	case 0:
-		if _, err = s.DeleteFolder(ctx, tree.DeleteFolder{WorkspaceID: crowded, FolderID: id, Recursive: true, Actor: w.Actor}); err == nil {
+		if _, err = s.DeleteFolder(ctx, tree.DeleteFolder{WorkspaceID: crowdSpace, FolderID: id, Recursive: true, Actor: w.actor}); err == nil {
 			w.note(func(l *ledger) { l.gone["folder "+id] = true })
 		}
 	case 1:
-		_, err = s.MoveFolder(ctx, tree.MoveFolder{WorkspaceID: crowded, FolderID: id, ParentID: place, Actor: w.Actor})
+		_, err = s.MoveFolder(ctx, tree.MoveFolder{WorkspaceID: crowdSpace, FolderID: id, ParentID: place, Actor: w.actor})
 	default:
-		_, err = s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: crowded, ParentID: place, ID: id, Name: id, Actor: w.Actor})
+		_, err = s.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: crowdSpace, ParentID: place, ID: id, Name: id, Actor: w.actor})
 	}
 	return err
 }
@@ -214,14 +229,14 @@ func (w *worker) thread(ctx context.Context, s tree.Store, place tree.FolderID, 
 	switch w.rng.IntN(6) {
 	case 0:
 		w.note(func(l *ledger) { delete(l.threads, id) })
-		if _, err = s.DeleteThread(ctx, tree.DeleteThread{WorkspaceID: crowded, ThreadID: id, Actor: w.Actor}); err == nil {
+		if _, err = s.DeleteThread(ctx, tree.DeleteThread{WorkspaceID: crowdSpace, ThreadID: id, Actor: w.actor}); err == nil {
 			w.note(func(l *ledger) { l.gone["thread "+id] = true })
 		}
 	case 1, 2:
-		_, err = s.MoveThread(ctx, tree.MoveThread{WorkspaceID: crowded, ThreadID: id, FolderID: place, Actor: w.Actor})
+		_, err = s.MoveThread(ctx, tree.MoveThread{WorkspaceID: crowdSpace, ThreadID: id, FolderID: place, Actor: w.actor})
 	default:
 		id = mine(n)
-		if _, err = s.CreateThread(ctx, tree.CreateThread{WorkspaceID: crowded, FolderID: place, ID: id, Title: "Thread", Actor: w.Actor}); err == nil {
+		if _, err = s.CreateThread(ctx, tree.CreateThread{WorkspaceID: crowdSpace, FolderID: place, ID: id, Title: "Thread", Actor: w.actor}); err == nil {
 			w.note(func(l *ledger) { l.threads[id] = true })
 		}
 	}
@@ -290,14 +305,14 @@ func (l *ledger) recent(what string) string {
 }
 
 func (c *crowd) check(ctx context.Context, w *worker) error {
-	all, err := readAll(ctx, w.Store())
+	all, err := readAll(ctx, w.store())
 	for n := 0; n < afterCrash && !answered(err); n++ {
-		all, err = readAll(ctx, w.Store())
+		all, err = readAll(ctx, w.store())
 	}
 	if err != nil {
 		return fmt.Errorf("reading everything in the end: %w", err)
 	}
-	page := all.Trees[crowded]
+	page := all.Trees[crowdSpace]
 	if err := c.checkTree(page); err != nil {
 		return err
 	}
@@ -311,10 +326,10 @@ func (c *crowd) check(ctx context.Context, w *worker) error {
 			return fmt.Errorf("document %s: %w\n%s", doc, err, c.recent(doc))
 		}
 	}
-	if c.Remote {
+	if c.crash != nil { // the store is behind a gateway
 		return nil
 	}
-	return c.checkLog(ctx, w.Store(), page)
+	return c.checkLog(ctx, w.store(), page)
 }
 
 func (c *crowd) checkTree(page tree.Page) error {
@@ -383,7 +398,7 @@ func (c *crowd) checkLog(ctx context.Context, s tree.Store, page tree.Page) erro
 		case change.Doc != nil:
 			item = *change.Doc
 		default:
-			item = crowded
+			item = crowdSpace
 		}
 		id := itemOf(change)
 		if _, exists := items[id]; exists && change.Action == tree.Created {
@@ -394,7 +409,7 @@ func (c *crowd) checkLog(ctx context.Context, s tree.Store, page tree.Page) erro
 			delete(items, id)
 		}
 	}
-	want := map[string]any{"workspace": crowded}
+	want := map[string]any{"workspace": crowdSpace}
 	for _, f := range page.Folders {
 		want["folder "+f.ID] = f
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/gateway/client"
+	gatewayclient "github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/store"
@@ -51,12 +51,12 @@ func socketDir(t *testing.T) string {
 
 func dialTree(t *testing.T, target, token string) tree.Store {
 	t.Helper()
-	c, err := client.Dial(t.Context(), target, client.Options{Token: token})
+	c, err := gatewayclient.Dial(t.Context(), target, gatewayclient.Options{Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return client.NewTree(c)
+	return gatewayclient.NewTree(c)
 }
 
 // killSeed makes the calls of TestKilledGateway, and when the gateway is killed. With the
@@ -71,13 +71,13 @@ const killClients = 6
 func TestKilledGateway(t *testing.T) {
 	t.Parallel()
 
-	const steps = 250
+	const steps, every = 250, 40
 	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		k := &killed{dir: socketDir(t), dsn: dsn, trees: make([]tree.Store, killClients)}
 		k.start(t)
-		RunConcurrent(t, RunOptions{Seed: *killSeed, Steps: steps / killClients, Clients: k.clients(), Remote: true, Crash: k.crash})
+		playAtOnce(t, crowdOptions{seed: *killSeed, steps: steps / killClients, clients: k.clients(), crash: k.crash, every: every})
 		storetest.CheckFolders(t, dsn)
-		if k.crashes < steps/killClients*killClients/crashEvery {
+		if k.crashes < steps/killClients*killClients/every {
 			t.Errorf("killed %d times", k.crashes)
 		}
 	})
@@ -123,11 +123,11 @@ type killed struct {
 }
 
 // clients have the trees of their latest connections.
-func (k *killed) clients() []Client {
-	list := make([]Client, len(k.trees))
+func (k *killed) clients() []client {
+	list := make([]client, len(k.trees))
 	for n := range list {
-		list[n].Actor = "client-" + strconv.Itoa(n)
-		list[n].Store = func() tree.Store {
+		list[n].actor = "client-" + strconv.Itoa(n)
+		list[n].store = func() tree.Store {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			return k.trees[n]

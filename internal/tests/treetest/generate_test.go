@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/tree"
 )
 
@@ -23,10 +24,9 @@ type step struct {
 
 // generator makes mostly valid calls, depending on the random numbers and the model alone.
 type generator struct {
-	*RunOptions
-
+	clock  *storetest.Clock
 	rng    *rand.Rand
-	model  *Model
+	model  *model
 	number int // of the call; makes ids and texts
 	actor  string
 }
@@ -72,7 +72,7 @@ func (g *generator) next(actor string) step {
 		}
 	}
 	if live < 2 {
-		id := fmt.Sprint("w", g.number)
+		id := fmt.Sprintf("w%d", g.number)
 		return step{text: "create workspace " + id, do: func(ctx context.Context, s tree.Store) (any, error) {
 			return s.CreateWorkspace(ctx, tree.CreateWorkspace{ID: id, Name: "Work", Actor: actor})
 		}}
@@ -382,5 +382,5 @@ func (g *generator) revisions(sp *space) step {
 }
 
 func (g *generator) thin(*space) step {
-	return step{text: "thin", thins: true, do: func(ctx context.Context, s tree.Store) (any, error) { return s.Thin(ctx, g.Clock.Now()) }}
+	return step{text: "thin", thins: true, do: func(ctx context.Context, s tree.Store) (any, error) { return s.Thin(ctx, g.clock.Now()) }}
 }

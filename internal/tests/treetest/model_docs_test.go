@@ -63,7 +63,7 @@ func (sp *space) effective(place tree.FolderID, at time.Time) *tree.Effective {
 	}
 }
 
-func (m *Model) version(d *document, content string, reason tree.SaveReason, actor string, at time.Time) {
+func (m *model) version(d *document, content string, reason tree.SaveReason, actor string, at time.Time) {
 	d.Version++
 	d.Content, d.ContentSHA256, d.Status = content, tree.Sum(content), tree.StatusOf(content)
 	if reason == tree.Archive {
@@ -77,7 +77,7 @@ func (m *Model) version(d *document, content string, reason tree.SaveReason, act
 	}})
 }
 
-func (m *Model) archive(d *document, actor string, at time.Time) tree.Change {
+func (m *model) archive(d *document, actor string, at time.Time) tree.Change {
 	m.version(d, d.Content, tree.Archive, actor, at)
 	return docChange(tree.DocArchived, d)
 }
@@ -87,15 +87,13 @@ func docChange(action tree.Action, d *document) tree.Change {
 	return tree.Change{Action: action, Doc: &s}
 }
 
-// Doc implements tree.Store.
-func (m *Model) Doc(ctx context.Context, s tree.Scope) (tree.View, error) {
+func (m *model) Doc(ctx context.Context, s tree.Scope) (tree.View, error) {
 	return inScope(ctx, m, s, tree.Check(s), func(sp *space) (tree.View, error) {
 		return tree.View{Explicit: sp.live(s.FolderID).doc(), Effective: sp.effective(s.FolderID, m.now())}, nil
 	})
 }
 
-// Save implements tree.Store.
-func (m *Model) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
+func (m *model) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
 	content, invalid := tree.Normalize(p.Content)
 	return inScope(ctx, m, p.Scope, cmp.Or(tree.Check(p), invalid), func(sp *space) (tree.Saved, error) {
 		expected := int64(0)
@@ -124,8 +122,7 @@ func (m *Model) Save(ctx context.Context, p tree.Save) (tree.Saved, error) {
 	})
 }
 
-// Archive implements tree.Store.
-func (m *Model) Archive(ctx context.Context, p tree.ArchiveDoc) (tree.ArchivedNow, error) {
+func (m *model) Archive(ctx context.Context, p tree.ArchiveDoc) (tree.ArchivedNow, error) {
 	return inScope(ctx, m, p.Scope, tree.Check(p), func(sp *space) (tree.ArchivedNow, error) {
 		d := sp.live(p.FolderID)
 		version, id := int64(0), ""
@@ -143,8 +140,7 @@ func (m *Model) Archive(ctx context.Context, p tree.ArchiveDoc) (tree.ArchivedNo
 	})
 }
 
-// Restore implements tree.Store.
-func (m *Model) Restore(ctx context.Context, p tree.RestoreDoc) (tree.Doc, error) {
+func (m *model) Restore(ctx context.Context, p tree.RestoreDoc) (tree.Doc, error) {
 	return inScope(ctx, m, p.Scope, tree.Check(p), func(sp *space) (tree.Doc, error) {
 		live := sp.live(p.FolderID)
 		from, content, err := sp.restorable(p, live)
@@ -183,8 +179,7 @@ func (sp *space) restorable(p tree.RestoreDoc, live *document) (*document, strin
 	return nil, "", tree.Errorf(tree.CodeNotFound, "version: document %q has no revision %d", from.ID, p.Version)
 }
 
-// Revisions implements tree.Store.
-func (m *Model) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Revision, error) {
+func (m *model) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Revision, error) {
 	return in(ctx, m, q.WorkspaceID, tree.Check(q), func(sp *space) ([]tree.Revision, error) {
 		d := sp.docs[q.DocID]
 		if q.DocID == "" {
@@ -214,8 +209,7 @@ func (m *Model) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Rev
 	})
 }
 
-// ArchivedDocs implements tree.Store.
-func (m *Model) ArchivedDocs(ctx context.Context, q tree.ArchivedQuery) ([]tree.ArchivedDoc, error) {
+func (m *model) ArchivedDocs(ctx context.Context, q tree.ArchivedQuery) ([]tree.ArchivedDoc, error) {
 	scope := q.Scope
 	if q.All {
 		scope.FolderID = ""
@@ -236,8 +230,7 @@ func (m *Model) ArchivedDocs(ctx context.Context, q tree.ArchivedQuery) ([]tree.
 	})
 }
 
-// Resolve implements tree.Store.
-func (m *Model) Resolve(ctx context.Context, ref tree.ThreadRef) (tree.Resolution, error) {
+func (m *model) Resolve(ctx context.Context, ref tree.ThreadRef) (tree.Resolution, error) {
 	return in(ctx, m, ref.WorkspaceID, tree.Check(ref), func(sp *space) (tree.Resolution, error) {
 		t := sp.threads[ref.ThreadID]
 		if t == nil || t.deleted {
@@ -247,8 +240,7 @@ func (m *Model) Resolve(ctx context.Context, ref tree.ThreadRef) (tree.Resolutio
 	})
 }
 
-// Affected implements tree.Store.
-func (m *Model) Affected(ctx context.Context, s tree.Scope) (int, error) {
+func (m *model) Affected(ctx context.Context, s tree.Scope) (int, error) {
 	return inScope(ctx, m, s, tree.Check(s), func(sp *space) (int, error) {
 		docs := sp.liveDocs()
 		active := func(f *folder) bool {

@@ -78,8 +78,7 @@ func tooDeep() error {
 	return tree.Errorf(tree.CodeInvalid, "parent_id: folders would be more than %d deep", tree.MaxDepth)
 }
 
-// CreateFolder implements tree.Store.
-func (m *Model) CreateFolder(ctx context.Context, p tree.CreateFolder) (tree.Folder, error) {
+func (m *model) CreateFolder(ctx context.Context, p tree.CreateFolder) (tree.Folder, error) {
 	scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.ParentID}
 	return inScope(ctx, m, scope, tree.Check(p), func(sp *space) (tree.Folder, error) {
 		want := tree.Folder{ID: p.ID, ParentID: p.ParentID, Name: p.Name}
@@ -99,8 +98,7 @@ func (m *Model) CreateFolder(ctx context.Context, p tree.CreateFolder) (tree.Fol
 	})
 }
 
-// RenameFolder implements tree.Store.
-func (m *Model) RenameFolder(ctx context.Context, p tree.RenameFolder) (tree.Folder, error) {
+func (m *model) RenameFolder(ctx context.Context, p tree.RenameFolder) (tree.Folder, error) {
 	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Folder, error) {
 		f, err := sp.folder(tree.FolderID(p.FolderID))
 		if err != nil {
@@ -115,8 +113,7 @@ func (m *Model) RenameFolder(ctx context.Context, p tree.RenameFolder) (tree.Fol
 	})
 }
 
-// MoveFolder implements tree.Store.
-func (m *Model) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder, error) {
+func (m *model) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder, error) {
 	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Folder, error) {
 		f, err := sp.folder(tree.FolderID(p.FolderID))
 		if err := cmp.Or(err, sp.place(p.ParentID)); err != nil {
@@ -144,8 +141,7 @@ func (m *Model) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder,
 	})
 }
 
-// DeleteFolder implements tree.Store.
-func (m *Model) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Folder, error) {
+func (m *model) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Folder, error) {
 	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Folder, error) {
 		top, err := sp.folder(tree.FolderID(p.FolderID))
 		if err != nil {
@@ -176,8 +172,8 @@ func (m *Model) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Fol
 	})
 }
 
-// Tree implements tree.Store. A cursor is "f" or "t" for a folder or thread, and the id of the last one.
-func (m *Model) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
+// Tree: a cursor is "f" or "t" for a folder or thread, and the id of the last one.
+func (m *model) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 	invalid := tree.Check(q)
 	if invalid == nil && q.Cursor != "" && (q.Cursor[0] != 'f' && q.Cursor[0] != 't' || tree.CheckID("cursor", q.Cursor[1:]) != nil) {
 		invalid = tree.Errorf(tree.CodeInvalid, "cursor: %q is not a cursor of this tree", q.Cursor)

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// Model is a [tree.Store] in memory, made of maps, for one caller. It has no Listen. [NewModel] makes it.
-type Model struct {
+// model is a [tree.Store] in memory, made of maps, for one caller. It has no Listen. [newModel] makes it.
+type model struct {
 	tree.Store
 
 	now   func() time.Time
@@ -24,7 +24,7 @@ type Model struct {
 	thinned tree.Seq // of the last change that Thin removed
 }
 
-var _ tree.Store = (*Model)(nil)
+var _ tree.Store = (*model)(nil)
 
 // space is a workspace. Nothing is removed from its maps.
 type space struct {
@@ -64,9 +64,9 @@ type revision struct {
 	content string
 }
 
-// NewModel makes an empty model.
-func NewModel(now func() time.Time) *Model {
-	return &Model{
+// newModel makes an empty model.
+func newModel(now func() time.Time) *model {
+	return &model{
 		now:    func() time.Time { return now().UTC().Round(0) }, // without the monotonic part, which would not compare equal
 		spaces: map[string]*space{},
 	}
@@ -87,7 +87,7 @@ func answer[R any](ctx context.Context, invalid error, f func() (R, error)) (R, 
 	return got, nil
 }
 
-func in[R any](ctx context.Context, m *Model, workspace string, invalid error, f func(sp *space) (R, error)) (R, error) {
+func in[R any](ctx context.Context, m *model, workspace string, invalid error, f func(sp *space) (R, error)) (R, error) {
 	return answer(ctx, invalid, func() (got R, err error) {
 		sp := m.spaces[workspace]
 		if sp == nil || sp.deleted {
@@ -97,7 +97,7 @@ func in[R any](ctx context.Context, m *Model, workspace string, invalid error, f
 	})
 }
 
-func inScope[R any](ctx context.Context, m *Model, s tree.Scope, invalid error, f func(sp *space) (R, error)) (R, error) {
+func inScope[R any](ctx context.Context, m *model, s tree.Scope, invalid error, f func(sp *space) (R, error)) (R, error) {
 	return in(ctx, m, s.WorkspaceID, invalid, func(sp *space) (got R, err error) {
 		if err := sp.place(s.FolderID); err != nil {
 			return got, err
@@ -106,7 +106,7 @@ func inScope[R any](ctx context.Context, m *Model, s tree.Scope, invalid error, 
 	})
 }
 
-func (m *Model) commit(workspace, actor string, at time.Time, changes ...tree.Change) {
+func (m *model) commit(workspace, actor string, at time.Time, changes ...tree.Change) {
 	m.seq++
 	for _, c := range changes {
 		c.Seq, c.WorkspaceID, c.Actor, c.At = m.seq, workspace, actor, at
@@ -125,8 +125,7 @@ func notEmpty(what, id string) error {
 	return tree.Errorf(tree.CodeInvalid, "%s %q: it is not empty; delete it with recursive", what, id)
 }
 
-// CreateWorkspace implements tree.Store.
-func (m *Model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
+func (m *model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
 	return answer(ctx, tree.Check(p), func() (tree.Workspace, error) {
 		want := tree.Workspace{ID: p.ID, Name: p.Name}
 		if had := m.spaces[p.ID]; had != nil {
@@ -144,8 +143,7 @@ func (m *Model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tr
 	})
 }
 
-// Workspaces implements tree.Store.
-func (m *Model) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
+func (m *model) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
 	return answer(ctx, nil, func() ([]tree.Workspace, error) {
 		list := []tree.Workspace{}
 		for _, id := range slices.Sorted(maps.Keys(m.spaces)) {
@@ -157,8 +155,7 @@ func (m *Model) Workspaces(ctx context.Context) ([]tree.Workspace, error) {
 	})
 }
 
-// RenameWorkspace implements tree.Store.
-func (m *Model) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tree.Workspace, error) {
+func (m *model) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tree.Workspace, error) {
 	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Workspace, error) {
 		if sp.Name != p.Name {
 			sp.Name = p.Name
@@ -169,8 +166,7 @@ func (m *Model) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tr
 	})
 }
 
-// DeleteWorkspace implements tree.Store.
-func (m *Model) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
+func (m *model) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
 	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Workspace, error) {
 		if !p.Recursive && !sp.empty("") {
 			return sp.Workspace, notEmpty("workspace", sp.ID)
@@ -182,8 +178,7 @@ func (m *Model) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tr
 	})
 }
 
-// CreateThread implements tree.Store.
-func (m *Model) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thread, error) {
+func (m *model) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thread, error) {
 	scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.FolderID}
 	return inScope(ctx, m, scope, tree.Check(p), func(sp *space) (tree.Thread, error) {
 		want := tree.Thread{ID: p.ID, FolderID: p.FolderID, Title: p.Title}
@@ -200,25 +195,22 @@ func (m *Model) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thr
 	})
 }
 
-// RenameThread implements tree.Store.
-func (m *Model) RenameThread(ctx context.Context, p tree.RenameThread) (tree.Thread, error) {
+func (m *model) RenameThread(ctx context.Context, p tree.RenameThread) (tree.Thread, error) {
 	return m.changeThread(ctx, tree.Renamed, tree.Scope{WorkspaceID: p.WorkspaceID}, p.ThreadID, p.Actor, tree.Check(p),
 		func(t *thread) { t.Title = p.Title })
 }
 
-// MoveThread implements tree.Store.
-func (m *Model) MoveThread(ctx context.Context, p tree.MoveThread) (tree.Thread, error) {
+func (m *model) MoveThread(ctx context.Context, p tree.MoveThread) (tree.Thread, error) {
 	return m.changeThread(ctx, tree.Moved, tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.FolderID}, p.ThreadID, p.Actor, tree.Check(p),
 		func(t *thread) { t.FolderID = p.FolderID })
 }
 
-// DeleteThread implements tree.Store.
-func (m *Model) DeleteThread(ctx context.Context, p tree.DeleteThread) (tree.Thread, error) {
+func (m *model) DeleteThread(ctx context.Context, p tree.DeleteThread) (tree.Thread, error) {
 	return m.changeThread(ctx, tree.Deleted, tree.Scope{WorkspaceID: p.WorkspaceID}, p.ThreadID, p.Actor, tree.Check(p),
 		func(t *thread) { t.deleted = true })
 }
 
-func (m *Model) changeThread(ctx context.Context, action tree.Action, s tree.Scope, id, actor string, invalid error, change func(*thread)) (tree.Thread, error) {
+func (m *model) changeThread(ctx context.Context, action tree.Action, s tree.Scope, id, actor string, invalid error, change func(*thread)) (tree.Thread, error) {
 	return inScope(ctx, m, s, invalid, func(sp *space) (tree.Thread, error) {
 		t := sp.threads[id]
 		if t == nil || t.deleted {
@@ -234,8 +226,7 @@ func (m *Model) changeThread(ctx context.Context, action tree.Action, s tree.Sco
 	})
 }
 
-// Changes implements tree.Store.
-func (m *Model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Changes, error) {
+func (m *model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Changes, error) {
 	return answer(ctx, nil, func() (tree.Changes, error) {
 		if after < m.thinned || after > m.seq {
 			return tree.Changes{Gap: true, Next: m.seq}, nil
@@ -263,8 +254,7 @@ func (m *Model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Ch
 	})
 }
 
-// Thin implements tree.Store.
-func (m *Model) Thin(ctx context.Context, now time.Time) (int, error) {
+func (m *model) Thin(ctx context.Context, now time.Time) (int, error) {
 	return answer(ctx, nil, func() (int, error) {
 		removed := 0
 		for _, sp := range m.spaces {

@@ -202,8 +202,8 @@ func (l *logReader) read(ctx context.Context, s tree.Store, limit int) error {
 				return broken("changes behind %d up to %d: number %d is out of order", l.after, got.Next, c.Seq)
 			}
 			last = c.Seq
+			l.list = append(l.list, c)
 		}
-		l.list = append(l.list, got.List...)
 		l.after, more = got.Next, got.More
 	}
 	return nil
@@ -240,7 +240,7 @@ func itemOf(c tree.Change) string {
 	}
 }
 
-func (m *Model) knowsDoc(id string) bool {
+func (m *model) knowsDoc(id string) bool {
 	for sp := range maps.Values(m.spaces) {
 		if sp.docs[id] != nil {
 			return true

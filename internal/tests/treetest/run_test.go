@@ -14,82 +14,61 @@ import (
 	"github.com/grapnelhq/grapnel/tree"
 )
 
-// Client is one way to the store under test.
-type Client struct {
-	// Store returns the store to call, which may be another one after a crash.
-	Store func() tree.Store
-	// Actor is sent with every change; the store must record it.
-	Actor string
-}
-
-// RunOptions configure [Run] and [RunConcurrent], on a store that has nothing yet.
-type RunOptions struct {
-	// Seed determines the calls, as long as the answers are the same.
-	Seed uint64
-	// Steps is how many calls are made (by each client in RunConcurrent).
-	Steps int
-	// Clients take turns, or work at the same time. Several may share a store.
-	Clients []Client
-	// Remote says that the stores have only what the wire offers: no Changes.
-	Remote bool
-	// Clock is the store's clock, used by nobody else: Run needs it, and moves it.
-	Clock *storetest.Clock
-
-	// Crash, if set, is called by RunConcurrent at times: it kills the store and restarts it. When
-	// it returns, nothing of the killed store may be at work. Calls that then get no answer (no
-	// *tree.Error, or CodeUnavailable) may or may not have happened; otherwise they fail the test.
-	Crash func(t *testing.T)
+// client is one way to the store under test.
+type client struct {
+	// store returns the store to call, which may be another one after a crash.
+	store func() tree.Store
+	// actor is sent with every change; the store must record it.
+	actor string
 }
 
 const (
-	// crashEvery is about how many calls there are between crashes.
-	crashEvery = 40
-	// afterCrash is how many calls of a client may go unanswered after a crash: noticing a lost
-	// connection may take several.
-	afterCrash = 4
-	// patience is how long a call may take before it counts as unanswered.
-	patience = 30 * time.Second
-	traced   = 25
+	patience = 30 * time.Second // how long a call may take before it counts as unanswered
+	traced   = 25               // how many of the last calls a failure shows
 )
 
-// Run plays a random sequence of calls by all clients in turns and compares every answer with a
-// [Model]'s: valid and invalid calls of every method, saves on right, stale and absent
+// runOptions say what [play] does with an empty store.
+type runOptions struct {
+	seed    uint64 // of the calls, as long as the answers are the same
+	steps   int
+	clients []client         // take turns; several may share a store
+	clock   *storetest.Clock // the store's, used by nobody else
+}
+
+// play makes a random sequence of calls by all clients in turns and compares every answer with a
+// [model]'s: valid and invalid calls of every method, saves on right, stale and absent
 // versions, calls with an ended context. At times and at the end it compares all that can be read,
 // and the log of changes.
 //
 // A failure shows the seed and the last steps.
-func Run(t *testing.T, o RunOptions) {
+func play(t *testing.T, o runOptions) {
 	t.Helper()
-	r := newRun(o)
+	r := &run{runOptions: o, rng: rand.New(rand.NewPCG(o.seed, 0)), model: newModel(o.clock.Now)}
 	if err := r.play(t.Context()); err != nil {
 		last := r.trace[max(0, len(r.trace)-traced):]
-		t.Fatalf("seed %d, step %d: %v\nthe last steps:\n%s", r.Seed, len(r.trace), err, strings.Join(last, "\n"))
+		t.Fatalf("seed %d, step %d: %v\nthe last steps:\n%s", r.seed, len(r.trace), err, strings.Join(last, "\n"))
 	}
 }
 
 type run struct {
-	RunOptions
+	runOptions
 
 	rng   *rand.Rand
-	model *Model
+	model *model
 	trace []string
 	log   logReader // of the store
 	// compared is how much of the model's log has been compared with the store's.
 	compared tree.Seq
 }
 
-func newRun(o RunOptions) *run {
-	return &run{RunOptions: o, rng: rand.New(rand.NewPCG(o.Seed, 0)), model: NewModel(o.Clock.Now)}
-}
-
 func (r *run) play(ctx context.Context) error {
-	for n := range r.Steps {
-		g := generator{RunOptions: &r.RunOptions, rng: r.rng, model: r.model, number: n}
+	for n := range r.steps {
+		g := generator{clock: r.clock, rng: r.rng, model: r.model, number: n}
 		if r.rng.IntN(3) == 0 {
-			r.Clock.Add(g.pause())
+			r.clock.Add(g.pause())
 		}
-		client := r.rng.IntN(len(r.Clients))
-		c := g.next(r.Clients[client].Actor)
+		client := r.clients[r.rng.IntN(len(r.clients))]
+		c := g.next(client.actor)
 		if c.thins {
 			if err := r.compareLogs(ctx); err != nil { // while the log is complete
 				return err
@@ -98,7 +77,7 @@ func (r *run) play(ctx context.Context) error {
 		if err := r.take(ctx, client, c); err != nil {
 			return err
 		}
-		if n%100 == 99 || n == r.Steps-1 {
+		if n%100 == 99 || n == r.steps-1 {
 			if err := r.survey(ctx); err != nil {
 				return err
 			}
@@ -108,15 +87,15 @@ func (r *run) play(ctx context.Context) error {
 }
 
 // take makes one call, and judges the answer.
-func (r *run) take(ctx context.Context, client int, c step) error {
+func (r *run) take(ctx context.Context, client client, c step) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if r.rng.IntN(100) == 0 {
 		c.text += " (with a context that has ended)"
 		cancel()
 	}
-	answer, err := c.do(limited, r.Clients[client].Store())
-	r.trace = append(r.trace, fmt.Sprintf("%4d %s: %s -> %s", len(r.trace), r.Clients[client].Actor, c.text, outcome(answer, err)))
+	answer, err := c.do(limited, client.store())
+	r.trace = append(r.trace, fmt.Sprintf("%4d %s: %s -> %s", len(r.trace), client.actor, c.text, outcome(answer, err)))
 	if !answered(err) && !errors.Is(limited.Err(), context.Canceled) {
 		return fmt.Errorf("not answered: %w", err)
 	}
@@ -128,7 +107,7 @@ func (r *run) take(ctx context.Context, client int, c step) error {
 
 // compareWith makes the call on a model, with the id that the store made, and returns how the
 // answer differs.
-func (r *run) compareWith(ctx context.Context, m *Model, c step, answer any, err error) string {
+func (r *run) compareWith(ctx context.Context, m *model, c step, answer any, err error) string {
 	id := ""
 	switch a := answer.(type) {
 	case tree.Saved:
@@ -163,7 +142,7 @@ func (r *run) survey(ctx context.Context) error {
 	return r.compareLogs(ctx)
 }
 
-func (r *run) anyStore() tree.Store { return r.Clients[r.rng.IntN(len(r.Clients))].Store() }
+func (r *run) anyStore() tree.Store { return r.clients[r.rng.IntN(len(r.clients))].store() }
 
 func (r *run) compareLogs(ctx context.Context) error {
 	m := r.model
@@ -188,8 +167,8 @@ func (r *run) compareLogs(ctx context.Context) error {
 	}
 }
 
-// compareGaps looks at the beginning, where a thinned log has a gap, and outside of the log.
-func (r *run) compareGaps(ctx context.Context, s tree.Store, m *Model) error {
+// compareGaps looks where the log began: a thinned log has a gap there.
+func (r *run) compareGaps(ctx context.Context, s tree.Store, m *model) error {
 	for place, of := range map[tree.Seq]tree.Seq{0: 0, -1: -1, r.log.after + 1<<40: m.seq + 1} {
 		want, err := m.Changes(ctx, of, 1)
 		if err != nil {

@@ -12,13 +12,13 @@ import (
 )
 
 // twoStores returns n clients of each of two stores on one database, as two programs have them.
-func twoStores(t *testing.T, dsn string, n int, now func() time.Time) []Client {
+func twoStores(t *testing.T, dsn string, n int, now func() time.Time) []client {
 	t.Helper()
-	var list []Client
+	var list []client
 	for i := range 2 {
 		s := storetest.TreeOf(t, dsn, store.Options{Now: now, LockTimeout: time.Minute})
-		for k := range n {
-			list = append(list, Client{Store: func() tree.Store { return s }, Actor: fmt.Sprintf("client-%d-of-%d", k, i)})
+		for j := range n {
+			list = append(list, client{store: func() tree.Store { return s }, actor: fmt.Sprintf("client-%d-of-%d", j, i)})
 		}
 	}
 	return list
@@ -42,7 +42,7 @@ func TestStores(t *testing.T) {
 				if strings.HasPrefix(dsn, "postgres:") && !storetest.Long() {
 					steps = 300
 				}
-				Run(t, RunOptions{Seed: seed, Steps: steps, Clients: twoStores(t, dsn, 2, clock.Now), Clock: clock})
+				play(t, runOptions{seed: seed, steps: steps, clients: twoStores(t, dsn, 2, clock.Now), clock: clock})
 				storetest.CheckFolders(t, dsn)
 			})
 		})
@@ -58,7 +58,7 @@ func TestStoresConcurrent(t *testing.T) {
 		if storetest.Long() {
 			steps = 500
 		}
-		RunConcurrent(t, RunOptions{Seed: 1, Steps: steps, Clients: twoStores(t, dsn, 5, nil)})
+		playAtOnce(t, crowdOptions{seed: 1, steps: steps, clients: twoStores(t, dsn, 5, nil)})
 		storetest.CheckFolders(t, dsn)
 	})
 }
