@@ -1,13 +1,8 @@
 package runtime_test
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -80,33 +75,12 @@ func rowKilledNearLimit(t *testing.T, b *processBench) {
 	})
 	for plugin, want := range map[string]phases.Cause{"bad": phases.CauseOOM, "far": phases.CauseCrash} {
 		word := map[string]string{"bad": "memory", "far": "far"}[plugin]
-		if err := syscall.Kill(childWith(t, word), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		kill(t, word)
 		ended := b.awaitState(t, plugin, phases.PluginBackoff, 1)
 		if ended.Code != string(want) {
 			t.Errorf("%s: %s: %s; want %s", plugin, ended.Code, ended.Message+ended.Detail, want)
 		}
 	}
-}
-
-// childWith returns the child of this process that has a word among its arguments.
-func childWith(t *testing.T, word string) int {
-	t.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range dirs {
-		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && bytes.Contains(stat, fmt.Appendf(nil, ") S %d ", os.Getpid())) && bytes.Contains(args, []byte("\x00"+word+"\x00")) {
-			return pid
-		}
-	}
-	t.Fatalf("no child has the argument %q", word)
-	return 0
 }
 
 // TestMemoryIsTold: the engine tells what each plugin's processes hold, and

@@ -24,8 +24,6 @@ func program(mode string, args []string) int {
 		return modelProgram()
 	case "judge":
 		return judgeProgram()
-	case "poor":
-		return poorProgram()
 	case "stranger":
 		return strangerProgram(args[0])
 	}

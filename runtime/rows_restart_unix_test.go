@@ -3,17 +3,14 @@
 package runtime_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -44,31 +41,6 @@ func script(t *testing.T, mode string) (p config.Plugin, replace func(mode strin
 	return p, replace
 }
 
-// killAll ends the processes of this host whose arguments have a word, by force.
-func killAll(t *testing.T, word string) {
-	t.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	mark := fmt.Appendf(nil, "GRAPNEL_MARK=%d.", os.Getpid())
-	killed := 0
-	for _, dir := range dirs {
-		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
-		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && bytes.Contains(env, mark) && bytes.Contains(line, []byte(word)) {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
-			killed++
-		}
-	}
-	if killed == 0 {
-		t.Fatalf("no process with the argument %s", word)
-	}
-}
-
 // rowReplacedOnDisk is row 19: the process that runs stays, its successor is refused
 // as long as the file is another one, whether the process is to be recycled or has
 // crashed.
@@ -92,7 +64,7 @@ func rowReplacedOnDisk(t *testing.T, b *processBench) {
 	if run := runOf(t, out, "bad.h"); run.State != phases.StateSucceeded || run.Incarnation != 1 {
 		t.Errorf("run = %+v", run)
 	}
-	killAll(t, "victim")
+	kill(t, "victim")
 	b.awaitState(t, "bad", phases.PluginQuarantined, 1)
 	if row := rowOf(t, eng, "bad"); row.Code != "checksum_mismatch" {
 		t.Errorf("plugin = %+v", row)
@@ -113,10 +85,10 @@ func rowReplacedUnpinned(t *testing.T, b *processBench) {
 	p.SHA256 = ""
 	eng := b.start(t, p)
 	replace("crash") // the same hooks
-	killAll(t, "victim")
+	kill(t, "victim")
 	b.awaitState(t, "bad", phases.PluginReady, 2)
 	replace("tools")
-	killAll(t, "victim")
+	kill(t, "victim")
 	b.awaitState(t, "bad", phases.PluginQuarantined, 1)
 	if row := rowOf(t, eng, "bad"); row.Code != "description_changed" || !strings.Contains(row.Message+row.Detail, "reload") {
 		t.Errorf("plugin = %+v", row)
