@@ -182,7 +182,6 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 const (
-	crowd   = 100_000               // more contributions than anybody has a use for; all of them are less than a frame
 	depth   = 10_000                // that of JSON which a recursive reader has no stack for
 	trickle = 10 * time.Millisecond // the pause between the bytes of those that dribble
 )

@@ -40,7 +40,6 @@ func rawAnswers() map[string]rawAnswer {
 	return map[string]rawAnswer{
 		"raw-good":  content(rightText),
 		"nul":       content("a\x00b"),
-		"bidi":      content("a\u202eb"),
 		"surrogate": details([]byte(`"\ud800"`)),
 		"deep":      details(slices.Concat(bytes.Repeat([]byte("["), depth), bytes.Repeat([]byte("]"), depth))),
 		"double":    double,
@@ -52,7 +51,6 @@ func rawAnswers() map[string]rawAnswer {
 		},
 		"half":     half,
 		"not-utf8": notUTF8,
-		"empty":    func(_ *badProgram, s *rawSession, _ *rawFrame) error { return s.Send(nil) },
 		"garbage": func(_ *badProgram, s *rawSession, _ *rawFrame) error {
 			return s.Send(bytes.Repeat([]byte{0xff}, 100))
 		},
@@ -60,9 +58,6 @@ func rawAnswers() map[string]rawAnswer {
 			return answerWith(s, f, strings.Repeat("x", 100<<20))
 		},
 		"hang-up": func(*badProgram, *rawSession, *rawFrame) error { return errors.New("enough") },
-		"many-raw": func(_ *badProgram, s *rawSession, f *rawFrame) error {
-			return s.Send(sectionFrames(f.ID, f.Incarnation, crowd, "x"))
-		},
 		"dribble": func(_ *badProgram, s *rawSession, f *rawFrame) error {
 			s.Dribble(trickle)
 			return answerWith(s, f, strings.Repeat("x", 1000))

@@ -22,13 +22,11 @@ import (
 // ownModes are modes beside badplugin's, which only these tests need.
 func ownModes() map[string]func(*badProgram) error {
 	return map[string]func(*badProgram) error{
-		"claims":  func(*badProgram) error { return sdkserve.Serve(claims()) },
-		"vandal":  func(*badProgram) error { return sdkserve.Serve(vandal()) },
-		"witness": func(*badProgram) error { return sdkserve.Serve(witness()) },
-		"early":   func(*badProgram) error { return sdkserve.Serve(early()) },
-		"told":    func(p *badProgram) error { return sdkserve.Serve(told(p)) },
-		"tools":   toolsPlugin,
-		"stuck":   stuck,
+		"claims": func(*badProgram) error { return sdkserve.Serve(claims()) },
+		"early":  func(*badProgram) error { return sdkserve.Serve(early()) },
+		"told":   func(p *badProgram) error { return sdkserve.Serve(told(p)) },
+		"tools":  toolsPlugin,
+		"stuck":  stuck,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -41,8 +40,6 @@ func TestGuardsBehindFallbacks(t *testing.T) {
 			rewriting("b", "", "/x", "2", &phases.Rewrite{Path: "/y", Value: json.RawMessage("1")}),
 			rewriting("d", "", "/y", "2", remove),
 		}},
-		{"a rewrite beside it", phases.RoleContribute, []sdk.Hook{rewriting("a", phases.RoleContribute, "/command", `"rm -rf /"`)}},
-		{"a transform behind it", phases.RoleTransform, []sdk.Hook{rewriting("a", phases.RoleTransform, "/command", `"rm -rf /"`)}},
 		{"the fallback of a transform", phases.RoleContribute, []sdk.Hook{broken}},
 	}
 	for _, tt := range tests {
@@ -131,33 +128,6 @@ func TestLateGuardThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsGuards: a reload does not replace a plugin that is up by one that does
-// not come up.
-func TestReloadKeepsGuards(t *testing.T) {
-	t.Parallel()
-	broken := false
-	p := noRemove(nil)
-	p.OnConfigure = func(context.Context, *phases.Configuration) (sdk.Setup, error) {
-		if broken {
-			return sdk.Setup{}, errors.New("not with this configuration")
-		}
-		return sdk.Setup{}, nil
-	}
-	p.ConfigSchema = json.RawMessage(`{"type":"object"}`)
-	h := newHosted(p)
-	eng := h.start(t)
-	broken = true
-	next := h.cfg
-	next.Plugins = []config.Plugin{h.cfg.Plugins[0]}
-	next.Plugins[0].Config = json.RawMessage(`{"a":1}`)
-	if err := eng.Reload(t.Context(), &next); err == nil || !strings.Contains(err.Error(), "does not come up with this configuration") {
-		t.Errorf("Reload: %v", err)
-	}
-	if out, err := eng.Dispatch(t.Context(), phases.Context{}, command("rm x")); err != nil || verdictOf(out) != phases.VerdictDeny {
-		t.Errorf("the guard is gone: %v, %v", states(out), err)
-	}
-}
-
 // TestPolicyGuardsWaitForPolicies: in a turn whose policies nobody has asked for, a
 // guard that goes by them is refused, and not asked.
 func TestPolicyGuardsWaitForPolicies(t *testing.T) {
@@ -175,61 +145,52 @@ func TestPolicyGuardsWaitForPolicies(t *testing.T) {
 	}
 }
 
-// TestJudgedAgain: the newest verdict about a call counts, numbers are compared as they
-// are written, and a denied turn is not forgotten for another text.
-func TestJudgedAgain(t *testing.T) {
+// TestConductOfToolCalls: a call that nobody judged, that is not the one that was judged, or that was denied, is reported.
+// The newest verdict about a call counts, once, and numbers are compared as they are written.
+func TestConductOfToolCalls(t *testing.T) {
 	t.Parallel()
-	verdicts := []phases.Verdict{}
+	var verdict phases.Verdict
 	tool := phases.Tool{Name: "shell"}
 	p := plugin("p",
-		on("policy", phases.PrePolicy, func(_ context.Context, _ *sdk.Call, in phases.Input) ([]phases.Contribution, error) {
-			if text, ok := in.(*phases.PrePolicyInput); ok && text.UserText.Value == "evil" {
-				return []phases.Contribution{deny("no")}, nil
-			}
-			return nil, nil
-		}, phases.KindDecision),
 		on("guard", phases.ToolPreCall, func(context.Context, *sdk.Call, phases.Input) ([]phases.Contribution, error) {
-			v := verdicts[0]
-			verdicts = verdicts[1:]
-			return []phases.Contribution{&phases.Decision{Verdict: v}}, nil
+			return []phases.Contribution{&phases.Decision{Verdict: verdict}}, nil
 		}, phases.KindDecision),
 		on("offer", phases.PreTools, reply(&phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{tool}}), phases.KindToolBundle),
 	)
 	p.Tools = []sdk.Tool{{Tool: tool, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text("done"), nil }}}
 	eng := newHosted(p).start(t)
+	const one = `{"a":1}`
 	for _, tt := range []struct {
-		judged   []string
-		verdicts []phases.Verdict
-		made     string
-		want     string
+		name     string
+		judged   string
+		verdicts []phases.Verdict // of the judged call, one after the other
+		made     []string
+		want     string // of the last one
 	}{
-		{[]string{`{"a":1}`, `{"a":1}`}, []phases.Verdict{"deny", "allow"}, `{"a":1.0}`, ""},
-		{[]string{`{"a":1}`, `{"a":1}`}, []phases.Verdict{"allow", "deny"}, `{"a":1}`, "deny_ignored"},
-		{[]string{`{"a":9007199254740992}`}, []phases.Verdict{"allow"}, `{"a":9007199254740993}`, phases.CodeJudgedEarlier},
-		{[]string{`{"b":1,"a":2}`}, []phases.Verdict{"allow"}, `{"a":2,"b":1}`, ""},
-		{[]string{`null`}, []phases.Verdict{"allow"}, `{}`, ""},
+		{"never judged", one, nil, []string{one}, "phase_skipped"},
+		{"judged once", one, []phases.Verdict{"allow"}, []string{one, one}, "phase_skipped"},
+		{"another one", one, []phases.Verdict{"allow"}, []string{`{"a":2}`}, phases.CodeJudgedEarlier},
+		{"another number", `{"a":9007199254740992}`, []phases.Verdict{"allow"}, []string{`{"a":9007199254740993}`}, phases.CodeJudgedEarlier},
+		{"denied, then allowed", one, []phases.Verdict{"deny", "allow"}, []string{`{"a":1.0}`}, ""},
+		{"allowed, then denied", one, []phases.Verdict{"allow", "deny"}, []string{one}, "deny_ignored p.guard"},
+		{"in another order", `{"b":1,"a":2}`, []phases.Verdict{"allow"}, []string{`{"a":2,"b":1}`}, ""},
+		{"without arguments", `null`, []phases.Verdict{"allow"}, []string{`{}`}, ""},
 	} {
-		verdicts = tt.verdicts
 		turn := beginAt(t, eng, host())
-		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{}))
 		outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
-		for _, arguments := range tt.judged {
-			outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "shell", Arguments: json.RawMessage(arguments)}))
+		for _, verdict = range tt.verdicts {
+			outcome(t)(turn.Dispatch(t.Context(), &phases.ToolPreCallInput{Tool: "shell", Arguments: raw(tt.judged)}))
 		}
-		res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "shell", Arguments: json.RawMessage(tt.made)})
-		if err != nil {
-			t.Fatal(err)
+		var got string
+		for _, made := range tt.made {
+			res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "shell", Arguments: raw(made)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = strings.Join(codes(&phases.Outcome{Diagnostics: res.Diagnostics}), " ")
 		}
-		if got := fmt.Sprint(codes(&phases.Outcome{Diagnostics: res.Diagnostics})); strings.Contains(got, tt.want) != (tt.want != "") && len(res.Diagnostics) != 0 || tt.want != "" && !strings.Contains(got, tt.want) {
-			t.Errorf("judged %v as %v, made %s: told %s, want %q", tt.judged, tt.verdicts, tt.made, got, tt.want)
+		if got != tt.want {
+			t.Errorf("%s: told %q, want %q", tt.name, got, tt.want)
 		}
-	}
-
-	turn := beginAt(t, eng, host())
-	for _, text := range []string{"evil", "hi"} {
-		outcome(t)(turn.Dispatch(t.Context(), &phases.PrePolicyInput{UserText: phases.T(text)}))
-	}
-	if done, err := turn.Compile(t.Context(), runtime.CompileInput{UserText: "evil"}); phases.CodeOf(err) != phases.CauseDenied || done.Prompt != nil {
-		t.Errorf("a laundered text: %v", err)
 	}
 }

@@ -104,7 +104,6 @@ func TestGuardSeesTheRewrite(t *testing.T) {
 		code     phases.Cause
 	}{
 		{"a validator", phases.RoleTransform, nil, ""},
-		{"with a condition", phases.RoleTransform, func(h *sdk.Hook) { h.When = when }, ""},
 		{"by default", "", func(h *sdk.Hook) { h.When, h.Role = when, "" }, ""},
 		{"a validator behind a hook that contributes", phases.RoleContribute, func(h *sdk.Hook) { h.When = when }, ""},
 		{"beside a hook that contributes", phases.RoleContribute, func(h *sdk.Hook) { h.Role = phases.RoleContribute }, phases.CauseConflict},
@@ -218,43 +217,5 @@ func TestObserverContributesInVain(t *testing.T) {
 	outcome(t)(eng.Dispatch(t.Context(), phases.Context{}, &phases.PrePromptCompileInput{}))
 	if ev := <-remarks; ev.Code != phases.CodeNotAllowed || !strings.Contains(ev.Message, "prompt_section") {
 		t.Errorf("remark %+v", ev)
-	}
-}
-
-// TestConductOfToolCalls: a call that nobody judged, that is not the one that was
-// judged, or that was denied, is told.
-func TestConductOfToolCalls(t *testing.T) {
-	t.Parallel()
-	tool := phases.Tool{Name: "shell"}
-	offer := &sdk.Plugin{
-		Name: "offer", Version: "1",
-		Hooks: []sdk.Hook{on("offer", phases.PreTools, reply(&phases.ToolBundle{BundleID: "b", Tools: []phases.Tool{tool}}), phases.KindToolBundle)},
-		Tools: []sdk.Tool{{Tool: tool, Call: func(context.Context, *sdk.ToolCall) (*phases.ToolResult, error) { return sdk.Text("done"), nil }}},
-	}
-	eng := newHosted(noRemove(nil), offer).start(t)
-	turn := beginAt(t, eng, phases.Context{})
-	outcome(t)(turn.Dispatch(t.Context(), &phases.PreToolsInput{ToolCalling: true}))
-	tests := []struct {
-		name         string
-		judged, made string
-		want         string
-	}{
-		{"never judged", "", "ls", "phase_skipped"},
-		{"judged", "ls", "ls", ""},
-		{"judged once", "", "ls", "phase_skipped"},
-		{"another one", "ls", "ls -l", phases.CodeJudgedEarlier},
-		{"denied", "rm x", "rm x", "deny_ignored" + " house.guard"},
-	}
-	for _, tt := range tests {
-		if tt.judged != "" {
-			outcome(t)(turn.Dispatch(t.Context(), command(tt.judged)))
-		}
-		res, err := turn.CallTool(t.Context(), phases.ToolCall{Tool: "shell", Arguments: command(tt.made).Arguments})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(codes(&phases.Outcome{Diagnostics: res.Diagnostics}), " "); got != tt.want {
-			t.Errorf("%s: told %q, want %q", tt.name, got, tt.want)
-		}
 	}
 }

@@ -40,19 +40,15 @@ func TestBadModels(t *testing.T) {
 		usage phases.Usage
 	}{
 		{"text", with("plain", ""), hi(), "plain (m, end)", "succeeded", spent},
-		{"no text", with("", ""), hi(), " (m, end)", "succeeded", spent},
 		{"text that was cut off", with("pla", phases.StoppedLength), hi(), "pla (m, length)", "succeeded", spent},
 		{"an end of its own", with("x", "content_filter"), hi(), "x (m, other)", "succeeded", spent},
 		{"JSON", with(` {"a":[1]} `, ""), object, ` {"a":[1]}  (m, end)`, "succeeded", spent},
 		{"no JSON", with("Sure! Here it is:", ""), object, "invalid_reply: the model's answer is not valid JSON", "failed invalid_reply", spent},
-		{"JSON in a fence", with("```json\n{}\n```", ""), object, "invalid_reply: the model's answer is not valid JSON", "failed invalid_reply", spent},
 		{"half a JSON", with(`{"a":`, phases.StoppedLength), object, "invalid_reply: the model's answer is not JSON: it was cut off at 40 output tokens", "failed invalid_reply", spent},
 		{"a refusal", with("I cannot.", phases.StoppedRefusal), object, "invalid_reply: the model's answer is not JSON: it refused", "failed invalid_reply", spent},
 		{"deep JSON", with(strings.Repeat("[", 40)+strings.Repeat("]", 40), ""), object, "invalid_reply: the model's answer is JSON nested deeper than 32", "failed invalid_reply", spent},
 		{"not UTF-8, with a NUL", with("a\xff\x00b", ""), hi(), "a\ufffd\ufffdb (m, end)", "succeeded", spent},
-		{"the most", with(strings.Repeat("x", 256<<10), ""), hi(), strings.Repeat("x", 256<<10) + " (m, end)", "succeeded", spent},
 		{"more", with(strings.Repeat("x", 256<<10+1), ""), hi(), "oversize_reply: the model's answer has 262145 bytes; at most 262144 are taken", "failed oversize_reply", spent},
-		{"10 MB", with(strings.Repeat("x", 10<<20), ""), object, "oversize_reply: the model's answer has 10485760 bytes; at most 262144 are taken", "failed oversize_reply", spent},
 		{"nonsense about itself", answers(phases.CompletionResponse{
 			Text: "x", Model: strings.Repeat("m\n", 10<<10), Usage: phases.Usage{InputTokens: -4, OutputTokens: 1 << 60},
 		}), hi(), "x (" + strings.Repeat(`m\u{a}`, 21) + "m…, end)", "succeeded", phases.Usage{OutputTokens: 1<<31 - 1}},
@@ -93,15 +89,11 @@ func TestBadModelRequests(t *testing.T) {
 		params string
 		want   phases.Cause
 	}{
-		"nothing":            {``, phases.CauseInvalidReply},
 		"no input":           {`{"system":"x"}`, phases.CauseInvalidReply},
-		"empty input":        {`{"input":""}`, phases.CauseInvalidReply},
-		"no object":          {`["x"]`, phases.CauseInvalidReply},
 		"unknown member":     {`{"input":"x","temperature":1}`, phases.CauseInvalidReply},
 		"schema is a text":   {`{"input":"x","schema":"object"}`, phases.CauseInvalidReply},
 		"name of the schema": {`{"input":"x","schema_name":"a b"}`, phases.CauseInvalidReply},
 		"negative tokens":    {`{"input":"x","max_output_tokens":-1}`, phases.CauseInvalidReply},
-		"half a token":       {`{"input":"x","max_output_tokens":1.5}`, phases.CauseInvalidReply},
 		"too much":           {`{"input":"x","system":"` + large + `"}`, phases.CauseOversizeRequest},
 		"the most":           {`{"input":"x","system":"` + large[1:] + `"}`, ""},
 	}

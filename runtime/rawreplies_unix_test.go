@@ -3,7 +3,6 @@
 package runtime_test
 
 import (
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -13,15 +12,9 @@ import (
 
 // sectionFrame is a Result with one section.
 func sectionFrame(id, incarnation uint64, content string) []byte {
-	return sectionFrames(id, incarnation, 1, content)
-}
-
-// sectionFrames is a Result with the same section n times.
-func sectionFrames(id, incarnation uint64, n int, content string) []byte {
-	c := &pluginpb.Contribution{Kind: &pluginpb.Contribution_PromptSection{
+	return resultFrame(id, incarnation, &pluginpb.Contribution{Kind: &pluginpb.Contribution_PromptSection{
 		PromptSection: &pluginpb.PromptSection{SectionId: badSection, Title: badSection, Content: content},
-	}}
-	return resultFrame(id, incarnation, slices.Repeat([]*pluginpb.Contribution{c}, n)...)
+	}})
 }
 
 // auditFrame is a Result with one audit event, whose details may be invalid JSON.
@@ -32,11 +25,11 @@ func auditFrame(id, incarnation uint64, details []byte) []byte {
 }
 
 // Dribble lets one byte at a time out to the host from now on, with a pause after each.
-func (s *rawSession) Dribble(pause time.Duration) { s.conn().pause.Store(int64(pause)) }
+func (s *rawSession) Dribble(pause time.Duration) { s.lane.pause = pause }
 
 // dribble writes byte by byte until the connection is closed.
-func (c *cutConn) dribble(p []byte, pause time.Duration) (int, error) {
-	timer := time.NewTicker(pause)
+func (c *cutConn) dribble(p []byte) (int, error) {
+	timer := time.NewTicker(c.pause)
 	defer timer.Stop()
 	for i := range p {
 		if _, err := c.Conn.Write(p[i : i+1]); err != nil {

@@ -17,17 +17,13 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	protocodec "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -39,7 +35,7 @@ type rawScript func(s *rawSession) error
 
 // newRawServer returns a server for registerRaw.
 func newRawServer(opts ...wire.ServerOption) *wire.Server {
-	return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(newCodec()), grpc.Creds(newCutter()), grpc.MaxSendMsgSize(maxRawMessage))...)
+	return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(newCodec()), grpc.MaxSendMsgSize(maxRawMessage))...)
 }
 
 // maxRawMessage is far more than any host accepts.
@@ -264,73 +260,27 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// cutter puts a cutConn into each connection.
-type cutter struct {
-	credentials.TransportCredentials
-}
-
-func newCutter() credentials.TransportCredentials { return &cutter{insecure.NewCredentials()} }
-
-func (c *cutter) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
-	if err != nil {
-		return nil, nil, err
-	}
-	cut := &cutConn{Conn: conn}
-	return cut, cutInfo{info, cut}, nil
-}
-
-func (c *cutter) Clone() credentials.TransportCredentials {
-	return &cutter{c.TransportCredentials.Clone()}
-}
-
-type cutInfo struct {
-	credentials.AuthInfo
-	conn *cutConn
-}
-
-// cutConn is a connection that may vanish in the middle of a write, or write very slowly.
+// cutConn is a lane, or standard output, that may vanish in the middle of a write, or write very slowly.
 type cutConn struct {
 	net.Conn
-	armed atomic.Pointer[cutPlan]
-	pause atomic.Int64 // that of Dribble in nanoseconds; 0 writes at once
+	then     func() // what happens after cutAfter bytes; nil is nothing
+	cutAfter int
+	pause    time.Duration // that of Dribble; 0 writes at once
 }
 
-type cutPlan struct {
-	left int
-	then func()
-	once sync.Once
-}
-
-// Write implements net.Conn. One goroutine calls it.
+// Write implements net.Conn.
 func (c *cutConn) Write(p []byte) (int, error) {
-	if pause := c.pause.Load(); pause > 0 {
-		return c.dribble(p, time.Duration(pause))
-	}
-	a := c.armed.Load()
-	if a == nil || len(p) <= a.left {
-		if a != nil {
-			a.left -= len(p)
-		}
+	switch {
+	case c.pause > 0:
+		return c.dribble(p)
+	case c.then == nil || len(p) <= c.cutAfter:
+		c.cutAfter -= len(p)
 		return c.Conn.Write(p)
 	}
-	n, err := c.Conn.Write(p[:a.left])
-	a.left = 0
-	a.once.Do(a.then)
-	return n, errors.Join(err, c.Close())
+	n, err := c.Conn.Write(p[:c.cutAfter])
+	c.then()
+	return n, err
 }
 
-// CutAfter lets n more bytes out to the host, then calls then, which usually ends the process, and closes the
-// connection.
-func (s *rawSession) CutAfter(n int, then func()) {
-	s.conn().armed.Store(&cutPlan{left: n, then: then})
-}
-
-// conn is the connection of a session with a server of newRawServer.
-func (s *rawSession) conn() *cutConn {
-	if s.lane != nil {
-		return s.lane
-	}
-	p, _ := peer.FromContext(s.stream.Context())
-	return p.AuthInfo.(cutInfo).conn //nolint:forcetypeassert // its credentials are a cutter
-}
+// CutAfter lets n more bytes out to the host, then calls then, which ends the process.
+func (s *rawSession) CutAfter(n int, then func()) { s.lane.cutAfter, s.lane.then = n, then }

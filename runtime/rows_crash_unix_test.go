@@ -4,14 +4,12 @@ package runtime_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -173,31 +171,18 @@ func rowKilledHost(t *testing.T, b *processBench) {
 		}
 		return ""
 	})
-	b.start(t)
+	eng := b.start(t)
 	eventually(t, "leftovers of the host", func() string {
 		return strings.Join(processesOf(t, cmd.Process.Pid), " ")
 	})
-	b.removeYoungFolders(t)
-}
-
-// removeYoungFolders removes the folders of hosts that were killed: the sweep
-// spares those that are younger than a minute, for their host may be just
-// starting.
-func (b *processBench) removeYoungFolders(t *testing.T) {
-	t.Helper()
+	closeEngine(t, eng)
+	// The sweep may spare folders that are younger than a minute, for their host may be just starting.
 	folders, err := filepath.Glob(filepath.Join(b.dir, "grapnel-*"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, folder := range folders {
-		lock, err := os.Open(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { // nobody's
-			err = os.RemoveAll(folder)
-		}
-		if err := errors.Join(err, lock.Close()); err != nil {
+		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
 		}
 	}

@@ -52,28 +52,23 @@ func rowClockJumps(t *testing.T, b *processBench) {
 	}
 }
 
-// rowCopies is row 38: whatever a plugin does with what it was given, in a process
-// of its own or in the host's, others see what the host gave, and so does the host.
-func rowCopies(t *testing.T, b *processBench) {
+// rowCopies is row 38: whatever a plugin inside the host does with what it was given, others see what the host gave, and
+// so does the host. Plugins in processes have copies anyway.
+func rowCopies(t *testing.T, _ *processBench) {
 	t.Helper()
 	given := func() (phases.Context, *phases.PrePromptCompileInput) {
 		c := host()
 		c.Flags, c.Metadata = map[string]bool{"on": true}, map[string]json.RawMessage{"m": raw(`"value"`)}
 		return c, &phases.PrePromptCompileInput{ToolCalling: true, AvailableTools: []string{"t1", "t2"}, Sections: []string{"s"}}
 	}
-	cfg := patient(bad(t, "vandal", "vandal"), config.Plugin{Name: "inside", Grants: allGrants()}, bad(t, "witness", "witness"))
-	witness := cfg.Plugins[2].Subscriptions["witness.h"]
-	witness.After = &[]string{"vandal.h", "inside.h"}
-	cfg.Plugins[2].Subscriptions["witness.h"] = witness
-	eng := b.startWith(t, cfg, runtime.Options{InProcess: map[string]runtime.Plugin{"inside": vandal()}})
+	h := newHosted(vandal(), witness()).override("witness.h", phases.Override{After: &[]string{"vandal.h"}})
 	c, in := given()
-	out := outcome(t)(eng.Dispatch(t.Context(), c, in))
-	checkSame(t, "ledger", sorted(states(out)), []string{"inside.h succeeded", "vandal.h succeeded", "witness.h succeeded"})
+	out := outcome(t)(h.start(t).Dispatch(t.Context(), c, in))
 	wantContext, wantInput := given()
 	checkSame(t, "the host's own context", c, wantContext)
 	checkSame(t, "the host's own input", in, wantInput)
 	const want = `{"flags":{"on":true},"input":{"tool_calling":true,"available_tools":["t1","t2"],"sections":["s"]},"metadata":{"m":"value"},"thread":"t"}`
 	if got := contentOf(out, "witness"); got != want {
-		t.Errorf("the witness saw %s", got)
+		t.Errorf("the witness saw %s; %v", got, states(out))
 	}
 }

@@ -117,7 +117,7 @@ func (s *soak) bad(t *testing.T, i int) config.Plugin {
 	t.Helper()
 	modes := []string{
 		"noise", "crash", "deaf", "slow", "stop", "stubborn", "orphans", "big", "long", "taken", "exit", "hang", "mute", "no-socket",
-		"version", "double", "late", "wrong-id", "stale", "garbage", "empty", "huge", "half", "not-utf8", "hang-up", "raw-good",
+		"version", "double", "late", "wrong-id", "stale", "garbage", "huge", "half", "not-utf8", "hang-up", "raw-good",
 	}
 	mode := "random"
 	if s.rng.IntN(2) == 0 {
