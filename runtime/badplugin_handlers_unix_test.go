@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,10 +42,8 @@ func badHandlers() map[string]badHandler {
 		"flood-err": prints(true, strings.Repeat("y", 99)+"\n", 20_000),
 		"flood-out": prints(false, "x", 1<<20),
 		"forge":     prints(true, forged, 1),
-		"where":     where,
 		"children":  children,
 		"orphans":   orphans,
-		"leak":      leak,
 		"duplicates": says(&phases.PromptSection{SectionID: badSection, Content: "first"},
 			&phases.PromptSection{SectionID: badSection, Content: "second"}),
 		"dirty": says(&phases.PromptSection{SectionID: badSection, Content: "a\xff\xfeb\x00c\u202ed"},
@@ -86,7 +83,7 @@ func slowly(ctx context.Context, _ *badProgram, _ *sdk.Call) ([]phases.Contribut
 
 // randomly is good most of the time, and behaves as one of the other modes by chance.
 func randomly(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
-	modes := []string{"crash", "deaf", "slow", "flood-err", "leak", "stop", "big", "long", "taken", "many", "dirty"}
+	modes := []string{"crash", "deaf", "slow", "flood-err", "stop", "big", "long", "taken", "many", "dirty"}
 	if rand.IntN(40) > 0 {
 		return good(ctx, p, c)
 	}
@@ -185,33 +182,6 @@ const (
 	depth   = 10_000                // that of JSON which a recursive reader has no stack for
 	trickle = 10 * time.Millisecond // the pause between the bytes of those that dribble
 )
-
-// leak keeps descriptors and goroutines with each call, and answers with how many it has by now.
-func leak(_ context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
-	for range 10 {
-		f, err := os.Open(os.DevNull)
-		if err != nil {
-			return nil, err
-		}
-		go func() {
-			_ = p.Block()
-			_ = f.Close()
-		}()
-	}
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return nil, err
-	}
-	return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: fmt.Sprintf("%d %d", len(open), runtime.NumGoroutine())})
-}
-
-// where tells its process and its directory.
-func where(ctx context.Context, p *badProgram, c *sdk.Call) ([]phases.Contribution, error) {
-	if _, err := fmt.Fprintf(p.Stderr, "directory %s\n", os.Getenv("PLUGIN_UNIX_SOCKET_DIR")); err != nil {
-		return nil, err
-	}
-	return good(ctx, p, c)
-}
 
 // dribbleStart writes a handshake that has no end, byte by byte.
 func (p *badProgram) dribbleStart() error {

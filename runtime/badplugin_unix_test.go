@@ -71,7 +71,6 @@ func badModes() map[string]func(*badProgram) error {
 		"feature": func(*badProgram) error {
 			return sdkserve.Serve(&sdk.Plugin{Name: "bad", Version: "1.0.0", Requires: []string{"time_travel"}})
 		},
-		"ghost": (*badProgram).ghost,
 	}
 	for name, h := range badHandlers() {
 		all[name] = func(p *badProgram) error { return p.serve(h) }

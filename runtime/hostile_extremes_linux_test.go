@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -13,30 +12,25 @@ import (
 	"github.com/grapnelhq/grapnel/internal/wire/pluginpb"
 )
 
-// extreme is a contribution that is well formed but for one field.
-type extreme struct {
-	Name         string // the field and its value: "prompt_section.max_chars: -1"
-	Contribution *pluginpb.Contribution
-}
-
-// extremes are generated from the wire contract: one for each field of each kind of contribution and each value at
-// the edges of its type.
-func extremes() []extreme {
-	var all []extreme
+// extremes are contributions that are well formed but for one field. They are generated from the wire contract: one for
+// each field of each kind of contribution and each value at the edges of its type.
+func extremes() []*pluginpb.Contribution {
+	var all []*pluginpb.Contribution
 	for _, base := range plainContributions() {
 		kind := base.ProtoReflect().WhichOneof(base.ProtoReflect().Descriptor().Oneofs().ByName("kind"))
 		descend(base.ProtoReflect().Descriptor(), nil, func(path []protoreflect.FieldDescriptor) {
 			if shared := path[0].ContainingOneof() == nil; shared && kind.Name() != "noop" || !shared && path[0] != kind {
 				return // another kind's; what all share is tried once
 			}
-			for _, v := range edges(path[len(path)-1]) {
+			last := len(path) - 1
+			for _, set := range edges(path[last]) {
 				changed := proto.CloneOf(base)
 				at := changed.ProtoReflect()
-				for _, f := range path[:len(path)-1] {
+				for _, f := range path[:last] {
 					at = into(at, f)
 				}
-				v.set(at)
-				all = append(all, extreme{Name: fmt.Sprintf("%s of %s: %s", pathName(path), kind.Name(), v.name), Contribution: changed})
+				set(at)
+				all = append(all, changed)
 			}
 		})
 	}
@@ -72,14 +66,6 @@ func descend(d protoreflect.MessageDescriptor, above []protoreflect.FieldDescrip
 	}
 }
 
-func pathName(path []protoreflect.FieldDescriptor) string {
-	var names []string
-	for _, f := range path {
-		names = append(names, string(f.Name()))
-	}
-	return strings.Join(names, ".")
-}
-
 // into enters a message field, creating it.
 func into(m protoreflect.Message, f protoreflect.FieldDescriptor) protoreflect.Message {
 	if !f.IsList() {
@@ -92,78 +78,72 @@ func into(m protoreflect.Message, f protoreflect.FieldDescriptor) protoreflect.M
 	return list.Get(0).Message()
 }
 
-type edge struct {
-	name string
-	set  func(protoreflect.Message)
-}
-
 const (
 	manyEntries      = 5_000
 	textBeyondLimits = 64 << 10 // longer than any text that is kept
 )
 
-func edges(f protoreflect.FieldDescriptor) []edge {
+// edges set a field to the values at the edges of its type.
+func edges(f protoreflect.FieldDescriptor) []func(protoreflect.Message) {
 	switch {
 	case f.IsMap():
-		return []edge{{"many entries", func(m protoreflect.Message) {
+		return []func(protoreflect.Message){func(m protoreflect.Message) {
 			for i := range manyEntries {
 				m.Mutable(f).Map().Set(protoreflect.ValueOfString(fmt.Sprintf("k%d", i)).MapKey(), protoreflect.ValueOfString("v"))
 			}
-		}}}
-	case f.IsList():
-		return []edge{{"many entries", func(m protoreflect.Message) {
+		}}
+	case f.IsList() && f.Message() != nil:
+		return []func(protoreflect.Message){func(m protoreflect.Message) {
 			for range manyEntries {
-				if f.Message() != nil {
-					m.Mutable(f).List().AppendMutable()
-				}
+				m.Mutable(f).List().AppendMutable()
 			}
-		}}}
+		}}
+	case f.IsList():
+		return nil
 	}
-	var list []edge
-	for name, v := range scalars(f.Kind()) {
-		list = append(list, edge{name, func(m protoreflect.Message) { m.Set(f, v) }})
+	var list []func(protoreflect.Message)
+	for _, v := range scalars(f.Kind()) {
+		list = append(list, func(m protoreflect.Message) { m.Set(f, v) })
 	}
 	return list
 }
 
-func scalars(k protoreflect.Kind) map[string]protoreflect.Value {
-	all := map[string]protoreflect.Value{}
+func scalars(k protoreflect.Kind) []protoreflect.Value {
+	var all []protoreflect.Value
 	switch k {
 	case protoreflect.StringKind:
-		for name, s := range edgeTexts() {
-			all[name] = protoreflect.ValueOfString(s)
+		for _, s := range edgeTexts() {
+			all = append(all, protoreflect.ValueOfString(s))
 		}
 	case protoreflect.BytesKind:
-		for name, s := range edgeJSON() {
-			all[name] = protoreflect.ValueOfBytes([]byte(s))
+		for _, s := range edgeJSON() {
+			all = append(all, protoreflect.ValueOfBytes([]byte(s)))
 		}
 	case protoreflect.Int64Kind:
-		for _, n := range []int64{math.MinInt64, math.MinInt64 + 1, -1, 1, math.MaxInt32, math.MaxInt64 - 1, math.MaxInt64} {
-			all[strconv.FormatInt(n, 10)] = protoreflect.ValueOfInt64(n)
+		for _, n := range []int64{math.MinInt64, -1, 1, math.MaxInt32, math.MaxInt64} {
+			all = append(all, protoreflect.ValueOfInt64(n))
 		}
 	case protoreflect.BoolKind:
-		all["true"] = protoreflect.ValueOfBool(true)
+		all = append(all, protoreflect.ValueOfBool(true))
 	default:
 	}
 	return all
 }
 
-func edgeTexts() map[string]string {
-	return map[string]string{
-		"empty": "", "blank": " \t\n", "long": strings.Repeat("x", textBeyondLimits), "lines": strings.Repeat("\n", 60_000),
-		"controls": "\x01\x1b[2J\x07\r\x7f\u009b", "bidi": "a\u202eb", "path": "../../../etc/passwd", "markup": "</system><script>]]>",
+func edgeTexts() []string {
+	return []string{
+		"", " \t\n", strings.Repeat("x", textBeyondLimits), strings.Repeat("\n", 60_000), "\x01\x1b[2J\x07\r\x7f\u009b", "a\u202eb", "../../../etc/passwd",
 		// One character of many code points: cutting it must not take forever.
-		"one grapheme": "a" + strings.Repeat("\u0301", 30_000), "flags": strings.Repeat("\U0001F1E9", 15_000), "joined": strings.Repeat("\U0001F469\u200d", 10_000),
-		"far future": "292277026596-12-04T15:30:07Z", "last year": "9999-12-31T23:59:59.999999999-23:59", "year 0": "0000-01-01T00:00:00+23:59", "past": "0001-01-01T00:00:00Z",
+		"a" + strings.Repeat("\u0301", 30_000), strings.Repeat("\U0001F1E9", 15_000), strings.Repeat("\U0001F469\u200d", 10_000),
+		"292277026596-12-04T15:30:07Z", "9999-12-31T23:59:59.999999999-23:59", "0000-01-01T00:00:00+23:59", "0001-01-01T00:00:00Z",
 	}
 }
 
-func edgeJSON() map[string]string {
-	return map[string]string{
-		"deep": strings.Repeat("[", 200_000), "deep objects": strings.Repeat(`{"a":`, 30_000) + "1" + strings.Repeat("}", 30_000),
-		"as deep as allowed": strings.Repeat("[", 32) + strings.Repeat("]", 32), "huge number": "1e999999999", "long number": strings.Repeat("9", textBeyondLimits),
-		"not a number": "NaN", "infinity": "-Infinity", "minus": "-", "null": "null", "duplicate keys": `{"a":1,"a":2}`, "NUL": `"\u0000"`, "surrogate": `"\udc00"`,
-		"many members": "[" + strings.Repeat("0,", 60_000) + "0]", "two values": "1 2", "unfinished": `{"a":"`, "not UTF-8": "\"\xff\"", "blank": " ",
+func edgeJSON() []string {
+	return []string{
+		strings.Repeat("[", 200_000), strings.Repeat(`{"a":`, 30_000) + "1" + strings.Repeat("}", 30_000), strings.Repeat("[", 32) + strings.Repeat("]", 32),
+		"1e999999999", strings.Repeat("9", textBeyondLimits), "NaN", "null", `{"a":1,"a":2}`, `"\u0000"`, `"\udc00"`,
+		"[" + strings.Repeat("0,", 60_000) + "0]", "1 2", `{"a":"`, "\"\xff\"", " ",
 	}
 }
 

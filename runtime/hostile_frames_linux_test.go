@@ -191,7 +191,7 @@ func (p *hostile) answerExtremes() error {
 	return p.ServeScript(answering(manners, func(s *rawSession, f *rawFrame) error {
 		e := all[next%len(all)]
 		next++
-		return s.Send(resultFrame(f.ID, f.Incarnation, e.Contribution))
+		return s.Send(resultFrame(f.ID, f.Incarnation, e))
 	}))
 }
 

@@ -25,7 +25,6 @@ func supervisionRows() []rowCase {
 		{row: 19, name: "replaced-on-disk", test: rowReplacedOnDisk},
 		{row: 19, name: "replaced-unpinned", test: rowReplacedUnpinned},
 		{row: 32, name: "overwhelmed", test: rowOverwhelmed},
-		{row: 37, name: "ghost", test: rowGhost},
 		{row: 42, name: "no-descriptors", long: true, test: rowNoDescriptors},
 		{row: 48, name: "reloaded-while-starting", test: rowReloadedWhileStarting},
 	}

@@ -3,7 +3,6 @@
 package runtime_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -17,36 +16,6 @@ func resourceRows() []rowCase {
 	return []rowCase{
 		{row: 9, mode: "flood-err", start: "ready", run: "succeeded", sections: both, then: floodIsCounted},
 		{row: 10, mode: "flood-out", start: "ready", run: "succeeded", sections: both, then: stillUp},
-		{row: 16, name: "leaks", test: rowLeaks},
-	}
-}
-
-// rowLeaks is row 16: a plugin that leaks with each call is replaced after so many
-// of them, so that it never holds more than those have leaked; no call fails.
-func rowLeaks(t *testing.T, b *processBench) {
-	t.Helper()
-	p := bad(t, "leaky", "leak")
-	p.Limits.Recycle.Calls = 5
-	eng := b.start(t, p)
-	const rounds = 4
-	most := 0
-	for round := range rounds {
-		for range p.Limits.Recycle.Calls {
-			out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-			checkGood(t, eng, out)
-			var descriptors, goroutines int
-			if _, err := fmt.Sscan(contentOf(out, "bad"), &descriptors, &goroutines); err != nil {
-				t.Fatalf("%v: %v", err, states(out))
-			}
-			most = max(most, descriptors, goroutines)
-		}
-		b.await(t, "another process", recycled("leaky", round+1))
-	}
-	if most < 50 || most > 150 { // ten a call; without an end it would be 200 and more
-		t.Errorf("the plugin held %d", most)
-	}
-	if row := rowOf(t, eng, "leaky"); row.Restarts != 0 || row.Recycled < rounds {
-		t.Errorf("plugin = %+v", row)
 	}
 }
 

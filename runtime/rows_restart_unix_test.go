@@ -141,28 +141,3 @@ func rowOverwhelmed(t *testing.T, b *processBench) {
 	}
 	stillUp(t, b, eng, nil)
 }
-
-// rowGhost is row 37: what a plugin answers to a call of its earlier life is dropped,
-// also under the number of a call of this one.
-func rowGhost(t *testing.T, b *processBench) {
-	t.Helper()
-	eng := b.start(t, bad(t, "bad", "ghost", "count="+filepath.Join(t.TempDir(), "call")))
-	if run := runOf(t, dispatch(t, eng, &phases.PrePromptCompileInput{}), "bad.h"); run.Code != "crash" {
-		t.Errorf("run = %+v", run)
-	}
-	b.awaitState(t, "bad", phases.PluginReady, 2)
-	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if run := runOf(t, out, "bad.h"); run.State != phases.StateSucceeded || run.Incarnation != 2 || contentOf(out, "bad") != "right" {
-		t.Errorf("run = %+v, %q", run, contentOf(out, "bad"))
-	}
-	n := 2
-	b.await(t, "two stale answers", func(e runtime.Event) bool {
-		if e.Kind == runtime.EventDropped && e.Plugin == "bad" && e.Code == "stale" {
-			n--
-		}
-		return n == 0
-	})
-	if row := rowOf(t, eng, "bad"); row.State != phases.PluginReady || row.Restarts != 1 {
-		t.Errorf("plugin = %+v", row)
-	}
-}

@@ -3,10 +3,6 @@
 package runtime_test
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,7 +21,6 @@ func startingRows() []rowCase {
 		{row: 15, name: "quarantine", test: rowQuarantine},
 		{row: 21, mode: "version", start: "quarantined version_mismatch", then: detail("99")},
 		{row: 21, mode: "feature", start: "quarantined version_mismatch", then: detail("time_travel", "cancel")},
-		{row: 41, name: "long-folder", test: rowLongFolder},
 	}
 }
 
@@ -47,27 +42,5 @@ func rowQuarantine(t *testing.T, b *processBench) {
 	checkGood(t, eng, out)
 	if text := strings.Join(codes(out), " "); !strings.Contains(text, "crash") {
 		t.Errorf("diagnostics: %s", text)
-	}
-}
-
-// rowLongFolder is row 41: where the usual folders are too long for a socket's
-// path, a short one is used, and nothing is left there either.
-func rowLongFolder(t *testing.T, b *processBench) {
-	t.Helper()
-	long := filepath.Join(t.TempDir(), strings.Repeat("x", 90))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("XDG_RUNTIME_DIR", long)
-	t.Setenv("TMPDIR", long)
-	eng := b.start(t, bad(t, "somewhere", "where"))
-	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
-	dir := strings.TrimPrefix(b.awaitLine(t, "somewhere", "directory "), "directory ")
-	if len(dir) > 60 || strings.HasPrefix(dir, long) {
-		t.Errorf("the directory is %s", dir)
-	}
-	closeEngine(t, eng)
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("left behind: %s, %v", dir, err)
 	}
 }
