@@ -172,7 +172,7 @@ func (m *model) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Fol
 	})
 }
 
-// Tree: a cursor is "f" or "t" for a folder or thread, and the id of the last one.
+// Tree has no page that is full. A cursor is "f" or "t" for a folder or thread, and the id of the last one.
 func (m *model) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 	invalid := tree.Check(q)
 	if invalid == nil && q.Cursor != "" && (q.Cursor[0] != 'f' && q.Cursor[0] != 't' || tree.CheckID("cursor", q.Cursor[1:]) != nil) {
@@ -184,22 +184,10 @@ func (m *model) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 		if d := docs[q.FolderID]; d != nil && q.Cursor == "" {
 			page.AgentsDocs = append(page.AgentsDocs, d.Summary())
 		}
-		last := ""
-		room := func(cursor string) bool { // for another row, after the page's cursor
-			if len(page.Folders)+len(page.Threads) == tree.MaxPage {
-				page.NextCursor = &last
-				return false
-			}
-			last = cursor
-			return true
-		}
 		folders, threads := sp.within(q)
 		for _, f := range folders {
 			if "f"+f.ID <= q.Cursor {
 				continue
-			}
-			if !room("f" + f.ID) {
-				return page, nil
 			}
 			page.Folders = append(page.Folders, f.Folder)
 			if d := docs[tree.FolderID(f.ID)]; d != nil {
@@ -207,13 +195,9 @@ func (m *model) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 			}
 		}
 		for _, t := range threads {
-			if "t"+t.ID <= q.Cursor {
-				continue
+			if "t"+t.ID > q.Cursor {
+				page.Threads = append(page.Threads, t.Thread)
 			}
-			if !room("t" + t.ID) {
-				return page, nil
-			}
-			page.Threads = append(page.Threads, t.Thread)
 		}
 		return page, nil
 	})

@@ -226,29 +226,18 @@ func (m *model) changeThread(ctx context.Context, action tree.Action, s tree.Sco
 	})
 }
 
-func (m *model) Changes(ctx context.Context, after tree.Seq, limit int) (tree.Changes, error) {
+// Changes has no limit.
+func (m *model) Changes(ctx context.Context, after tree.Seq, _ int) (tree.Changes, error) {
 	return answer(ctx, nil, func() (tree.Changes, error) {
 		if after < m.thinned || after > m.seq {
 			return tree.Changes{Gap: true, Next: m.seq}, nil
 		}
-		if limit < 1 {
-			limit = 1_000
-		}
 		got := tree.Changes{Next: after}
 		for _, c := range m.log {
-			if c.Seq <= after {
-				continue
+			if c.Seq > after {
+				got.Next = c.Seq
+				got.List = append(got.List, c)
 			}
-			if len(got.List) >= limit && c.Seq != got.Next {
-				got.More = true
-				break
-			}
-			got.Next = c.Seq
-			got.List = append(got.List, c)
-		}
-		if first := got.Next; len(got.List) > limit && got.List[0].Seq != first { // the last transaction does not fit
-			got.List = slices.DeleteFunc(got.List, func(c tree.Change) bool { return c.Seq == first })
-			got.Next, got.More = got.List[len(got.List)-1].Seq, true
 		}
 		return got, nil
 	})

@@ -49,24 +49,12 @@ func refusalOf(err error) refusal {
 	return r
 }
 
+// outcome is an answer in the trace of the last calls.
 func outcome(answer any, err error) string {
-	switch {
-	case err == nil:
-	case !answered(err):
-		return fmt.Sprintf("not answered: %v", err)
-	default:
-		return string(refusalOf(err).Code)
+	if err != nil {
+		return err.Error()
 	}
-	switch a := answer.(type) {
-	case tree.Saved:
-		return fmt.Sprintf("version %d of %s, unchanged: %t", a.Doc.Version, a.Doc.ID, a.Unchanged)
-	case tree.Doc:
-		return fmt.Sprintf("version %d of %s", a.Version, a.ID)
-	case tree.ArchivedNow:
-		return fmt.Sprintf("archived: %t", a.Archived)
-	default:
-		return "ok"
-	}
+	return fmt.Sprintf("%.200s", fmt.Sprintf("%+v", answer))
 }
 
 // diffAnswers compares values, or the codes and conflicts of errors.

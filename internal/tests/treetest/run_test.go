@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -147,7 +148,7 @@ func (r *run) anyStore() tree.Store { return r.clients[r.rng.IntN(len(r.clients)
 func (r *run) compareLogs(ctx context.Context) error {
 	m := r.model
 	want := logReader{after: r.compared}
-	if err := want.read(ctx, m, 1_000); err != nil {
+	if err := want.read(ctx, m, math.MaxInt); err != nil {
 		return err
 	}
 	r.compared = want.after
