@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -53,36 +52,16 @@ func resident() int {
 	return pages * os.Getpagesize()
 }
 
-// reach tries to get at what the arguments name, and answers with what came of it, a line each.
+// reach tries to read, to write and to connect to what the arguments name, and answers with what came of it, a line each.
 func reach(ctx context.Context, p *badProgram, _ *sdk.Call) ([]phases.Contribution, error) {
-	var lines []string
-	for _, arg := range p.Args {
-		what, target, ok := strings.Cut(arg, "=")
-		if try := attempts()[what]; ok && try != nil {
-			lines = append(lines, what+": "+attemptOutcome(try(ctx, target)))
-		}
+	data, readErr := os.ReadFile(p.Arg("read"))
+	writeErr := os.WriteFile(p.Arg("write"), []byte("written"), 0o600)
+	conn, connectErr := (&net.Dialer{}).DialContext(ctx, "tcp", p.Arg("connect"))
+	if connectErr == nil {
+		connectErr = conn.Close()
 	}
-	return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: strings.Join(lines, "\n")})
-}
-
-// attempts are what reach can try.
-func attempts() map[string]func(ctx context.Context, target string) (string, error) {
-	return map[string]func(ctx context.Context, target string) (string, error){
-		"read": func(_ context.Context, path string) (string, error) {
-			data, err := os.ReadFile(path)
-			return string(data), err
-		},
-		"write": func(_ context.Context, path string) (string, error) {
-			return "written", os.WriteFile(path, []byte("written"), 0o600)
-		},
-		"connect": func(ctx context.Context, addr string) (string, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-			if err != nil {
-				return "", err
-			}
-			return "connected", conn.Close()
-		},
-	}
+	return sdk.Reply(&phases.PromptSection{SectionID: badSection, Content: fmt.Sprintf("read: %s\nwrite: %s\nconnect: %s",
+		attemptOutcome(string(data), readErr), attemptOutcome("written", writeErr), attemptOutcome("connected", connectErr))})
 }
 
 // attemptOutcome is what came of an attempt, in one line.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -89,38 +88,22 @@ func TestFallbackOfAGuardThatNeverCameUp(t *testing.T) {
 	}
 }
 
-// tardy is a plugin that describes itself when it is told to.
-type tardy struct {
-	*sdk.Plugin
-
-	begin chan struct{}
-}
-
-func (l *tardy) Describe(ctx context.Context) (*phases.Description, error) {
-	select {
-	case <-l.begin:
-		return l.Plugin.Describe(ctx)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // TestLateGuardThatDoesNotFit: where nobody waited for the plugin, a guard that may not
 // see what it needs closes its phase, as soon as it is known.
 func TestLateGuardThatDoesNotFit(t *testing.T) {
 	t.Parallel()
-	l := &tardy{noRemove(nil), make(chan struct{})}
-	refused := make(chan struct{}, 8)
-	h := newHosted()
-	h.cfg.Plugins = append(h.cfg.Plugins, config.Plugin{Name: "house", Grants: phases.Grants{Contribute: []string{"*"}}})
-	h.opts.InProcess["house"], h.opts.WaitFor = l, runtime.WaitRequired
+	release, refused := make(chan struct{}), make(chan struct{}, 8)
+	p := noRemove(nil)
+	p.OnConfigure = late(release).OnConfigure
+	h := newHosted(p)
+	h.plugin("house").Grants.See, h.opts.WaitFor = nil, runtime.WaitRequired
 	h.opts.OnEvent = func(ev runtime.Event) {
 		if ev.Kind == runtime.EventPlugin && ev.State == string(phases.PluginQuarantined) {
 			refused <- struct{}{}
 		}
 	}
 	eng := h.start(t)
-	close(l.begin)
+	close(release)
 	<-refused
 	out, err := eng.Dispatch(t.Context(), phases.Context{}, command("rm -rf /"))
 	if verdictOf(out) != phases.VerdictDeny || err == nil || len(out.Runs) != 1 || out.Runs[0].State != phases.StateUnavailable {

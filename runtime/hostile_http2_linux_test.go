@@ -22,9 +22,7 @@ func http2Attacks() map[string]func(*hostile) error {
 	for name, answer := range map[string]func(w io.Writer, stream uint32) error{
 		"settings-only":      func(io.Writer, uint32) error { return nil },
 		"settings-flood":     func(w io.Writer, _ uint32) error { return repeatFrame(w, frameSettings, 0, nil) },
-		"wrong-type":         onStream(frameHeaders, endHeaders, headers(":status", "200", "content-type", "text/html")),
 		"endless-headers":    endlessHeaders,
-		"hpack-bomb":         onStream(frameHeaders, endHeaders, hpackBomb()),
 		"length-lie":         both(onStream(frameHeaders, endHeaders, good), onStream(frameData, 0, []byte{0, 0xff, 0xff, 0xff, 0xff})),
 		"gzip-bomb":          both(onStream(frameHeaders, endHeaders, packed), gzipBomb),
 		"data-beyond-window": both(onStream(frameHeaders, endHeaders, good), floodData),
@@ -64,13 +62,6 @@ func headers(pairs ...string) []byte {
 		block = append(append(block, byte(len(s))), s...)
 	}
 	return block
-}
-
-// hpackBomb fills the table with one long field and refers to it thousands of times.
-func hpackBomb() []byte {
-	block := []byte{0x40, 1, 'x', 0x7f, 0x81, 0x1e} // length 127 + 3841
-	block = append(block, bytes.Repeat([]byte{'y'}, 127+3841)...)
-	return append(block, bytes.Repeat([]byte{0x80 | 62}, 12_000)...)
 }
 
 // http2 answers the first stream of each connection, and then reads on.

@@ -23,7 +23,6 @@ func crashingRows() []rowCase {
 	return []rowCase{
 		{row: 5, name: "stopped", long: true, test: rowNoSign("stop")},
 		{row: 5, name: "spins", test: rowNoSign("spin")},
-		{row: 12, mode: "orphans", start: "ready", run: "failed crash", sections: alone},
 		{row: 12, name: "children", test: rowChildren("children")},
 		{row: 12, name: "orphans-are-swept", test: rowChildren("orphans")},
 		{row: 13, mode: "crash", start: "ready", run: "failed crash", sections: alone, then: crashIsTold},

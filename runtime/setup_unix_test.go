@@ -197,19 +197,6 @@ func (b *processBench) count(state, code string) int {
 	return n
 }
 
-// logged lists the lines that a plugin logged, with their levels.
-func (b *processBench) logged(plugin string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var lines []string
-	for _, e := range b.events {
-		if e.Kind == runtime.EventLog && e.Plugin == plugin {
-			lines = append(lines, e.State+" "+e.Detail)
-		}
-	}
-	return lines
-}
-
 // checkGood fails if the good plugin was not served in a dispatch, or has been
 // started again.
 func checkGood(t testing.TB, eng *runtime.Engine, out *phases.Outcome) {
