@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/grapnelhq/grapnel/internal/wire"
@@ -28,6 +29,8 @@ import (
 type badProgram struct {
 	Args           []string
 	Stdout, Stderr *os.File
+
+	crashes atomic.Int64 // counts the calls of crash
 }
 
 // overGRPC is an environment variable that keeps the program off the lane that its host offers.
@@ -46,7 +49,7 @@ func runBad(mode string, args []string) int {
 		_, _ = fmt.Fprintf(os.Stderr, "no mode %q\n", mode)
 		return 2
 	}
-	p := &badProgram{args, os.Stdout, os.Stderr}
+	p := &badProgram{Args: args, Stdout: os.Stdout, Stderr: os.Stderr}
 	if err := run(p); err != nil {
 		_, _ = fmt.Fprintln(p.Stderr, err)
 		return 1
@@ -122,37 +125,20 @@ func (p *badProgram) noise() error {
 
 // serve serves one hook of turn.pre_prompt_compile, "h".
 func (p *badProgram) serve(h badHandler) error {
+	handler := func(h badHandler) sdk.Handler[phases.Input] {
+		return func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
+			return h(ctx, p, c)
+		}
+	}
 	return sdkserve.Serve(&sdk.Plugin{
 		Name: "bad", Version: "1.0.0",
 		Hooks: []sdk.Hook{{
-			Name: "h", Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit}, Idempotent: slices.Contains(p.Args, "idempotent"),
-			Phase: phases.PrePromptCompile, Any: p.counting(h),
+			Name: "h", Kinds: []phases.Kind{phases.KindPromptSection, phases.KindAudit},
+			Phase: phases.PrePromptCompile, Any: handler(h),
 		}, {
-			Name: "tool", Phase: phases.ToolPreCall, Any: p.counting(good),
+			Name: "tool", Phase: phases.ToolPreCall, Any: handler(good),
 		}},
 	})
-}
-
-// counting adds a byte per call to the file of the argument "count=", so that a test
-// knows how often the hook was called, over all starts of the program.
-func (p *badProgram) counting(h badHandler) sdk.Handler[phases.Input] {
-	return func(ctx context.Context, c *sdk.Call, _ phases.Input) ([]phases.Contribution, error) {
-		if path := p.Arg("count"); path != "" {
-			if err := appendTo(path, "x"); err != nil {
-				return nil, err
-			}
-		}
-		return h(ctx, p, c)
-	}
-}
-
-func appendTo(path, text string) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
 }
 
 // Arg returns the value of an argument NAME=VALUE.
@@ -165,33 +151,19 @@ func (p *badProgram) Arg(name string) string {
 	return ""
 }
 
-// Child is this program again, in another mode. The arguments stay, so that a test finds it by them.
-func (p *badProgram) Child(mode string, args ...string) *exec.Cmd {
-	args = slices.Concat([]string{asProgram, mode}, args, p.Args)
-	cmd := exec.CommandContext(context.Background(), os.Args[0], args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	return cmd
-}
-
-// Apart is Child in a session of its own.
-func (p *badProgram) Apart(mode string, args ...string) *exec.Cmd {
-	cmd := p.Child(mode, args...)
-	cmd.SysProcAttr.Setsid = true
-	return cmd
-}
-
 // startChildren starts programs that outlive this one and keep its standard error
-// open: one of its group, and one in a session of its own.
+// open: one of its group, and one in a session of its own. The arguments stay, so that a test finds them by these.
 func (p *badProgram) startChildren() error {
-	return errors.Join(p.startChild(p.Child("sleeper")), p.startChild(p.Apart("sleeper")))
-}
-
-// startChild starts a child that holds standard error, and reports its number there.
-func (p *badProgram) startChild(cmd *exec.Cmd) error {
-	cmd.Stderr = p.Stderr
-	if err := cmd.Start(); err != nil {
-		return err
+	for _, apart := range []bool{false, true} {
+		cmd := exec.CommandContext(context.Background(), os.Args[0], slices.Concat([]string{asProgram, "sleeper"}, p.Args)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: apart}
+		cmd.Stderr = p.Stderr
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(p.Stderr, "child %d\n", cmd.Process.Pid); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(p.Stderr, "child %d\n", cmd.Process.Pid)
-	return err
+	return nil
 }
