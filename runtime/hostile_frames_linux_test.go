@@ -37,7 +37,7 @@ func kindsOf(kinds []phases.Kind) []string {
 }
 
 // moment is a time in a session at which a frame is out of order.
-type moment func(p *hostile, body string) rawScript
+type moment func(p *badProgram, body string) rawScript
 
 // moments are all of them.
 func moments() map[string]moment {
@@ -54,15 +54,15 @@ func moments() map[string]moment {
 }
 
 // frameAttacks are each body of a frame at each wrong moment.
-func frameAttacks() map[string]func(*hostile) error {
-	all := map[string]func(*hostile) error{}
+func frameAttacks() map[string]func(*badProgram) error {
+	all := map[string]func(*badProgram) error{}
 	for when, script := range moments() {
 		for _, body := range frameBodies() {
 			name := "frame-" + when + "-" + strings.ReplaceAll(body, "_", "-")
-			all[name] = func(p *hostile) error { return p.ServeScript(script(p, body)) }
+			all[name] = func(p *badProgram) error { return p.ServeScript(script(p, body)) }
 		}
 	}
-	all["frame-flood"] = func(p *hostile) error { // answers what nobody asked, as fast as it can
+	all["frame-flood"] = func(p *badProgram) error { // answers what nobody asked, as fast as it can
 		return p.attack("", func(s *rawSession, f *rawFrame) error {
 			for i := range uint64(30_000) {
 				if err := s.Send(emptyBody("pong", 1<<40+i, f.Incarnation)); err != nil {
@@ -72,7 +72,7 @@ func frameAttacks() map[string]func(*hostile) error {
 			return answerWith(s, f, rightText)
 		})
 	}
-	all["frame-incarnations"] = func(p *hostile) error { // answers for other starts of itself
+	all["frame-incarnations"] = func(p *badProgram) error { // answers for other starts of itself
 		return p.attack("", func(s *rawSession, f *rawFrame) error {
 			for _, n := range []uint64{0, 1 << 40, math.MaxUint64} {
 				if err := s.Send(sectionFrame(f.ID, n, wrongText)); err != nil {
@@ -88,7 +88,7 @@ func frameAttacks() map[string]func(*hostile) error {
 // instead sends a frame with the id of one of the host's, before the answer, or in
 // place of it. The Dispatch of a Cancel stays open until it is cancelled.
 func instead[T any](_ T, silent bool) moment {
-	return func(p *hostile, body string) rawScript {
+	return func(p *badProgram, body string) rawScript {
 		return func(s *rawSession) error {
 			var said atomic.Bool
 			return eachFrame(s, func(f *rawFrame) error {
@@ -115,7 +115,7 @@ func instead[T any](_ T, silent bool) moment {
 
 // outOfTheBlue sends frames with ids of its own choice during a dispatch.
 func outOfTheBlue(ids []uint64, times int) moment {
-	return func(p *hostile, body string) rawScript {
+	return func(p *badProgram, body string) rawScript {
 		return answering(manners(""), func(s *rawSession, f *rawFrame) error {
 			p.did("done") // before the host can end the process for it
 			for _, id := range slices.Repeat(ids, times) {
@@ -142,7 +142,7 @@ func eachFrame(s *rawSession, handle func(*rawFrame) error) error {
 }
 
 // attack serves a script that does harm in a dispatch, and says so before the host can end the process for it.
-func (p *hostile) attack(description string, harm func(s *rawSession, f *rawFrame) error) error {
+func (p *badProgram) attack(description string, harm func(s *rawSession, f *rawFrame) error) error {
 	return p.ServeScript(answering(manners(description), func(s *rawSession, f *rawFrame) error {
 		p.did("done")
 		return harm(s, f)
@@ -150,10 +150,10 @@ func (p *hostile) attack(description string, harm func(s *rawSession, f *rawFram
 }
 
 // describeAttacks describe themselves in each way that harms.
-func describeAttacks() map[string]func(*hostile) error {
-	all := map[string]func(*hostile) error{}
+func describeAttacks() map[string]func(*badProgram) error {
+	all := map[string]func(*badProgram) error{}
 	for name := range wireDescriptions() {
-		all["describe-"+name] = func(p *hostile) error {
+		all["describe-"+name] = func(p *badProgram) error {
 			p.did("done") // before the host can end the process for it
 			return p.ServeScript(answering(manners(name), func(s *rawSession, f *rawFrame) error { return answerWith(s, f, rightText) }))
 		}
@@ -162,13 +162,13 @@ func describeAttacks() map[string]func(*hostile) error {
 }
 
 // answerAttacks answer a dispatch with what harms, or not at all.
-func answerAttacks() map[string]func(*hostile) error {
-	all := map[string]func(*hostile) error{
-		"answer-extremes": (*hostile).answerExtremes,
-		"answer-never":    func(p *hostile) error { return p.attack("", func(*rawSession, *rawFrame) error { return nil }) },
+func answerAttacks() map[string]func(*badProgram) error {
+	all := map[string]func(*badProgram) error{
+		"answer-extremes": (*badProgram).answerExtremes,
+		"answer-never":    func(p *badProgram) error { return p.attack("", func(*rawSession, *rawFrame) error { return nil }) },
 	}
 	for name, answer := range costlyAnswers() {
-		all["answer-"+name] = func(p *hostile) error {
+		all["answer-"+name] = func(p *badProgram) error {
 			manners := manners("")
 			manners.DeafTools = name == "jobs-never-done"
 			return p.ServeScript(answering(manners, func(s *rawSession, f *rawFrame) error {
@@ -182,7 +182,7 @@ func answerAttacks() map[string]func(*hostile) error {
 
 // answerExtremes goes through all extremes, one a dispatch, and says how many there
 // are.
-func (p *hostile) answerExtremes() error {
+func (p *badProgram) answerExtremes() error {
 	all := extremes()
 	next := 0
 	p.did(strconv.Itoa(len(all)))
@@ -196,9 +196,9 @@ func (p *hostile) answerExtremes() error {
 }
 
 // hostCallAttacks ask the host for more than it can give, 300 times: more than a session takes at once.
-func hostCallAttacks() map[string]func(*hostile) error {
-	flood := func(times uint64, frame func(i uint64, f *rawFrame) []byte) func(*hostile) error {
-		return func(p *hostile) error {
+func hostCallAttacks() map[string]func(*badProgram) error {
+	flood := func(times uint64, frame func(i uint64, f *rawFrame) []byte) func(*badProgram) error {
+		return func(p *badProgram) error {
 			return p.attack("some-tags", func(s *rawSession, f *rawFrame) error {
 				for i := range times {
 					if err := s.Send(frame(i, f)); err != nil {
@@ -209,13 +209,12 @@ func hostCallAttacks() map[string]func(*hostile) error {
 			})
 		}
 	}
-	call := func(service, method, params string) func(*hostile) error {
+	call := func(service, method, params string) func(*badProgram) error {
 		return flood(300, func(i uint64, f *rawFrame) []byte {
 			return hostCallFrame(i+1, f.Incarnation, f.ID, service, method, []byte(params))
 		})
 	}
-	tags := slices.Repeat([]string{"t"}, 300_000)
-	return map[string]func(*hostile) error{
+	return map[string]func(*badProgram) error{
 		"hostcall-state-flood":   call("state", "put", `{"key":"k","value":"v"}`),
 		"hostcall-model-flood":   call("model", "complete", `{"messages":[{"role":"user","text":"x"}]}`),
 		"hostcall-unknown-flood": call(strings.Repeat("s", 1000), strings.Repeat("m", 1000), "{}"),
@@ -223,13 +222,15 @@ func hostCallAttacks() map[string]func(*hostile) error {
 		"hostcall-parents": flood(300, func(i uint64, f *rawFrame) []byte {
 			return hostCallFrame(i+1, f.Incarnation, math.MaxUint64-i, "state", "get", []byte(`{"key":"k"}`))
 		}),
-		"hostcall-invalidate-flood": flood(10, func(i uint64, f *rawFrame) []byte { return invalidateFrame(i, f.Incarnation, tags) }),
-		"hostcall-unread":           (*hostile).askAndDoNotRead,
+		"hostcall-invalidate-flood": flood(10, func(i uint64, f *rawFrame) []byte {
+			return invalidateFrame(i, f.Incarnation, slices.Repeat([]string{"t"}, 300_000))
+		}),
+		"hostcall-unread": (*badProgram).askAndDoNotRead,
 	}
 }
 
 // askAndDoNotRead asks the host all the time and never reads what it answers.
-func (p *hostile) askAndDoNotRead() error {
+func (p *badProgram) askAndDoNotRead() error {
 	return p.attack("", func(s *rawSession, f *rawFrame) error {
 		params := []byte(`{"key":"` + strings.Repeat("k", 100) + `"}`)
 		end := time.Now().Add(300 * time.Millisecond)

@@ -11,11 +11,11 @@ import (
 
 // http2Attacks speak HTTP/2 by hand, against the client of gRPC that every host links: what its options bound, and what
 // keeps it waiting.
-func http2Attacks() map[string]func(*hostile) error {
-	all := map[string]func(*hostile) error{
-		"http2-mute":         func(p *hostile) error { return p.accepting(drain) },
-		"http2-hangs-up":     func(p *hostile) error { return p.accepting(func(net.Conn) error { return nil }) },
-		"http2-speaks-http1": (*hostile).speaksHTTP1,
+func http2Attacks() map[string]func(*badProgram) error {
+	all := map[string]func(*badProgram) error{
+		"http2-mute":         func(p *badProgram) error { return p.accepting(drain) },
+		"http2-hangs-up":     func(p *badProgram) error { return p.accepting(func(net.Conn) error { return nil }) },
+		"http2-speaks-http1": (*badProgram).speaksHTTP1,
 	}
 	good := headers(":status", "200", "content-type", "application/grpc")
 	packed := headers(":status", "200", "content-type", "application/grpc", "grpc-encoding", "gzip")
@@ -27,7 +27,7 @@ func http2Attacks() map[string]func(*hostile) error {
 		"gzip-bomb":          both(onStream(frameHeaders, endHeaders, packed), gzipBomb),
 		"data-beyond-window": both(onStream(frameHeaders, endHeaders, good), floodData),
 	} {
-		all["http2-"+name] = func(p *hostile) error { return p.http2(answer) }
+		all["http2-"+name] = func(p *badProgram) error { return p.http2(answer) }
 	}
 	return all
 }
@@ -65,7 +65,7 @@ func headers(pairs ...string) []byte {
 }
 
 // http2 answers the first stream of each connection, and then reads on.
-func (p *hostile) http2(answer func(w io.Writer, stream uint32) error) error {
+func (p *badProgram) http2(answer func(w io.Writer, stream uint32) error) error {
 	return p.accepting(func(conn net.Conn) error {
 		preface := make([]byte, 24)
 		if _, err := io.ReadFull(conn, preface); err != nil {
@@ -159,7 +159,7 @@ func gzipBomb(w io.Writer, stream uint32) error {
 }
 
 // speaksHTTP1 answers as a web server of the last century.
-func (p *hostile) speaksHTTP1() error {
+func (p *badProgram) speaksHTTP1() error {
 	return p.accepting(func(conn net.Conn) error {
 		if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n<html>"); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -42,7 +43,7 @@ func testHostile(t *testing.T) {
 	if alone(t) {
 		return
 	}
-	names := hostileBehaviours()
+	names := slices.Sorted(maps.Keys(hostileModes()))
 	switch only := os.Getenv(hostileOnly); {
 	case only != "":
 		names = strings.Split(only, ",")
@@ -121,7 +122,7 @@ func hostileConfiguration(t *testing.T, batch []string) *config.Config {
 	good.Subscriptions = map[string]phases.Override{"good.tool": {Timeout: new(phases.Duration(generous))}}
 	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{good}}
 	for _, name := range batch {
-		p := bad(t, name, "hostile", name)
+		p := bad(t, name, name)
 		p.OnFailure = config.FailOpen // the good plugin is to run, whatever this one is
 		p.Limits.Start = phases.Duration(20 * time.Second)
 		if strings.HasPrefix(name, "http2-") { // it does not come up

@@ -149,7 +149,7 @@ func (m *model) Restore(ctx context.Context, p tree.RestoreDoc) (tree.Doc, error
 		}
 		to := cmp.Or(live, from)
 		if live == nil && (from.Status != tree.Archived || from.FolderID != p.FolderID) {
-			return tree.Doc{}, tree.Errorf(tree.CodeInvalid, "doc_id: %q is not an archived document of this scope, which has no other", from.ID)
+			return tree.Doc{}, refuse(tree.CodeInvalid)
 		}
 		if p.ExpectedVersion != nil && *p.ExpectedVersion != to.Version {
 			return tree.Doc{}, tree.ConflictWith(p.ExpectedVersion, live.doc())
@@ -169,14 +169,14 @@ func (sp *space) restorable(p tree.RestoreDoc, live *document) (*document, strin
 		from = list[0]
 	}
 	if from == nil {
-		return nil, "", notFound("document", p.DocID)
+		return nil, "", refuse(tree.CodeNotFound)
 	}
 	for _, r := range from.revisions {
 		if r.Version == p.Version {
 			return from, r.content, nil
 		}
 	}
-	return nil, "", tree.Errorf(tree.CodeNotFound, "version: document %q has no revision %d", from.ID, p.Version)
+	return nil, "", refuse(tree.CodeNotFound)
 }
 
 func (m *model) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Revision, error) {
@@ -189,7 +189,7 @@ func (m *model) Revisions(ctx context.Context, q tree.RevisionQuery) ([]tree.Rev
 			d = sp.live(q.FolderID)
 		}
 		if d == nil {
-			return nil, notFound("document", q.DocID)
+			return nil, refuse(tree.CodeNotFound)
 		}
 		list := []tree.Revision{}
 		for _, r := range slices.Backward(d.revisions) {

@@ -12,7 +12,7 @@ import (
 func (sp *space) folder(id tree.FolderID) (*folder, error) {
 	f := sp.folders[string(id)]
 	if f == nil || f.deleted {
-		return nil, notFound("folder", string(id))
+		return nil, refuse(tree.CodeNotFound)
 	}
 	return f, nil
 }
@@ -73,23 +73,18 @@ func (sp *space) empty(place tree.FolderID) bool {
 	return len(folders) == 0 && len(threads) == 0 && sp.live(place) == nil
 }
 
-// tooDeep is invalid, not a cycle: only the depth of the place is wrong.
-func tooDeep() error {
-	return tree.Errorf(tree.CodeInvalid, "parent_id: folders would be more than %d deep", tree.MaxDepth)
-}
-
 func (m *model) CreateFolder(ctx context.Context, p tree.CreateFolder) (tree.Folder, error) {
 	scope := tree.Scope{WorkspaceID: p.WorkspaceID, FolderID: p.ParentID}
 	return inScope(ctx, m, scope, tree.Check(p), func(sp *space) (tree.Folder, error) {
 		want := tree.Folder{ID: p.ID, ParentID: p.ParentID, Name: p.Name}
 		if had := sp.folders[p.ID]; had != nil {
 			if had.deleted || had.Folder != want {
-				return want, taken(p.ID)
+				return want, refuse(tree.CodeInvalid)
 			}
 			return want, nil
 		}
 		if len(sp.up(p.ParentID))+1 > tree.MaxDepth {
-			return want, tooDeep()
+			return want, refuse(tree.CodeInvalid)
 		}
 		want.ID = cmp.Or(want.ID, m.newID())
 		sp.folders[want.ID] = &folder{Folder: want}
@@ -124,7 +119,7 @@ func (m *model) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder,
 		}
 		above := sp.up(p.ParentID)
 		if slices.Contains(above, f) {
-			return tree.Folder{}, tree.Errorf(tree.CodeCycle, "parent_id: folder %q would be below itself", f.ID)
+			return tree.Folder{}, refuse(tree.CodeCycle)
 		}
 		height := 0
 		_, depths := sp.below(tree.FolderID(f.ID))
@@ -132,7 +127,7 @@ func (m *model) MoveFolder(ctx context.Context, p tree.MoveFolder) (tree.Folder,
 			height = max(height, depth)
 		}
 		if len(above)+1+height > tree.MaxDepth {
-			return tree.Folder{}, tooDeep()
+			return tree.Folder{}, refuse(tree.CodeInvalid)
 		}
 		f.ParentID = p.ParentID
 		now := f.Folder
@@ -148,7 +143,7 @@ func (m *model) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Fol
 			return tree.Folder{}, err
 		}
 		if !p.Recursive && !sp.empty(tree.FolderID(top.ID)) {
-			return tree.Folder{}, notEmpty("folder", top.ID)
+			return tree.Folder{}, refuse(tree.CodeInvalid)
 		}
 		folders, depths := sp.below(tree.FolderID(top.ID))
 		depths[top.ID] = 0
@@ -176,7 +171,7 @@ func (m *model) DeleteFolder(ctx context.Context, p tree.DeleteFolder) (tree.Fol
 func (m *model) Tree(ctx context.Context, q tree.Query) (tree.Page, error) {
 	invalid := tree.Check(q)
 	if invalid == nil && q.Cursor != "" && (q.Cursor[0] != 'f' && q.Cursor[0] != 't' || tree.CheckID("cursor", q.Cursor[1:]) != nil) {
-		invalid = tree.Errorf(tree.CodeInvalid, "cursor: %q is not a cursor of this tree", q.Cursor)
+		invalid = refuse(tree.CodeInvalid)
 	}
 	return inScope(ctx, m, q.Scope, invalid, func(sp *space) (tree.Page, error) {
 		page := tree.Page{Folders: []tree.Folder{}, Threads: []tree.Thread{}, AgentsDocs: []tree.Summary{}}

@@ -91,7 +91,7 @@ func in[R any](ctx context.Context, m *model, workspace string, invalid error, f
 	return answer(ctx, invalid, func() (got R, err error) {
 		sp := m.spaces[workspace]
 		if sp == nil || sp.deleted {
-			return got, tree.Errorf(tree.CodeNotFound, "workspace %q: not there", workspace)
+			return got, refuse(tree.CodeNotFound)
 		}
 		return f(sp)
 	})
@@ -114,23 +114,15 @@ func (m *model) commit(workspace, actor string, at time.Time, changes ...tree.Ch
 	}
 }
 
-func notFound(what, id string) error {
-	return tree.Errorf(tree.CodeNotFound, "%s %q: not in this workspace", what, id)
-}
-
-// taken: revisions and the log keep the ids of what is deleted.
-func taken(id string) error { return tree.Errorf(tree.CodeInvalid, "id: %q is taken, or was", id) }
-
-func notEmpty(what, id string) error {
-	return tree.Errorf(tree.CodeInvalid, "%s %q: it is not empty; delete it with recursive", what, id)
-}
+// refuse is an error, of which only the code is compared.
+func refuse(code tree.Code) error { return tree.Errorf(code, "refused by the model") }
 
 func (m *model) CreateWorkspace(ctx context.Context, p tree.CreateWorkspace) (tree.Workspace, error) {
 	return answer(ctx, tree.Check(p), func() (tree.Workspace, error) {
 		want := tree.Workspace{ID: p.ID, Name: p.Name}
 		if had := m.spaces[p.ID]; had != nil {
 			if had.deleted || had.Workspace != want {
-				return want, taken(p.ID)
+				return want, refuse(tree.CodeInvalid) // revisions and the log keep the ids of what is deleted
 			}
 			return want, nil
 		}
@@ -169,7 +161,7 @@ func (m *model) RenameWorkspace(ctx context.Context, p tree.RenameWorkspace) (tr
 func (m *model) DeleteWorkspace(ctx context.Context, p tree.DeleteWorkspace) (tree.Workspace, error) {
 	return in(ctx, m, p.WorkspaceID, tree.Check(p), func(sp *space) (tree.Workspace, error) {
 		if !p.Recursive && !sp.empty("") {
-			return sp.Workspace, notEmpty("workspace", sp.ID)
+			return sp.Workspace, refuse(tree.CodeInvalid)
 		}
 		sp.deleted = true
 		was := sp.Workspace
@@ -184,7 +176,7 @@ func (m *model) CreateThread(ctx context.Context, p tree.CreateThread) (tree.Thr
 		want := tree.Thread{ID: p.ID, FolderID: p.FolderID, Title: p.Title}
 		if had := sp.threads[p.ID]; had != nil {
 			if had.deleted || had.Thread != want {
-				return want, taken(p.ID)
+				return want, refuse(tree.CodeInvalid)
 			}
 			return want, nil
 		}
@@ -214,7 +206,7 @@ func (m *model) changeThread(ctx context.Context, action tree.Action, s tree.Sco
 	return inScope(ctx, m, s, invalid, func(sp *space) (tree.Thread, error) {
 		t := sp.threads[id]
 		if t == nil || t.deleted {
-			return tree.Thread{}, notFound("thread", id)
+			return tree.Thread{}, refuse(tree.CodeNotFound)
 		}
 		before := *t
 		change(t)
