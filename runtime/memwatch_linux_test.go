@@ -21,16 +21,16 @@ func limited(p config.Plugin) config.Plugin {
 	return p
 }
 
-// greedy declares a plugin that fills more memory than it may.
-func greedy(t testing.TB, mode string) config.Plugin {
+// rowMemory: a plugin that fills memory is killed for it, the call fails with
+// that cause, the plugin waits longer for its next start than after a crash, and
+// the plugin beside it is served.
+func rowMemory(t *testing.T, b *processBench) {
 	t.Helper()
-	return limited(bad(t, "bad", mode, "until="+strconv.Itoa(memoryLimit+80)))
-}
-
-// checkEndedForMemory checks what is said of a plugin that held too much, that it
-// waits longer for its next start than after a crash, and its neighbour.
-func checkEndedForMemory(t *testing.T, b *processBench, eng *runtime.Engine) {
-	t.Helper()
+	eng := b.start(t, limited(bad(t, "bad", "memory", "until="+strconv.Itoa(memoryLimit+80))))
+	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
+	if run := runOf(t, out, "bad.h"); run.State != phases.StateFailed || run.Code != string(phases.CauseOOM) {
+		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
+	}
 	ended := b.awaitState(t, "bad", phases.PluginBackoff, 1)
 	if ended.Code != string(phases.CauseOOM) || !strings.Contains(ended.Message+ended.Detail, "its limit is 320 MiB") {
 		t.Errorf("state %s, code %s: %s", ended.State, ended.Code, ended.Message+ended.Detail)
@@ -40,22 +40,7 @@ func checkEndedForMemory(t *testing.T, b *processBench, eng *runtime.Engine) {
 	if pause := again.Time.Sub(ended.Time); pause < 2*time.Second {
 		t.Errorf("started again after %v", pause)
 	}
-	if row := rowOf(t, eng, "good"); row.State != phases.PluginReady || row.Restarts != 0 {
-		t.Errorf("the good plugin: %+v", row)
-	}
-}
-
-// rowMemory: a plugin that fills memory is killed for it, the call fails with
-// that cause, and the plugin beside it is served.
-func rowMemory(t *testing.T, b *processBench) {
-	t.Helper()
-	eng := b.start(t, greedy(t, "memory"))
-	out := dispatch(t, eng, &phases.PrePromptCompileInput{})
-	if run := runOf(t, out, "bad.h"); run.State != phases.StateFailed || run.Code != string(phases.CauseOOM) {
-		t.Errorf("run %s %s, want failed oom", run.State, run.Code)
-	}
 	checkGood(t, eng, out)
-	checkEndedForMemory(t, b, eng)
 }
 
 // rowKilledNearLimit: who kills a plugin that is nearly at its limit is most

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,27 +38,9 @@ func secretRows() []rowCase {
 	}
 }
 
-// logBook is a host's log in memory.
-type logBook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// logger writes everything, one JSON object a line.
-func (l *logBook) logger() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
+// logTo writes everything, one JSON object a line. What it has written is read when the engine is closed.
+func logTo(book *bytes.Buffer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
 }
 
 // rowForgedLog is row 11: whatever a plugin writes, its line is one line of the
@@ -67,9 +48,9 @@ func (l *logBook) logger() *slog.Logger {
 // below that name.
 func rowForgedLog(t *testing.T, b *processBench) {
 	t.Helper()
-	var book logBook
+	var book bytes.Buffer
 	begin := time.Now()
-	eng := b.startWith(t, patient(bad(t, "bad", "forge"), bad(t, "good", "good")), runtime.Options{Logger: book.logger()})
+	eng := b.startWith(t, patient(bad(t, "bad", "forge"), bad(t, "good", "good")), runtime.Options{Logger: logTo(&book)})
 	checkGood(t, eng, dispatch(t, eng, &phases.PrePromptCompileInput{}))
 	b.awaitLine(t, "bad", "the end")
 	closeEngine(t, eng)
@@ -182,8 +163,8 @@ func (b *processBench) everything(eng *runtime.Engine) string {
 // its own environment, and nothing and nobody else. No process may dump core.
 func rowSecretNowhere(t *testing.T, b *processBench) {
 	t.Helper()
-	var book logBook
-	eng := b.startWith(t, secretive(t, "quiet=yes"), runtime.Options{Logger: book.logger()})
+	var book bytes.Buffer
+	eng := b.startWith(t, secretive(t, "quiet=yes"), runtime.Options{Logger: logTo(&book)})
 	out := prompted(t)(eng.CompileTurn(t.Context(), host(), runtime.CompileInput{}))
 	files := processFiles(t, 2)
 	for name, text := range files {
@@ -260,8 +241,8 @@ func rowSecretPrinted(t *testing.T, b *processBench) {
 			}
 		},
 	} {
-		var book logBook
-		eng := b.startWith(t, secretive(t, "print=yes", arg), runtime.Options{Logger: book.logger()})
+		var book bytes.Buffer
+		eng := b.startWith(t, secretive(t, "print=yes", arg), runtime.Options{Logger: logTo(&book)})
 		if line := b.awaitLine(t, "bad", "told {"); line != `told {"answer":"***"}` {
 			t.Errorf("the line is %q", line)
 		}
@@ -284,8 +265,8 @@ func rowSecretRejected(t *testing.T, b *processBench) {
 		"pattern": {`schema={"type":"object","properties":{"answer":{"pattern":"^x$"}}}`},
 		"plugin":  {"refuse=hunter2"},
 	} {
-		var book logBook
-		eng, err := runtime.New(t.Context(), secretive(t, args...), runtime.Options{Logger: book.logger(), OnEvent: b.note})
+		var book bytes.Buffer
+		eng, err := runtime.New(t.Context(), secretive(t, args...), runtime.Options{Logger: logTo(&book), OnEvent: b.note})
 		if err == nil {
 			t.Fatalf("%s: it is accepted: %v", name, eng.Close(t.Context()))
 		}
@@ -340,21 +321,20 @@ func rowAnotherSocket(t *testing.T, b *processBench) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := make(chan int, 1)
-	var listening sync.WaitGroup
-	listening.Go(func() {
-		n := 0
+	heard := make(chan []byte, 1)
+	go func() {
+		var all []byte
 		for {
 			conn, err := l.Accept()
 			if err != nil {
-				break
+				heard <- all
+				return
 			}
 			data, _ := io.ReadAll(conn)
-			n += len(data)
+			all = append(all, data...)
 			_ = conn.Close()
 		}
-		asked <- n
-	})
+	}()
 	eng := b.start(t, bad(t, "bad", "elsewhere", "socket="+path))
 	if row := rowOf(t, eng, "bad"); row.State != phases.PluginQuarantined || row.Code != "unsafe_path" || !strings.Contains(row.Message+row.Detail, path) {
 		t.Errorf("plugin = %+v", row)
@@ -364,8 +344,7 @@ func rowAnotherSocket(t *testing.T, b *processBench) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	listening.Wait()
-	if n := <-asked; n != 0 {
-		t.Errorf("the other one was told %d bytes", n)
+	if data := <-heard; len(data) > 0 {
+		t.Errorf("the other one heard %q", data)
 	}
 }

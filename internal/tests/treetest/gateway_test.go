@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os/exec"
@@ -32,11 +31,10 @@ func dialTree(t *testing.T, target, token string) tree.Store {
 	return gatewayclient.NewTree(c)
 }
 
-// killSeed makes the calls of TestKilledGateway, and when the gateway is killed. With the
-// default many of them change something between two kills: what a loss needs.
-var killSeed = flag.Uint64("kill.seed", 9, "seed of the calls on a gateway that is killed")
-
-const killClients = 6
+const (
+	killClients = 6
+	killSeed    = 9 // with it many calls change something between two kills: what a loss needs
+)
 
 // TestKilledGateway plays random calls on a gateway by clients over HTTP and WebSockets,
 // while it is killed again and again. It fails if anything that was acknowledged is lost: only
@@ -48,7 +46,7 @@ func TestKilledGateway(t *testing.T) {
 	storetest.Both(t, shared.NewStore, func(t *testing.T, dsn string) {
 		k := &killed{dsn: dsn, trees: make([]tree.Store, killClients)}
 		k.start(t)
-		playAtOnce(t, crowdOptions{seed: *killSeed, steps: steps / killClients, clients: k.clients(), crash: k.crash, every: every})
+		playAtOnce(t, crowdOptions{seed: killSeed, steps: steps / killClients, clients: k.clients(), crash: k.crash, every: every})
 		storetest.CheckFolders(t, dsn)
 		if k.crashes < steps/killClients*killClients/every {
 			t.Errorf("killed %d times", k.crashes)
