@@ -6,7 +6,7 @@
 //   - [Documents] is the same tree for plugins: the host service "documents".
 //   - [Schema] describes all methods, notifications and errors.
 //
-// Package internal/rpc carries the messages; package tree has the words and rules. This package
+// Package internal/rpc carries the messages; package internal/tree has the words and rules. This package
 // checks workspaces and actors, chooses the errors that clients see, and notifies them.
 //
 // # Notifications

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // TestDocuments checks what plugins are told, and what they are not.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // watchedLog is a log whose long reads tell when they begin and how they end.

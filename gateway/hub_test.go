@@ -12,7 +12,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // fakeConn keeps what it is told.

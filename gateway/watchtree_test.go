@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // TestTreeWatcher: who shows a tree and listens to thread/tree/changed alone learns of

@@ -39,11 +39,11 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 	"github.com/grapnelhq/grapnel/store/internal/treestore"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // Synchronous says what a power cut may take from SQLite. A crash of the program takes nothing.

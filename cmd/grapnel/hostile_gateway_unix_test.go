@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // Tokens of a gateway under attack, by what they may do.

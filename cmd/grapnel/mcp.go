@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
 	"github.com/grapnelhq/grapnel/internal/cli/autostart"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 	"github.com/grapnelhq/grapnel/internal/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )

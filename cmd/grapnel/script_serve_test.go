@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 )
 
 // serveCommands are the commands of scripts about the gateway.

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 )
 

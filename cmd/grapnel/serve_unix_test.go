@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // TestServeTransports calls one gateway in every way, and ends it: nothing is left.

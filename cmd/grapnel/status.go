@@ -20,14 +20,14 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway"
-	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 	"github.com/grapnelhq/grapnel/internal/proc/peer"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/text/words"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 const statusTime = 10 * time.Second // bounds the question: a gateway that does not answer it is not well

@@ -86,7 +86,7 @@ var impure = []string{
 // out.
 var purePackages = []string{
 	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/engine/plan", "internal/engine/merge",
-	"tree",
+	"internal/tree",
 	"plugins/fileguard/internal/fileguard/protect", "plugins/fileguard/internal/fileguard/shell", "internal/secret",
 	"internal/memory/recall", "internal/memory/turnpolicy", "plugins/memory/internal/toolset",
 }

@@ -30,13 +30,13 @@ const layers = `
 	std < internal/text/lazyregexp, tools/count;
 	internal/text/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, plugins/mcp/internal/mcpclient, internal/skillset, internal/toolschema,
 	plugins/fileguard/internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text;
-	std < tree;
+	std < internal/tree;
 	std < internal/archtest;
 	std < internal/recent;
 	std < internal/owned;
 	internal/owned < config;
-	std < internal/procgroup;
-	internal/procgroup < plugins/mcp/internal/mcpclient, plugins/commandhooks;
+	std < internal/proc/procgroup;
+	internal/proc/procgroup < plugins/mcp/internal/mcpclient, plugins/commandhooks;
 	golang.org/x/sys < internal/proc/sandbox, internal/proc/peer;
 	github.com/cespare/xxhash/v2, github.com/go-json-experiment/json < internal/digest;
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;
@@ -100,11 +100,11 @@ const layers = `
 	github.com/jackc/pgx/v5, github.com/pressly/goose/v3, modernc.org/sqlite < internal/sqldb;
 	internal/sqldb < internal/sqldb/schema;
 	github.com/transparency-dev/formats, golang.org/x/mod < internal/translog;
-	tree, internal/sqldb, github.com/oklog/ulid/v2 < store/internal/treestore;
+	internal/tree, internal/sqldb, github.com/oklog/ulid/v2 < store/internal/treestore;
 	phases, jobs, internal/sqldb < store/internal/jobqueue;
-	phases, jobs, tree, manifest, internal/digest, internal/translog, internal/sqldb/schema, internal/sqldb, store/internal/treestore, store/internal/jobqueue,
+	phases, jobs, internal/tree, manifest, internal/digest, internal/translog, internal/sqldb/schema, internal/sqldb, store/internal/treestore, store/internal/jobqueue,
 	golang.org/x/mod, github.com/oklog/ulid/v2 < store;
-	internal/sqldb/schema, internal/sqldb, store, tree, go.uber.org/goleak < internal/tests/storetest;
+	internal/sqldb/schema, internal/sqldb, store, internal/tree, go.uber.org/goleak < internal/tests/storetest;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
 	phases, jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
@@ -123,13 +123,13 @@ const layers = `
 	phases, manifest, compiler, runtime, store, github.com/google/jsonschema-go < internal/api;
 	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go, github.com/go-json-experiment/json,
 	golang.org/x/time < internal/rpc, internal/proc;
-	tree, internal/proc/peer, github.com/coder/websocket < gateway/client;
+	internal/tree, internal/proc/peer, github.com/coder/websocket < internal/cli/client;
 	phases, manifest, runtime, loop, sdk/prompttext, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
 	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;
-	phases, config, jobs, manifest, compiler, runtime, history, loop, store, tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
+	phases, config, jobs, manifest, compiler, runtime, history, loop, store, internal/tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;
 	std < gateway/internal/web;
 	# What agents start, and the socket where that finds a gateway.

@@ -146,7 +146,7 @@ var goroutineOwners = []string{
 	// One listens to the database, one reads what changed, one thins, while it serves.
 	"gateway",
 	// One reads and one writes each connection; calls end before their connection.
-	"internal/rpc", "gateway/client",
+	"internal/rpc", "internal/cli/client",
 	// Somebody waits for SIGHUP while the gateway serves, and a vocabulary is unpacked while plugins start.
 	"cmd/grapnel",
 	// Records are settled beside the appends, which must not wait for that, and verified on all processors.

@@ -11,9 +11,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/thread"
 	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // newTree is a tree with the folders Clients and, in it, Paris, and the thread "t"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/scripts"
-	"github.com/grapnelhq/grapnel/internal/procgroup"
+	"github.com/grapnelhq/grapnel/internal/proc/procgroup"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 )
 
 // startGateway serves in a document's folder, and returns the gateway's address.

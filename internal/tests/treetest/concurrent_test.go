@@ -10,7 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // crowdOptions say what [playAtOnce] does with an empty store.

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/gateway"
-	gatewayclient "github.com/grapnelhq/grapnel/gateway/client"
+	gatewayclient "github.com/grapnelhq/grapnel/internal/cli/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/store"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 func dialTree(t *testing.T, target, token string) tree.Store {

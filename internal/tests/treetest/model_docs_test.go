@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 func (sp *space) liveDocs() map[tree.FolderID]*document {

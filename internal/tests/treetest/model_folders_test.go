@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 func (sp *space) folder(id tree.FolderID) (*folder, error) {

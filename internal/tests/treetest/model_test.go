@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // model is a [tree.Store] in memory, made of maps, for one caller. It has no Listen. [newModel] makes it.

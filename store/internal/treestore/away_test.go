@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/store/internal/treestore"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // TestServerGoesAway ends the server under a tree. All calls say that it is not

@@ -12,8 +12,8 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/store/internal/treestore"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // The tree of the benchmarks: chains of folders one in the other, and threads in

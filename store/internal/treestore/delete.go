@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // Bounds of one transaction of DeleteFolder, in folders and threads. A document, whose text is

@@ -5,7 +5,7 @@ import (
 	"context"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // The content stands last in its row, and may be long.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/store/internal/treestore"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // TestResolving: a thread 32 folders deep finds what the root has, and then what is

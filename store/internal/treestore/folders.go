@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // below begins a statement about the folders below a scope: table below(id, depth), where 1 is

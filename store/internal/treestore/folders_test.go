@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
+	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/store/internal/treestore"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // TestMoveOfTooMany: a move looks at so many folders and no more while nobody else can

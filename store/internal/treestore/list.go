@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 const summaryColumns = "id, folder_id, status, content_sha256, version, chars, updated_at"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // The query finds the document in effect for one thing in a workspace, in one walk to the root:

@@ -42,7 +42,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // Store is a [tree.Store] in a database, made by [New].

@@ -6,8 +6,6 @@
 //
 // It does not reconnect: a lost WebSocket connection ends its [Client]; a client that watches a workspace dials again
 // and sends since_seq.
-//
-// Stability: experimental until 1.0.
 package client
 
 import (

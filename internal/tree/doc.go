@@ -14,6 +14,4 @@
 //   - A save says which version the text is based on. If that is not the newest, nothing is
 //     saved and the [Error] carries a [Conflict].
 //   - Folders and threads are ordered by their ids; names need not be unique.
-//
-// Stability: experimental until 1.0.
 package tree

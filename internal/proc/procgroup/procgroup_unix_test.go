@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/procgroup"
+	"github.com/grapnelhq/grapnel/internal/proc/procgroup"
 )
 
 // TestEnds: a child that holds the output of its parent ends with it.

@@ -3,7 +3,7 @@ package tree_test
 import (
 	"fmt"
 
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 func ExampleNormalize() {

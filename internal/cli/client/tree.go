@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // NewTree returns the tree of the gateway that c calls, within the caller's rights. Its errors

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
