@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )

@@ -10,11 +10,11 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/engine/background"
 	"github.com/grapnelhq/grapnel/internal/engine/bounded"
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/internal/engine/pool"
 	"github.com/grapnelhq/grapnel/internal/engine/supervise"
 	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
-	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -50,14 +50,14 @@
 // share it:
 //
 //	st, err := store.Open(ctx, dsn, store.Options{})
-//	q, err := st.Queue(jobs.QueueOptions{})
+//	q, err := st.Queue(store.QueueOptions{})
 //	eng, err := runtime.Load(ctx, "grapnel.yaml", runtime.Options{Sink: st, State: st, Queue: q, …})
 //	…
 //	eng.Close(ctx); st.Close()
 //
 // Interrupted work is done again only if that is declared harmless: a hook by Idempotent, a job of a tool by its
 // idempotency key, a handler of the host's ([Options].Jobs) always. The start of all other work is recorded in the
-// queue first ([jobs.Attempt]); it is discarded if nobody knows how it ended.
+// queue first ([Attempt]); it is discarded if nobody knows how it ended.
 //
 // # Manifests
 //

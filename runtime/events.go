@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/engine/stats"
 	"github.com/grapnelhq/grapnel/internal/engine/supervise"
 	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
-	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

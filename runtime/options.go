@@ -11,9 +11,10 @@ import (
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/engine/keeper"
 	"github.com/grapnelhq/grapnel/internal/persona"
-	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -29,15 +30,19 @@ type Plugin interface {
 }
 
 // Launch says how to start a built-in plugin's process.
-type Launch struct {
-	// Path is the program. File, if set, is executed in its place: a host that starts itself opens itself once, so
-	// that a replaced file does not mix versions.
-	Path string
-	File *os.File
-	Args []string
-	// Env is added to the environment that the operator's file sets up.
-	Env map[string]string
-}
+type Launch = wire.Launch
+
+// Queue keeps background work. A host can write its own: each [Attempt] at a [Job] has a [JobResult], whose Action says what
+// to do with the job: "done", "retry", "requeued" or "discarded".
+type (
+	Queue     = jobs.Queue
+	Job       = jobs.Job
+	Attempt   = jobs.Attempt
+	JobResult = jobs.Result
+)
+
+// ErrDuplicateJob is what a queue returns, possibly wrapped, for a job whose key it remembers.
+var ErrDuplicateJob = jobs.ErrDuplicate
 
 // Sink keeps manifests, their usage, and on demand the texts of prompts; see its methods. Each call has half a second,
 // beside the turn's own time; then the turn goes on without it.
@@ -87,11 +92,11 @@ type Options struct {
 	// Jobs runs background_job contributions by job_kind. A kind that is not here is a call of the contributing
 	// plugin's tool of that name. A job may run more than once: an error or a panic is followed by another attempt, up to
 	// five; an error with CauseOverloaded or CauseUnavailable postpones the job and is not counted.
-	Jobs map[string]func(ctx context.Context, j jobs.Job) error
+	Jobs map[string]func(ctx context.Context, j Job) error
 	// Queue keeps background work, for this engine alone, and must outlive it; see store.Store.Queue. Nil is a queue in
 	// memory, which a restart empties: it holds 1,024 jobs, a quarter of them of one plugin at most, and reports each
 	// job that it drops at the end by an event with the state "lost".
-	Queue jobs.Queue
+	Queue Queue
 	// Build is Grapnel's version as records have it; empty is what the program's build information says.
 	Build string
 	// Sink keeps manifests; nil keeps none.

@@ -101,13 +101,9 @@ func (e *Engine) AwaitStarts(ctx context.Context) {
 }
 
 func (e *Engine) newPool() *pool.Pool {
-	programs := map[string]pool.Program{}
-	for name, l := range e.opts.Builtins {
-		programs[name] = pool.Program(l)
-	}
 	h := e.opts.Health
 	return pool.New(pool.Options{
-		Logger: e.opts.Logger, Observer: observer{e}, Programs: programs,
+		Logger: e.opts.Logger, Observer: observer{e}, Programs: e.opts.Builtins,
 		Local:    func(plugin string) pool.Plugin { return e.opts.InProcess[plugin] },
 		Inline:   func(plugin string) bool { return slices.Contains(e.opts.Inline, plugin) },
 		Check:    func(d *phases.Description) error { return phases.ValidateDescription(d, e.table) },

@@ -37,10 +37,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
 	"github.com/grapnelhq/grapnel/internal/tree"
-	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 	"github.com/grapnelhq/grapnel/store/internal/treestore"
@@ -149,9 +149,15 @@ func (s *Store) Tree(ctx context.Context) (tree.Store, error) {
 	return t, nil
 }
 
+// QueueOptions configure a queue. The zero value is right for most.
+type QueueOptions = jobs.QueueOptions
+
+// JobFilter chooses what [Store.Jobs] lists.
+type JobFilter = jobs.Filter
+
 // Queue returns the queue of background work that the store keeps, for runtime.Options.Queue. It can also be listed
 // and counted ([Store.Jobs]). The engine that uses it must be closed before the store.
-func (s *Store) Queue(o jobs.QueueOptions) (jobs.Queue, error) {
+func (s *Store) Queue(o QueueOptions) (jobs.Queue, error) {
 	q, err := jobqueue.Open(s.db, o)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/engine/plan"
 	"github.com/grapnelhq/grapnel/internal/explain"
@@ -45,10 +44,11 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 func main() {
-	builtin.Main(firstParty()...) // does not return in a plugin's process
+	serve.Builtins(firstParty()...) // does not return in a plugin's process
 	delayGC()
 	// A handler makes writes to a closed pipe fail instead of ending the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -63,8 +63,8 @@ func delayGC() {
 	}
 }
 
-func firstParty() builtin.Plugins {
-	return builtin.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
+func firstParty() serve.Plugins {
+	return serve.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
 }
 
 type streams struct {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // TestMain lets this binary be three things: the tests, the command line
 // (testscript starts it under the name grapnel), and a plugin of that command
 // line, which starts itself anew.
 func TestMain(m *testing.M) {
-	builtin.Main(firstParty()...)
+	serve.Builtins(firstParty()...)
 	_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // most tests wait for processes
 	if raceDetector {
 		lateAfter = time.Minute // plugins start slowly, and commands would say so

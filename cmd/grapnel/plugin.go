@@ -89,7 +89,7 @@ func (a *app) pluginList(ctx context.Context, f *strictFlag, _ []string) error {
 	return f.check(a, list.Plugins)
 }
 
-// pluginServe explains itself to people: builtin.Main serves plugins before any flag is read.
+// pluginServe explains itself to people: serve.Builtins serves plugins before any flag is read.
 func (a *app) pluginServe(_ context.Context, _ *noFlags, args []string) error {
 	if _, err := firstParty().New(args[0]); err != nil {
 		return usagef("%w", err)

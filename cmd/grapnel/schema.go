@@ -21,12 +21,12 @@ import (
 	recording "github.com/grapnelhq/grapnel/internal/cli/record"
 	"github.com/grapnelhq/grapnel/internal/cli/replay"
 	"github.com/grapnelhq/grapnel/internal/conformance"
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/explain"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/internal/tree"
-	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )

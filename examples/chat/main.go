@@ -24,7 +24,6 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/history"
@@ -32,6 +31,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -85,10 +85,10 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
-func shipped() builtin.Plugins { return builtin.Plugins{agentsdoc.New, scripted.New} }
+func shipped() serve.Plugins { return serve.Plugins{agentsdoc.New, scripted.New} }
 
 func main() {
-	builtin.Main(shipped()...) // does not return in a plugin's process
+	serve.Builtins(shipped()...) // does not return in a plugin's process
 	o, err := parse(os.Args[1:])
 	switch {
 	case errors.Is(err, flag.ErrHelp):

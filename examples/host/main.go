@@ -16,13 +16,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // configuration is what a host ships, or reads from its operator's file: two
@@ -49,10 +49,10 @@ plugins:
           respond: [{kind: decision, verdict: deny, reason: "no shell here", reason_code: house}]
 `
 
-func shipped() builtin.Plugins { return builtin.Plugins{agentsdoc.New, scripted.New} }
+func shipped() serve.Plugins { return serve.Plugins{agentsdoc.New, scripted.New} }
 
 func main() {
-	builtin.Main(shipped()...) // does not return in a plugin's process
+	serve.Builtins(shipped()...) // does not return in a plugin's process
 	dir := flag.String("dir", ".", "working directory of the turns")
 	flag.Parse()
 	abs, err := filepath.Abs(*dir) // plugins have working directories of their own

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // runMain is set in the environment of the process that is the example.
@@ -19,7 +19,7 @@ const runMain = "RUN_EXAMPLE_HOST"
 // TestMain makes this test binary three programs: the tests, the example, and
 // the plugins that the example starts from its own binary.
 func TestMain(m *testing.M) {
-	builtin.Main(shipped()...)
+	serve.Builtins(shipped()...)
 	if os.Getenv(runMain) != "" {
 		main()
 		return

@@ -25,8 +25,8 @@ const layers = `
 	# Vocabulary and leaves.
 	std < internal/text/suggest;
 	internal/text/suggest, internal/text/lazyregexp, github.com/go-json-experiment/json < internal/jsonscan;
-	internal/text/suggest, internal/jsonscan < phases, internal/..., cmd/..., builtin, compiler, config, gateway, manifest, plugins/...,
-	runtime, sdk, sdk/plugintest, store;
+	internal/text/suggest, internal/jsonscan < phases, internal/..., cmd/..., compiler, config, gateway, manifest, plugins/...,
+	runtime, sdk, sdk/plugintest, sdk/serve, store;
 	std < internal/text/lazyregexp, tools/count;
 	internal/text/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, plugins/mcp/internal/mcpclient, internal/skillset, internal/toolschema,
 	plugins/fileguard/internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text;
@@ -60,9 +60,9 @@ const layers = `
 	phases, internal/engine/merge, internal/recent, internal/engine/turnstate < internal/engine/answers;
 
 	# Background work.
-	phases < jobs;
-	phases, jobs < internal/engine/memqueue;
-	phases, jobs, internal/engine/memqueue < internal/engine/background;
+	phases < internal/engine/jobs;
+	phases, internal/engine/jobs < internal/engine/memqueue;
+	phases, internal/engine/jobs, internal/engine/memqueue < internal/engine/background;
 
 	# The author's side.
 	phases < sdk;
@@ -90,7 +90,7 @@ const layers = `
 	phases, manifest, internal/engine/bounded < internal/engine/keeper;
 	phases, config, internal/engine/bounded, internal/configschema, internal/recent, internal/text, internal/engine/turnstate,
 	github.com/google/jsonschema-go < internal/engine/hostservice;
-	phases, config, manifest, compiler, jobs, internal/engine/answers, internal/engine/background, internal/engine/bounded, internal/engine/callctx,
+	phases, config, manifest, compiler, internal/engine/jobs, internal/engine/answers, internal/engine/background, internal/engine/bounded, internal/engine/callctx,
 	internal/cond, internal/digest, internal/engine/hostservice, internal/engine/keeper, internal/engine/merge, internal/persona, internal/engine/plan,
 	internal/engine/pool, internal/engine/sessions, internal/engine/stats, internal/engine/supervise, internal/text, internal/engine/turnstate, internal/wire,
 	github.com/oklog/ulid/v2 < runtime;
@@ -101,13 +101,13 @@ const layers = `
 	internal/sqldb < internal/sqldb/schema;
 	github.com/transparency-dev/formats, golang.org/x/mod < internal/translog;
 	internal/tree, internal/sqldb, github.com/oklog/ulid/v2 < store/internal/treestore;
-	phases, jobs, internal/sqldb < store/internal/jobqueue;
-	phases, jobs, internal/tree, manifest, internal/digest, internal/translog, internal/sqldb/schema, internal/sqldb, store/internal/treestore, store/internal/jobqueue,
+	phases, internal/engine/jobs, internal/sqldb < store/internal/jobqueue;
+	phases, internal/engine/jobs, internal/tree, manifest, internal/digest, internal/translog, internal/sqldb/schema, internal/sqldb, store/internal/treestore, store/internal/jobqueue,
 	golang.org/x/mod, github.com/oklog/ulid/v2 < store;
 	internal/sqldb/schema, internal/sqldb, store, internal/tree, go.uber.org/goleak < internal/tests/storetest;
 
 	# The API of OpenTelemetry: neither its globals nor its SDK.
-	phases, jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
+	phases, internal/engine/jobs, manifest, runtime, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/metric,
 	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
 
 	# What every agent loop does.
@@ -129,7 +129,7 @@ const layers = `
 	internal/agents, internal/agents/agent < internal/agents/contracts;
 	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;
-	phases, config, jobs, manifest, compiler, runtime, history, loop, store, internal/tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
+	phases, config, internal/engine/jobs, manifest, compiler, runtime, history, loop, store, internal/tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;
 	std < gateway/internal/web;
 	# What agents start, and the socket where that finds a gateway.
@@ -198,9 +198,6 @@ const layers = `
 	phases, sdk, sdk/prompttext, internal/sqldb, internal/memory/..., plugins/memory/internal/toolset < plugins/memory;
 	plugins/memory < plugins/memory/cmd/...;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/fileguard/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
-
-	# Plugins as processes of the host's own binary.
-	sdk, sdk/serve, runtime, internal/text/suggest < builtin;
 
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,

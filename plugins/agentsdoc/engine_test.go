@@ -10,20 +10,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 var build = agentsdoctest.Build
 
 // TestMain makes the test binary also the plugin that these tests start.
 func TestMain(m *testing.M) {
-	builtin.Main(agentsdoc.New)
+	serve.Builtins(agentsdoc.New)
 	goleak.VerifyTestMain(m)
 }
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // mark is the variable by which a test finds its own plugin's process.
@@ -37,7 +37,7 @@ func startProcess(tb testing.TB, settings string) *process {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary directory
-	launches, err := builtin.Plugins{agentsdoc.New}.Launches()
+	launches, err := serve.Plugins{agentsdoc.New}.Launches()
 	if err != nil {
 		tb.Fatal(err)
 	}

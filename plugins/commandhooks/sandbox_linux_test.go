@@ -14,17 +14,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // TestMain makes the test binary also the plugin that these tests start.
 func TestMain(m *testing.M) {
-	builtin.Main(commandhooks.New)
+	serve.Builtins(commandhooks.New)
 	os.Exit(m.Run())
 }
 
@@ -112,7 +112,7 @@ func lives(pid string) bool {
 // confined is an engine with the plugin in a tier, and what the script's programs need granted.
 func confined(t *testing.T, tier, project string) (eng *runtime.Engine, end func()) {
 	t.Helper()
-	launches, err := builtin.Plugins{commandhooks.New}.Launches()
+	launches, err := serve.Plugins{commandhooks.New}.Launches()
 	if err != nil {
 		t.Fatal(err)
 	}

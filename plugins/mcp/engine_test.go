@@ -15,7 +15,6 @@ import (
 
 	sdkmcp "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/loop"
@@ -24,6 +23,7 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/mcp"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // TestMain makes the test binary also the plugins that these tests start, and the servers that those start.
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		serveMode(mode)
 		return
 	}
-	builtin.Main(mcp.New, scripted.New)
+	serve.Builtins(mcp.New, scripted.New)
 	os.Exit(m.Run())
 }
 
@@ -49,7 +49,7 @@ func stdio(t *testing.T, mode string) string {
 // engine starts the plugin as a process, with one server and more keys of its configuration and of the file.
 func engine(t *testing.T, server, keys, file string, opts runtime.Options) *runtime.Engine {
 	t.Helper()
-	launches, err := builtin.Plugins{mcp.New, scripted.New}.Launches()
+	launches, err := serve.Plugins{mcp.New, scripted.New}.Launches()
 	if err != nil {
 		t.Fatal(err)
 	}

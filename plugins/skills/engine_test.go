@@ -10,16 +10,16 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/skills"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // TestMain makes the test binary also the plugin that these tests start.
 func TestMain(m *testing.M) {
-	builtin.Main(skills.New)
+	serve.Builtins(skills.New)
 	goleak.VerifyTestMain(m)
 }
 
@@ -49,7 +49,7 @@ func engine(t *testing.T, text string) *runtime.Engine {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // only litter in a temporary directory
 	t.Setenv("XDG_RUNTIME_DIR", dir)
-	launches, err := builtin.Plugins{skills.New}.Launches()
+	launches, err := serve.Plugins{skills.New}.Launches()
 	if err != nil {
 		t.Fatal(err)
 	}

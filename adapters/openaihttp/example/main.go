@@ -23,11 +23,11 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/adapters/openaihttp"
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 const configuration = `
@@ -43,10 +43,10 @@ plugins:
           respond: [{kind: prompt_section, section_id: house_rules, title: House Rules, stability: stable, content: "Be brief."}]
 `
 
-func shipped() builtin.Plugins { return builtin.Plugins{agentsdoc.New, scripted.New} }
+func shipped() serve.Plugins { return serve.Plugins{agentsdoc.New, scripted.New} }
 
 func main() {
-	builtin.Main(shipped()...) // does not return in a plugin's process
+	serve.Builtins(shipped()...) // does not return in a plugin's process
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:])
 	stop()

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/builtin"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // runMain is set in the environment of the process that is the example.
 const runMain = "RUN_EXAMPLE_OPENAIHTTP"
 
 func TestMain(m *testing.M) {
-	builtin.Main(shipped()...)
+	serve.Builtins(shipped()...)
 	if os.Getenv(runMain) != "" {
 		main()
 		return

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grapnelhq/grapnel/jobs"
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/phases"
 )
 

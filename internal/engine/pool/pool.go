@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/internal/engine/supervise"
 	"github.com/grapnelhq/grapnel/internal/proc"
+	"github.com/grapnelhq/grapnel/internal/wire"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -36,14 +36,6 @@ type Plugin interface {
 	Configure(ctx context.Context, c *phases.Configuration) (*phases.Description, error)
 	Dispatch(ctx context.Context, d *phases.Dispatch) (*phases.Result, error)
 	CallTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error)
-}
-
-// Program says how to start a built-in plugin's process; see runtime.Launch.
-type Program struct {
-	Path string
-	File *os.File
-	Args []string
-	Env  map[string]string
 }
 
 // Observer is notified of what happens to plugins, from many goroutines, with no lock held.
@@ -67,7 +59,7 @@ type Options struct {
 	// Local returns the plugin of a name that runs inside the host; nil for a process.
 	Local    func(plugin string) Plugin
 	Inline   func(plugin string) bool          // Inline reports whether hooks of a local plugin run on their callers' goroutines
-	Programs map[string]Program                // Programs are the built-in plugins
+	Programs map[string]wire.Launch            // Programs are the built-in plugins
 	Check    func(d *phases.Description) error // Check checks the description of a plugin
 	Services func(grants []string) []string    // Services are the names of the host services that grants allow
 	Host     func(in *Instance) phases.Host    // Host answers an instance's host calls; it is called once for each

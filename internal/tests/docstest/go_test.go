@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/builtin"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
@@ -19,11 +18,12 @@ import (
 	"github.com/grapnelhq/grapnel/plugins/memory"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 	"github.com/grapnelhq/grapnel/plugins/skills"
+	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // firstParty are the plugins that documents may declare as built-in.
-func firstParty() builtin.Plugins {
-	return builtin.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
+func firstParty() serve.Plugins {
+	return serve.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
 }
 
 // goCommand runs the go command in a directory of a module, whose go.mod must be up

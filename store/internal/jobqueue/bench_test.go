@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/jobs"
 	"github.com/grapnelhq/grapnel/store/internal/jobqueue"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/jobs"
 )
 
 // setClock makes a database look as it does when its clock has been set forward by so

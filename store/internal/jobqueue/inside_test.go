@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
 	"github.com/grapnelhq/grapnel/internal/sqldb/schema"
-	"github.com/grapnelhq/grapnel/jobs"
 )
 
 // inside opens a database and its queue.

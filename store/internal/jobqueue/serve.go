@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/sqldb"
-	"github.com/grapnelhq/grapnel/jobs"
 )
 
 const (

@@ -1,8 +1,6 @@
 // Package jobs is the vocabulary of background work: a [Job], an [Attempt] at it, its [Result], and the [Queue] that
 // keeps jobs. The engine (package runtime) has a queue in memory; that of a store (store.Store.Queue) outlives the
 // process. A host that writes its own implements [Queue] and passes it as runtime.Options.Queue.
-//
-// Stability: experimental until 1.0.
 package jobs
 
 import (
