@@ -18,16 +18,16 @@ func TestCompareSections(t *testing.T) {
 		cause                      Cause
 	}{
 		{"same", "a1 b1", "a1 b1", "", ""},
-		{"changed", "a1 b1 c1", "a1 b2 c1", "b", CauseText},
-		{"added between", "a1 c1", "a1 b1 c1", "b", CauseInserted},
-		{"added behind", "a1", "a1 b1", "b", CauseInserted},
-		{"removed between", "a1 b1 c1", "a1 c1", "b", CauseRemoved},
-		{"removed behind", "a1 b1", "a1", "b", CauseRemoved},
-		{"moved to the front", "a1 b1 c1", "c1 a1 b1", "c", CauseOrder},
-		{"moved to the end", "a1 b1 c1", "b1 c1 a1", "a", CauseOrder},
-		{"replaced", "a1 b1 c1", "a1 d1 c1", "b", CauseRemoved},
-		{"two changes", "a1 b1 c1", "a1 b2 c2", "b", CauseText},
-		{"all gone", "a1", "", "a", CauseRemoved},
+		{"changed", "a1 b1 c1", "a1 b2 c1", "b", causeText},
+		{"added between", "a1 c1", "a1 b1 c1", "b", causeInserted},
+		{"added behind", "a1", "a1 b1", "b", causeInserted},
+		{"removed between", "a1 b1 c1", "a1 c1", "b", causeRemoved},
+		{"removed behind", "a1 b1", "a1", "b", causeRemoved},
+		{"moved to the front", "a1 b1 c1", "c1 a1 b1", "c", causeOrder},
+		{"moved to the end", "a1 b1 c1", "b1 c1 a1", "a", causeOrder},
+		{"replaced", "a1 b1 c1", "a1 d1 c1", "b", causeRemoved},
+		{"two changes", "a1 b1 c1", "a1 b2 c2", "b", causeText},
+		{"all gone", "a1", "", "a", causeRemoved},
 	} {
 		before, after := Manifest{Sections: sectionsOf(tt.earlier)}, Manifest{Sections: sectionsOf(tt.later)}
 		for _, list := range [][]Section{before.Sections, after.Sections} {
@@ -39,7 +39,7 @@ func TestCompareSections(t *testing.T) {
 		if tt.want != "" {
 			want.Owner = "owner-" + tt.want
 		}
-		if want.Cause == CauseText {
+		if want.Cause == causeText {
 			want.Field = "text"
 		}
 		if diff := cmp.Diff(Compare(new(before.Outline()), new(after.Outline()), nil, nil), want); diff != "" {
@@ -81,7 +81,7 @@ func TestCompareJoined(t *testing.T) {
 		{"come", joined(5, p, outlineSpan{Owner: "r", Hash: 3}, q, host), "r", "added"},
 		{"put in front by its priority", joined(9, q, p, host), "q", "order"},
 	} {
-		want := Break{Cause: CauseText, BrokeAt: "notes", Owner: tt.owner, Field: tt.field}
+		want := Break{Cause: causeText, BrokeAt: "notes", Owner: tt.owner, Field: tt.field}
 		if diff := cmp.Diff(Compare(before, tt.after, nil, nil), want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
 		}
@@ -107,7 +107,7 @@ func TestComparePriority(t *testing.T) {
 		want string
 	}{{"the first lowered it", 1, 5, "a"}, {"the second raised it", 9, 20, "b"}} {
 		got := Compare(before, &Outline{Sections: []OutlineSection{section("b", tt.b), section("a", tt.a)}}, nil, nil)
-		if diff := cmp.Diff(got, Break{Cause: CauseOrder, BrokeAt: tt.want, Owner: "p-" + tt.want}); diff != "" {
+		if diff := cmp.Diff(got, Break{Cause: causeOrder, BrokeAt: tt.want, Owner: "p-" + tt.want}); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
 		}
 	}
@@ -141,10 +141,10 @@ func TestBlame(t *testing.T) {
 		{TurnID: "1", ManifestID: "m1", ThreadID: "t"},
 		{TurnID: "2", ManifestID: "m2", ThreadID: "t", Actual: new(60)},
 		{TurnID: "3", ManifestID: "m3", ThreadID: "other"},
-		{TurnID: "4", ManifestID: "m4", ThreadID: "t", Break: Break{Cause: CauseText, BrokeAt: "b", Field: "text", Owner: "y", TokensLost: 59}},
-		{TurnID: "5", ManifestID: "m5", ThreadID: "t", Break: Break{Cause: CauseEpoch, Owner: phases.OwnerHost}, Expected: true},
-		{TurnID: "6", ManifestID: "m6", ThreadID: "t", Break: Break{Cause: CauseRemoved, BrokeAt: "b", Owner: "y", TokensLost: 52}, Expected: true},
-		{TurnID: "7", ManifestID: "m7", ThreadID: "t", Break: Break{Cause: CauseInserted, BrokeAt: "b", Owner: "y", TokensLost: 21}},
+		{TurnID: "4", ManifestID: "m4", ThreadID: "t", Break: Break{Cause: causeText, BrokeAt: "b", Field: "text", Owner: "y", TokensLost: 59}},
+		{TurnID: "5", ManifestID: "m5", ThreadID: "t", Break: Break{Cause: causeEpoch, Owner: phases.OwnerHost}, Expected: true},
+		{TurnID: "6", ManifestID: "m6", ThreadID: "t", Break: Break{Cause: causeRemoved, BrokeAt: "b", Owner: "y", TokensLost: 52}, Expected: true},
+		{TurnID: "7", ManifestID: "m7", ThreadID: "t", Break: Break{Cause: causeInserted, BrokeAt: "b", Owner: "y", TokensLost: 21}},
 	}
 	var got []BlamedTurn
 	failed := errors.New("no disk")
@@ -175,16 +175,16 @@ func TestCausesHaveWords(t *testing.T) {
 	t.Parallel()
 
 	for _, cause := range causes() {
-		if words := (Break{Cause: cause, Tool: "t", Field: "text"}).Words(); words == string(cause) && cause != CauseProfile {
+		if words := (Break{Cause: cause, Tool: "t", Field: "text"}).Words(); words == string(cause) && cause != causeProfile {
 			t.Errorf("%s has no words", cause)
 		}
 	}
-	for _, because := range []Cause{CauseVersion, CauseConfig, CauseBuild, CauseProfile} {
-		if with := (Break{Cause: CauseText, Field: "text", Because: because}).Words(); with == "another text" {
+	for _, because := range []Cause{causeVersion, causeConfig, causeBuild, causeProfile} {
+		if with := (Break{Cause: causeText, Field: "text", Because: because}).Words(); with == "another text" {
 			t.Errorf("because of %s is not said", because)
 		}
 	}
-	if got := (Break{Cause: CauseTools, Tool: "look", Field: "hidden_domain"}).Words(); got != "the tool look: hidden domain" {
+	if got := (Break{Cause: causeTools, Tool: "look", Field: "hidden_domain"}).Words(); got != "the tool look: hidden domain" {
 		t.Error(got)
 	}
 }
@@ -239,41 +239,41 @@ func TestCompareUsage(t *testing.T) {
 		{"dropped", same, same, usage(1300, 0, 800), usage(1300, 719, 81), Break{Cause: CauseUnknown, TokensLost: 81}},
 		{"a report of two rounds says nothing of one", same, same, usage(1300, 0, 800), &Usage{Rounds: 2, Usage: phases.Usage{InputTokens: 2600, CacheWriteTokens: 800}}, Break{}},
 		{"an empty report says nothing", same, same, usage(1300, 0, 800), &Usage{Rounds: 1}, Break{}},
-		{"nothing was kept", same, same, usage(1300, 0, 0), nil, host(CausePoint, 0)},
-		{"nothing was asked for", same, same, usage(1300, 0, 800), usage(1300, 0, 0), host(CausePoint, 800)},
-		{"expired", same, later, nil, nil, Break{Cause: CauseExpired, TokensLost: 800}},
+		{"nothing was kept", same, same, usage(1300, 0, 0), nil, host(causePoint, 0)},
+		{"nothing was asked for", same, same, usage(1300, 0, 800), usage(1300, 0, 0), host(causePoint, 800)},
+		{"expired", same, later, nil, nil, Break{Cause: causeExpired, TokensLost: 800}},
 		{"expired, and served", same, later, nil, usage(1300, 800, 0), Break{}},
 		{"too short by the estimate", prompt(short), prompt(short), nil, nil, Break{}},
 		{"too short by the estimate, with another text", prompt(short), prompt(func(o *Outline) { short(o); o.Sections[0].Hash++ }), nil, nil, Break{}},
 		{"too short as reported", same, same, usage(499, 0, 0), nil, Break{}},
 		{
 			"dropped early, by a provider of unknown lifetime", prompt(noLifetime(0)), prompt(noLifetime(300)), usage(1300, 0, 800), usage(1300, 0, 800),
-			Break{Cause: CauseUnknown, TokensLost: 800},
+			Break{Cause: causeUnknown, TokensLost: 800},
 		},
 		{
 			"dropped late, by a provider of unknown lifetime", prompt(noLifetime(0)), prompt(noLifetime(301)), usage(1300, 0, 800), usage(1300, 0, 800),
-			Break{Cause: CauseExpired, TokensLost: 800},
+			Break{Cause: causeExpired, TokensLost: 800},
 		},
 		{"dropped, with a plugin of a new version", plugin("1", 1), plugin("2", 1), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseVersion, "bob")},
 		{"dropped, with another configuration", same, prompt(func(o *Outline) { o.Config = 7 }), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseConfig, phases.OwnerHost)},
 		{"dropped, with another build", same, prompt(func(o *Outline) { o.Build = "2" }), usage(1300, 0, 800), usage(1300, 0, 800), lostTo(CauseBuild, phases.OwnerBuiltin)},
 		{"reported late, and so not expired", same, prompt(func(o *Outline) { o.CreatedAt = time.Unix(390, 0) }), reportedAt(90), nil, Break{}},
-		{"expired since it was reported", same, prompt(func(o *Outline) { o.CreatedAt = time.Unix(391, 0) }), reportedAt(90), nil, Break{Cause: CauseExpired, TokensLost: 800}},
-		{"reported after the next prompt", same, later, reportedAt(302), nil, Break{Cause: CauseExpired, TokensLost: 800}},
-		{"a part was served", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 800, 900), host(CauseEdited, 900)},
+		{"expired since it was reported", same, prompt(func(o *Outline) { o.CreatedAt = time.Unix(391, 0) }), reportedAt(90), nil, Break{Cause: causeExpired, TokensLost: 800}},
+		{"reported after the next prompt", same, later, reportedAt(302), nil, Break{Cause: causeExpired, TokensLost: 800}},
+		{"a part was served", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 800, 900), host(causeEdited, 900)},
 		{
 			"nothing was served", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 5}), usage(1900, 0, 1700), usage(1900, 0, 1700),
-			Break{Cause: CauseUnknown, TokensLost: 1700},
+			Break{Cause: causeUnknown, TokensLost: 1700},
 		},
 		{"cut", history(outlineHistory{Entries: 4, Cut: 1}), history(outlineHistory{Entries: 5, Cut: 2}), nil, nil, host(CauseCut, 0)},
 		{"fewer", history(outlineHistory{Entries: 4}), history(outlineHistory{Entries: 3}), nil, nil, host(CauseCut, 0)},
 		{
 			"another model, which caches from more on", same, prompt(func(o *Outline) { o.Model, o.Rules = "n", &CacheRules{MinimumTokens: 1024, Explicit: true} }),
-			nil, nil, host(CauseModel, 800),
+			nil, nil, host(causeModel, 800),
 		},
 		{
 			"another provider, which needs no breakpoints", same, prompt(func(o *Outline) { o.Provider, o.Rules = "q", &CacheRules{MinimumTokens: 1024, Step: 128} }),
-			nil, nil, host(CauseProvider, 800),
+			nil, nil, host(causeProvider, 800),
 		},
 	} {
 		if diff := cmp.Diff(Compare(tt.before, tt.after, tt.was, tt.is), tt.want); diff != "" {
@@ -298,7 +298,7 @@ func TestJudgeWithoutPrompt(t *testing.T) {
 			t.Errorf("%s: %+v", name, m.Cache.Break)
 		}
 	}
-	if m.Judge(&sent); m.Cache.Cause != CauseText {
+	if m.Judge(&sent); m.Cache.Cause != causeText {
 		t.Errorf("sent: %+v", m.Cache.Break)
 	}
 	none := Manifest{Head: Head{Kind: KindPrompt}}

@@ -8,38 +8,40 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Cause says why a provider's cache could not serve what it held of the previous prompt.
+// Cause says why a provider's cache could not serve what it held of the previous prompt: provider, model, tools, host_tools,
+// expired, section_text, section_order, section_inserted, section_removed, section_moved, key, breakpoint, epoch, history_edited,
+// history_cut, plugin_version, configuration, build, profile or unknown.
 type Cause string
 
 // The causes. Provider to HostTools lose everything, and so does an expired prompt.
 const (
-	CauseProvider Cause = "provider"         // a prompt for another provider
-	CauseModel    Cause = "model"            // a prompt for another model
-	CauseTools    Cause = "tools"            // tool and field say which definition in front of everything changed, and how
-	CauseHost     Cause = "host_tools"       // the same of the host's own tools
-	CauseExpired  Cause = "expired"          // the previous prompt is older than what the provider keeps
-	CauseText     Cause = "section_text"     // the text of a section
-	CauseOrder    Cause = "section_order"    // a section stands elsewhere
-	CauseInserted Cause = "section_inserted" // a section that was not there
-	CauseRemoved  Cause = "section_removed"  // a section that is no longer there
-	CauseMoved    Cause = "section_moved"    // field says whether stability or placement moved a section over a boundary
-	CauseKey      Cause = "key"              // another fingerprint key: the plan's key is another, no text need be
-	CausePoint    Cause = "breakpoint"       // no breakpoint where the previous prompt had one, or none at all there
-	CauseEpoch    Cause = "epoch"            // a compaction, clear or reload replaced the conversation
-	CauseEdited   Cause = "history_edited"   // earlier messages are not what they were
-	CauseCut      Cause = "history_cut"      // earlier messages were left out or summarized
-	CauseVersion  Cause = "plugin_version"   // this and the next three go with another cause, or are all that changed where usage shows a loss
-	CauseConfig   Cause = "configuration"
-	CauseBuild    Cause = "build"
-	CauseProfile  Cause = "profile"
-	CauseUnknown  Cause = "unknown" // a loss that usage shows and the records do not explain: the provider dropped what it held
+	causeProvider Cause = "provider"         // a prompt for another provider
+	causeModel    Cause = "model"            // a prompt for another model
+	causeTools    Cause = "tools"            // tool and field say which definition in front of everything changed, and how
+	causeHost     Cause = "host_tools"       // the same of the host's own tools
+	causeExpired  Cause = "expired"          // the previous prompt is older than what the provider keeps
+	causeText     Cause = "section_text"     // the text of a section
+	causeOrder    Cause = "section_order"    // a section stands elsewhere
+	causeInserted Cause = "section_inserted" // a section that was not there
+	causeRemoved  Cause = "section_removed"  // a section that is no longer there
+	causeMoved    Cause = "section_moved"    // field says whether stability or placement moved a section over a boundary
+	causeKey      Cause = "key"              // another fingerprint key: the plan's key is another, no text need be
+	causePoint    Cause = "breakpoint"       // no breakpoint where the previous prompt had one, or none at all there
+	causeEpoch    Cause = "epoch"            // a compaction, clear or reload replaced the conversation
+	causeEdited   Cause = "history_edited"   // earlier messages are not what they were
+	causeCut      Cause = "history_cut"      // earlier messages were left out or summarized
+	causeVersion  Cause = "plugin_version"   // this and the next three go with another cause, or are all that changed where usage shows a loss
+	causeConfig   Cause = "configuration"
+	causeBuild    Cause = "build"
+	causeProfile  Cause = "profile"
+	causeUnknown  Cause = "unknown" // a loss that usage shows and the records do not explain: the provider dropped what it held
 )
 
 // causes are all of them.
 func causes() []Cause {
 	return []Cause{
-		CauseProvider, CauseModel, CauseTools, CauseHost, CauseExpired, CauseText, CauseOrder, CauseInserted, CauseRemoved, CauseMoved, CauseKey,
-		CausePoint, CauseEpoch, CauseEdited, CauseCut, CauseVersion, CauseConfig, CauseBuild, CauseProfile, CauseUnknown,
+		causeProvider, causeModel, causeTools, causeHost, causeExpired, causeText, causeOrder, causeInserted, causeRemoved, causeMoved, causeKey,
+		causePoint, causeEpoch, causeEdited, causeCut, causeVersion, causeConfig, causeBuild, causeProfile, causeUnknown,
 	}
 }
 
@@ -124,23 +126,23 @@ func (c *comparison) find() Break {
 	case b.OfAgent || a.OfAgent || !served && c.tooShort():
 		return Break{}
 	case differ(b.Provider, a.Provider):
-		return Break{Cause: CauseProvider, Owner: phases.OwnerHost}
+		return Break{Cause: causeProvider, Owner: phases.OwnerHost}
 	case differ(b.Model, a.Model):
-		return Break{Cause: CauseModel, Owner: phases.OwnerHost}
+		return Break{Cause: causeModel, Owner: phases.OwnerHost}
 	}
-	if tool := c.tools(CauseTools, b.Tools, a.Tools); tool.Cause != "" && tool.Field != "owner" {
+	if tool := c.tools(causeTools, b.Tools, a.Tools); tool.Cause != "" && tool.Field != "owner" {
 		return tool
 	}
-	if tool := c.tools(CauseHost, b.HostTools, a.HostTools); tool.Cause != "" {
+	if tool := c.tools(causeHost, b.HostTools, a.HostTools); tool.Cause != "" {
 		return tool
 	}
 	switch {
 	case c.rules.LifetimeS > 0 && c.age() > time.Duration(c.rules.LifetimeS)*time.Second && !served:
-		return Break{Cause: CauseExpired}
+		return Break{Cause: causeExpired}
 	case c.same < max(len(b.Sections), len(a.Sections)):
 		return c.section()
 	case !c.sameKey:
-		return Break{Cause: CauseKey, Owner: phases.OwnerHost}
+		return Break{Cause: causeKey, Owner: phases.OwnerHost}
 	}
 	return c.behind(served)
 }
@@ -163,14 +165,14 @@ func (c *comparison) behind(served bool) Break {
 	unused := func(u *Usage) bool { return u != nil && u.CacheReadTokens+u.CacheWriteTokens == 0 }
 	switch {
 	case c.rules.Explicit && !served && (whole > 0 && c.rules.whole(whole) > 0 && c.kept() == 0 || unused(c.was) || unused(c.is)):
-		return host(CausePoint)
+		return host(causePoint)
 	case a.afterReset(b):
-		return host(CauseEpoch)
+		return host(causeEpoch)
 	}
 	if cause := c.history(); cause != "" {
 		return host(cause)
 	}
-	if tool := c.tools(CauseTools, b.Tools, a.Tools); tool.Cause != "" {
+	if tool := c.tools(causeTools, b.Tools, a.Tools); tool.Cause != "" {
 		return tool
 	}
 	if c.was == nil || c.is == nil || 10*(c.held()-c.is.CacheReadTokens) <= c.held() {
@@ -185,9 +187,9 @@ func (c *comparison) history() Cause {
 	switch {
 	case b == nil || a == nil:
 	case a.Cut > b.Cut || a.Summarized > b.Summarized || a.Entries < b.Entries:
-		return CauseCut
+		return causeCut
 	case a.Entries == b.Entries && a.Hash != b.Hash && c.sameKey || a.Repaired > b.Repaired:
-		return CauseEdited
+		return causeEdited
 	}
 	return ""
 }
@@ -197,22 +199,22 @@ func (c *comparison) unexplained() Break {
 	b, a := c.before, c.after
 	switch {
 	case c.rules.LifetimeS == 0 && c.age() > usualLifetime:
-		return Break{Cause: CauseExpired}
+		return Break{Cause: causeExpired}
 	case b.History != nil && a.History != nil && c.is.CacheReadTokens > 0:
-		return Break{Cause: CauseEdited, Owner: phases.OwnerHost}
+		return Break{Cause: causeEdited, Owner: phases.OwnerHost}
 	}
 	for i := range a.Plugins {
 		if c.updated(a.Plugins[i].Name) {
-			return Break{Cause: CauseVersion, Owner: a.Plugins[i].Name}
+			return Break{Cause: causeVersion, Owner: a.Plugins[i].Name}
 		}
 	}
 	switch {
 	case b.Config != a.Config:
-		return Break{Cause: CauseConfig, Owner: phases.OwnerHost}
+		return Break{Cause: causeConfig, Owner: phases.OwnerHost}
 	case b.Build != a.Build || b.CompilerVersion != a.CompilerVersion:
-		return Break{Cause: CauseBuild, Owner: phases.OwnerBuiltin}
+		return Break{Cause: causeBuild, Owner: phases.OwnerBuiltin}
 	}
-	return Break{Cause: CauseUnknown}
+	return Break{Cause: causeUnknown}
 }
 
 // afterReset reports whether the conversation was replaced since an earlier prompt.
@@ -300,9 +302,9 @@ func (c *comparison) kept() int {
 // predicted is how many tokens of tools and sections the provider should serve.
 func (c *comparison) predicted(b *Break) int {
 	switch b.Cause { //nolint:exhaustive // others leave a prefix
-	case CauseProvider, CauseModel, CauseHost, CauseExpired:
+	case causeProvider, causeModel, causeHost, causeExpired:
 		return 0
-	case CauseTools:
+	case causeTools:
 		if b.Field != "owner" {
 			return 0
 		}
@@ -337,9 +339,9 @@ func (c *comparison) lost(b *Break) int {
 	switch {
 	case c.is != nil:
 		served = c.is.CacheReadTokens
-	case b.Cause == CauseKey || b.Field == "owner":
+	case b.Cause == causeKey || b.Field == "owner":
 		return 0
-	case c.was == nil && (b.Cause == CauseEdited || b.Cause == CauseCut || b.Cause == CauseEpoch):
+	case c.was == nil && (b.Cause == causeEdited || b.Cause == causeCut || b.Cause == causeEpoch):
 		return 0 // the conversation is not in the record
 	}
 	return max(0, c.held()-served)

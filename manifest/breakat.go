@@ -14,9 +14,9 @@ func (c *comparison) section() Break {
 	var out Break
 	switch {
 	case len(a) == 0:
-		out = sectionBreak(CauseRemoved, &b[0])
+		out = sectionBreak(causeRemoved, &b[0])
 	case len(b) == 0:
-		out = sectionBreak(CauseInserted, &a[0])
+		out = sectionBreak(causeInserted, &a[0])
 	case b[0].SectionID == a[0].SectionID:
 		out = c.changed(&b[0], &a[0])
 	default:
@@ -46,11 +46,11 @@ func (s *OutlineSection) author() string {
 // changed compares a section with the one that was in its place.
 func (c *comparison) changed(b, a *OutlineSection) Break {
 	if !c.sameText(b, a) && (b.Placement == a.Placement || b.Chars != a.Chars) { // a message has no heading
-		out := sectionBreak(CauseText, a)
+		out := sectionBreak(causeText, a)
 		out.Owner, out.Field = c.writer(b, a)
 		return out
 	}
-	out := sectionBreak(CauseMoved, a)
+	out := sectionBreak(causeMoved, a)
 	if out.Field = "stability"; b.Placement != a.Placement {
 		out.Field = "placement"
 	}
@@ -62,9 +62,9 @@ func (c *comparison) displaced(b, a []OutlineSection) Break {
 	was, is := find(b, a[0].SectionID), find(a, b[0].SectionID)
 	switch {
 	case is == nil:
-		return sectionBreak(CauseRemoved, &b[0])
+		return sectionBreak(causeRemoved, &b[0])
 	case was == nil:
-		return sectionBreak(CauseInserted, &a[0])
+		return sectionBreak(causeInserted, &a[0])
 	}
 	// Both are still there, and one of them has moved.
 	first, second := c.changed(&b[0], is), c.changed(was, &a[0])
@@ -79,7 +79,7 @@ func (c *comparison) displaced(b, a []OutlineSection) Break {
 	if c.mover(b, a) == a[0].SectionID {
 		moved = &a[0]
 	}
-	return sectionBreak(CauseOrder, moved)
+	return sectionBreak(causeOrder, moved)
 }
 
 // crossed reports whether a section went over a boundary.
@@ -297,14 +297,14 @@ func (c *comparison) because(x *Break) Cause {
 	b, a := c.before, c.after
 	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
 	switch {
-	case b.Profile != a.Profile && (x.Cause == CauseInserted || x.Cause == CauseRemoved):
-		return CauseProfile
+	case b.Profile != a.Profile && (x.Cause == causeInserted || x.Cause == causeRemoved):
+		return causeProfile
 	case c.updated(x.Owner):
-		return CauseVersion
+		return causeVersion
 	case x.Owner == phases.OwnerBuiltin && (differ(b.Build, a.Build) || differ(b.CompilerVersion, a.CompilerVersion)):
-		return CauseBuild
+		return causeBuild
 	case b.Config != 0 && a.Config != 0 && b.Config != a.Config:
-		return CauseConfig
+		return causeConfig
 	}
 	return ""
 }

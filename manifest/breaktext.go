@@ -8,41 +8,41 @@ import (
 // Words says in a few words what changed: the section or tool, its owner, and what explains it.
 func (b Break) Words() string {
 	what := map[Cause]string{
-		CauseProvider: "another provider", CauseModel: "another model", CauseExpired: "the last prompt expired",
-		CauseKey: "another fingerprint key", CausePoint: "no breakpoint where the last prompt had one",
-		CauseEpoch:  "the conversation was replaced",
-		CauseEdited: "earlier messages were edited", CauseCut: "earlier messages were cut",
-		CauseVersion: "another version of a plugin", CauseConfig: "another configuration", CauseBuild: "another build",
-		CauseUnknown: "the provider dropped it",
+		causeProvider: "another provider", causeModel: "another model", causeExpired: "the last prompt expired",
+		causeKey: "another fingerprint key", causePoint: "no breakpoint where the last prompt had one",
+		causeEpoch:  "the conversation was replaced",
+		causeEdited: "earlier messages were edited", causeCut: "earlier messages were cut",
+		causeVersion: "another version of a plugin", causeConfig: "another configuration", causeBuild: "another build",
+		causeUnknown: "the provider dropped it",
 	}[b.Cause]
 	switch b.Cause {
 	case "":
 		return ""
-	case CauseTools, CauseHost:
+	case causeTools, causeHost:
 		what = "the tool " + b.Tool + ": " + strings.ReplaceAll(b.Field, "_", " ")
-	case CauseText:
+	case causeText:
 		if what = "another text"; b.Field != "text" {
 			what = "a contribution: " + b.Field
 		}
-	case CauseOrder:
+	case causeOrder:
 		what = "stands elsewhere"
-	case CauseInserted:
+	case causeInserted:
 		what = "was inserted"
-	case CauseRemoved:
+	case causeRemoved:
 		what = "was removed"
-	case CauseMoved:
+	case causeMoved:
 		what = "another " + b.Field
 	default:
 		what = cmp.Or(what, string(b.Cause)) // of a later version
 	}
 	switch b.Because { //nolint:exhaustive // there are no others
-	case CauseVersion:
+	case causeVersion:
 		what += ", with another version of " + b.Owner
-	case CauseConfig:
+	case causeConfig:
 		what += ", with another configuration"
-	case CauseBuild:
+	case causeBuild:
 		what += ", with another build"
-	case CauseProfile:
+	case causeProfile:
 		what += ", by the profile"
 	}
 	return what

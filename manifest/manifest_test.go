@@ -51,7 +51,7 @@ func TestValidate(t *testing.T) {
 		{"a prediction", func(m *Manifest) { m.Cache.Predicted, m.Cache.Actual = new(10), new(12) }, ""},
 		{"a prediction below 0", func(m *Manifest) { m.Cache.Predicted = new(-1) }, "cache.predicted"},
 		{"a report below 0", func(m *Manifest) { m.Cache.Actual = new(-1) }, "cache.actual"},
-		{"a cause", func(m *Manifest) { m.Cache.Cause = CauseTools }, ""},
+		{"a cause", func(m *Manifest) { m.Cache.Cause = causeTools }, ""},
 		{"an unknown cause", func(m *Manifest) { m.Cache.Cause = "moon" }, "cache: the cause"},
 		{"an unknown breakpoint", func(m *Manifest) { m.Cache.Plan.Breakpoints = []Breakpoint{{After: "lunch"}} }, "breakpoints[0]"},
 		{"nil list", func(m *Manifest) { m.Files = nil }, "files: is null"},

@@ -32,14 +32,17 @@ type Plugin interface {
 // Launch says how to start a built-in plugin's process.
 type Launch = wire.Launch
 
-// Queue keeps background work. A host can write its own: each [Attempt] at a [Job] has a [JobResult], whose Action says what
-// to do with the job: "done", "retry", "requeued" or "discarded".
-type (
-	Queue     = jobs.Queue
-	Job       = jobs.Job
-	Attempt   = jobs.Attempt
-	JobResult = jobs.Result
-)
+// Queue keeps background work. A host can write its own.
+type Queue = jobs.Queue
+
+// Job is one piece of background work, as plain data.
+type Job = jobs.Job
+
+// Attempt is one attempt at a job.
+type Attempt = jobs.Attempt
+
+// JobResult is the end of an attempt. Its Action says what to do with the job: "done", "retry", "requeued" or "discarded".
+type JobResult = jobs.Result
 
 // ErrDuplicateJob is what a queue returns, possibly wrapped, for a job whose key it remembers.
 var ErrDuplicateJob = jobs.ErrDuplicate

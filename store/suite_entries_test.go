@@ -66,7 +66,7 @@ func (x suite) testEntries(t *testing.T) {
 			m     *manifest.Manifest
 			cause manifest.Cause
 			at    string
-		}{{first, "", ""}, {changed, manifest.CauseText, "section_4"}, {events, "", ""}} {
+		}{{first, "", ""}, {changed, "section_text", "section_4"}, {events, "", ""}} {
 			m := tt.m.Clone()
 			if _, err := s.Judge(t.Context(), &m); err != nil || m.Cache.Cause != tt.cause || m.Cache.BrokeAt != tt.at {
 				t.Errorf("store %d: %s was broken by %q at %q, %v; want %q at %q", i, m.ManifestID, m.Cache.Cause, m.Cache.BrokeAt, err, tt.cause, tt.at)

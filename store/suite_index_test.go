@@ -58,7 +58,7 @@ func (l *randomLog) query(all []*manifest.Manifest) store.Query {
 		}
 	}
 	if l.IntN(10) == 0 {
-		q.Terms = append(q.Terms, manifest.Term{Kind: manifest.TermPlugin, Value: "none"})
+		q.Terms = append(q.Terms, manifest.Term{Kind: "plugin", Value: "none"})
 	}
 	q.Workspace, q.Thread = oneOf(l.Rand, "", "", "v"), oneOf(l.Rand, "", "", "a")
 	q.Limit = oneOf(l.Rand, 0, 0, 1, 5)
@@ -190,7 +190,7 @@ func (x suite) testIndexTampered(t *testing.T) {
 			}
 			fillThread(t, s, "w", "t", 9, 10)
 			storetest.Exec(t, dsn, statement)
-			queries := []store.Query{{Since: epoch()}, {Terms: term(manifest.TermPlugin, "plugin-1")}}
+			queries := []store.Query{{Since: epoch()}, {Terms: term("plugin", "plugin-1")}}
 			for _, q := range queries {
 				if _, err := s.Search(t.Context(), q); err != nil && !store.HasCode(err, store.CodeDamaged) {
 					t.Errorf("%v, want the code %s", err, store.CodeDamaged)

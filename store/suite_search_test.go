@@ -63,20 +63,20 @@ func (x suite) testSearch(t *testing.T) {
 		q    store.Query
 		want []int
 	}{
-		{"plugin", store.Query{Terms: term(manifest.TermPlugin, "house")}, every(0, 300, 1)},
-		{"version", store.Query{Terms: term(manifest.TermPlugin, "house@1.2")}, every(200, 300, 1)},
-		{"two terms", store.Query{Terms: append(term(manifest.TermPlugin, "house@1.2"), term(manifest.TermActor, "actor-3")...)}, every(203, 300, 10)},
-		{"no such", store.Query{Terms: term(manifest.TermPlugin, "house@2")}, []int{}},
-		{"the value of another kind", store.Query{Terms: term(manifest.TermActor, "house")}, []int{}},
-		{"workspace", store.Query{Filter: store.Filter{Workspace: "w1"}, Terms: term(manifest.TermPlugin, "house@1.0")}, every(1, 100, 2)},
+		{"plugin", store.Query{Terms: term("plugin", "house")}, every(0, 300, 1)},
+		{"version", store.Query{Terms: term("plugin", "house@1.2")}, every(200, 300, 1)},
+		{"two terms", store.Query{Terms: append(term("plugin", "house@1.2"), term("actor", "actor-3")...)}, every(203, 300, 10)},
+		{"no such", store.Query{Terms: term("plugin", "house@2")}, []int{}},
+		{"the value of another kind", store.Query{Terms: term("actor", "house")}, []int{}},
+		{"workspace", store.Query{Filter: store.Filter{Workspace: "w1"}, Terms: term("plugin", "house@1.0")}, every(1, 100, 2)},
 		{"thread", store.Query{Filter: store.Filter{Thread: "u"}}, []int{}},
-		{"newest", store.Query{Filter: store.Filter{Limit: 2}, Terms: term(manifest.TermActor, "actor-7")}, []int{287, 297}},
+		{"newest", store.Query{Filter: store.Filter{Limit: 2}, Terms: term("actor", "actor-7")}, []int{287, 297}},
 		{"time", store.Query{Since: epoch().Add(250 * time.Second), Until: epoch().Add(253 * time.Second)}, []int{250, 251, 252}},
-		{"far times", store.Query{Since: epoch().AddDate(-1000, 0, 0), Until: epoch().AddDate(1000, 0, 0), Terms: term(manifest.TermTurn, "turn-7")}, []int{7}},
+		{"far times", store.Query{Since: epoch().AddDate(-1000, 0, 0), Until: epoch().AddDate(1000, 0, 0), Terms: term("turn", "turn-7")}, []int{7}},
 		{"in the far future", store.Query{Since: epoch().AddDate(1000, 0, 0)}, []int{}},
 		{"in the far past", store.Query{Until: epoch().AddDate(-1000, 0, 0)}, []int{}},
-		{"time and term", store.Query{Since: epoch().Add(95 * time.Second), Terms: term(manifest.TermPlugin, "house@1.0")}, every(95, 100, 1)},
-		{"hash", store.Query{Terms: term(manifest.TermHash, manifest.Fingerprint("the prompt", nil))}, every(0, 300, 1)},
+		{"time and term", store.Query{Since: epoch().Add(95 * time.Second), Terms: term("plugin", "house@1.0")}, every(95, 100, 1)},
+		{"hash", store.Query{Terms: term("hash", manifest.Fingerprint("the prompt", nil))}, every(0, 300, 1)},
 	}
 	for range 2 {
 		for _, tt := range tests {
@@ -91,7 +91,7 @@ func (x suite) testSearch(t *testing.T) {
 	if _, err := s.Prune(t.Context(), store.Retention{Count: 10}, epoch()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := found(t, s, store.Query{Terms: term(manifest.TermPlugin, "house")}), every(280, 300, 1); cmp.Diff(got, want) != "" {
+	if got, want := found(t, s, store.Query{Terms: term("plugin", "house")}), every(280, 300, 1); cmp.Diff(got, want) != "" {
 		t.Errorf("after retention %v, want %v", got, want)
 	}
 }
@@ -214,7 +214,7 @@ func (x suite) testSentence(t *testing.T) {
 			t.Errorf("the sentence %q without words: %v", sentence, err)
 		}
 	}
-	if _, err := s.Search(t.Context(), store.Query{Sentence: "a\x00b \xff c", Terms: term(manifest.TermActor, "\x00\xff")}); err != nil && !store.HasCode(err, store.CodeInvalid) {
+	if _, err := s.Search(t.Context(), store.Query{Sentence: "a\x00b \xff c", Terms: term("actor", "\x00\xff")}); err != nil && !store.HasCode(err, store.CodeInvalid) {
 		t.Errorf("what is not text: %v", err)
 	}
 	if _, err := s.Prune(t.Context(), store.Retention{Count: 1}, epoch()); err != nil {

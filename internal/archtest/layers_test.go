@@ -35,8 +35,8 @@ const layers = `
 	std < internal/recent;
 	std < internal/owned;
 	internal/owned < config;
-	std < internal/proc/procgroup;
-	internal/proc/procgroup < plugins/mcp/internal/mcpclient, plugins/commandhooks;
+	std < plugins/internal/procgroup;
+	plugins/internal/procgroup < plugins/mcp/internal/mcpclient, plugins/commandhooks;
 	golang.org/x/sys < internal/proc/sandbox, internal/proc/peer;
 	github.com/cespare/xxhash/v2, github.com/go-json-experiment/json < internal/digest;
 	github.com/rivo/uniseg, golang.org/x/text < internal/text;

@@ -26,9 +26,9 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/scripts"
-	"github.com/grapnelhq/grapnel/internal/proc/procgroup"
 	"github.com/grapnelhq/grapnel/internal/recent"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/internal/procgroup"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/scripts"
-	"github.com/grapnelhq/grapnel/internal/proc/procgroup"
+	"github.com/grapnelhq/grapnel/plugins/internal/procgroup"
 )
 
 const (

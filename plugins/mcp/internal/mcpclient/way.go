@@ -22,7 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/grapnelhq/grapnel/internal/proc/procgroup"
+	"github.com/grapnelhq/grapnel/plugins/internal/procgroup"
 	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 

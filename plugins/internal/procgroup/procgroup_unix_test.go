@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/proc/procgroup"
+	"github.com/grapnelhq/grapnel/plugins/internal/procgroup"
 )
 
 // TestEnds: a child that holds the output of its parent ends with it.
