@@ -110,7 +110,7 @@ func (c *compilation) warnOfMinimum(rules *CacheRules) {
 	if rules.Explicit {
 		severity = phases.SeverityWarning
 	}
-	c.diagnose("", severity, CodeBelowMinimum, fmt.Sprintf("tools and prompt have about %s tokens together, and %s caches from %s on",
+	c.diagnose("", severity, codeBelowMinimum, fmt.Sprintf("tools and prompt have about %s tokens together, and %s caches from %s on",
 		text.Thousands(whole), cmp.Or(oneLine(c.in.Model), "the model"), text.Thousands(rules.MinimumTokens)))
 }
 

@@ -137,7 +137,7 @@ func TestBelowMinimum(t *testing.T) {
 			in := thread()
 			in.CacheRules = &tt.rules
 			out := mustCompile(t, in) // with no previous prompt: it is about this one
-			i := slices.IndexFunc(out.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == CodeBelowMinimum })
+			i := slices.IndexFunc(out.Diagnostics, func(d phases.Diagnostic) bool { return d.Code == codeBelowMinimum })
 			switch {
 			case i < 0 && tt.want != "" || i >= 0 && out.Diagnostics[i].Severity != tt.want:
 				t.Errorf("diagnostics %+v, want severity %q", out.Diagnostics, tt.want)

@@ -107,7 +107,7 @@ func TestUnstable(t *testing.T) {
 				t.Errorf("in the stable text: %v", inStable)
 			}
 			reported := slices.ContainsFunc(out.Diagnostics, func(d phases.Diagnostic) bool {
-				return d.Code == CodeUnstable && d.Slot == "rules" && d.Plugin == "p"
+				return d.Code == codeUnstable && d.Slot == "rules" && d.Plugin == "p"
 			})
 			if reported != tt.wantReported {
 				t.Errorf("reported: %v, want %v (%v)", reported, tt.wantReported, out.Diagnostics)

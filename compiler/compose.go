@@ -39,7 +39,7 @@ func (p *pool) fit(body string) (text.Fitted, phases.Limit) {
 func (c *compilation) fit(s *section) {
 	body := valid(s.raw)
 	if body != s.raw {
-		s.remark(CodeInvalidUTF8, "the text of "+s.SectionID+" was not UTF-8 without NUL and was repaired")
+		s.remark(codeInvalidUTF8, "the text of "+s.SectionID+" was not UTF-8 without NUL and was repaired")
 	}
 	body, _ = text.Escape(text.Normalize(body), text.Frame{})
 	if body = trim(body); body == "" {

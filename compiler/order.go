@@ -47,7 +47,7 @@ func (c *compilation) insertCustom(list []place, final bool) []place {
 	}
 	for _, s := range waiting {
 		if final {
-			c.diagnose(s.SectionID, phases.SeverityInfo, CodeAnchor,
+			c.diagnose(s.SectionID, phases.SeverityInfo, codeAnchor,
 				fmt.Sprintf("section %s stands behind the hook sections: there is no section %.128q to stand beside", s.SectionID, valid(anchor(&s))))
 		}
 		s.Before, s.After = "", ""

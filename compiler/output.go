@@ -7,13 +7,13 @@ import (
 
 // Codes of the compiler's diagnostics, besides [phases.CodeOmitted].
 const (
-	CodeUnstable     = "unstable_section"       // a section that was declared stable changed within the session
-	CodeHostCut      = "host_text_truncated"    // a text of the host was cut
-	CodeFileCut      = "file_truncated"         // a persona file was cut by its own limit, or is too large to be read whole
-	CodeFilesCut     = "total_budget_truncated" // a persona file was cut by the limit of all
-	CodeInvalidUTF8  = "invalid_utf8"           // a text was not UTF-8, or held NUL, and was repaired
-	CodeBelowMinimum = "below_cache_minimum"    // tools and prompt are shorter than what the model caches
-	CodeAnchor       = "anchor_missing"         // a section of the host should stand beside a missing one
+	codeUnstable     = "unstable_section"       // a section that was declared stable changed within the session
+	codeHostCut      = "host_text_truncated"    // a text of the host was cut
+	codeFileCut      = "file_truncated"         // a persona file was cut by its own limit, or is too large to be read whole
+	codeFilesCut     = "total_budget_truncated" // a persona file was cut by the limit of all
+	codeInvalidUTF8  = "invalid_utf8"           // a text was not UTF-8, or held NUL, and was repaired
+	codeBelowMinimum = "below_cache_minimum"    // tools and prompt are shorter than what the model caches
+	codeAnchor       = "anchor_missing"         // a section of the host should stand beside a missing one
 )
 
 // Reasons in Omitted.

@@ -49,8 +49,8 @@ func Prepare(in Input) (*Prepared, error) {
 	l := in.Limits.withDefaults()
 	c := &compilation{
 		in:     &in,
-		texts:  pool{each: l.SectionChars, left: l.TotalChars, eachCode: CodeHostCut, totalCode: CodeHostCut},
-		files:  pool{each: l.FileChars, left: l.FilesChars, eachCode: CodeFileCut, totalCode: CodeFilesCut},
+		texts:  pool{each: l.SectionChars, left: l.TotalChars, eachCode: codeHostCut, totalCode: codeHostCut},
+		files:  pool{each: l.FileChars, left: l.FilesChars, eachCode: codeFileCut, totalCode: codeFilesCut},
 		hasher: digest.NewHasher(in.FingerprintKey),
 	}
 	c.out.Profile, c.out.Files = in.Profile, slices.Clone(in.Files)

@@ -86,7 +86,7 @@ func (c *compilation) reportUnstable(s *section) {
 	if c.in.MoveUnstable {
 		what = "it was moved to the dynamic part"
 	}
-	c.diagnose(s.SectionID, phases.SeverityWarning, CodeUnstable,
+	c.diagnose(s.SectionID, phases.SeverityWarning, codeUnstable,
 		fmt.Sprintf("section %s is declared stable but changed within the session; %s", s.SectionID, what))
 	if s.Owner != phases.OwnerBuiltin && s.Owner != phases.OwnerHost {
 		c.out.Diagnostics[len(c.out.Diagnostics)-1].Plugin = s.Owner

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
-// NotifyEvent is sent to those who watch the engine's events.
-const NotifyEvent = "event"
+// notifyEvent is sent to those who watch the engine's events.
+const notifyEvent = "event"
 
 // mostEvents is how many events are remembered.
 const mostEvents = 500
@@ -62,7 +62,7 @@ func (e *Events) Observe(ev runtime.Event) {
 		return
 	}
 	for c := range e.watchers.of[""] {
-		c.Notify("", NotifyEvent, out)
+		c.Notify("", notifyEvent, out)
 	}
 }
 
@@ -96,7 +96,7 @@ type watchedEvents struct {
 func eventMethods(e *Events) []rpc.Method {
 	of := group{everywhere: true, connected: true}.unless(e == nil, "this gateway has no events")
 	return []rpc.Method{
-		method(of, "events/watch", rpc.AdminRight, "Returns the last events of the engine, and sends "+NotifyEvent+" for further ones over this connection; of the level debug at most 100 a second.",
+		method(of, "events/watch", rpc.AdminRight, "Returns the last events of the engine, and sends "+notifyEvent+" for further ones over this connection; of the level debug at most 100 a second.",
 			func(_ context.Context, c call[anyone]) (watchedEvents, error) {
 				list, err := e.watch(c.Conn)
 				return watchedEvents{list}, err

@@ -21,9 +21,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/rpc"
 )
 
-// HookPath is where hooks of agents post their payloads: HookPath + HOST, with ?event=EVENT for the event that the hook is
+// hookPath is where hooks of agents post their payloads: hookPath + HOST, with ?event=EVENT for the event that the hook is
 // installed for, and ?workspace=ID for another workspace than local.
-const HookPath = "/hook/"
+const hookPath = "/hook/"
 
 const hookWorkspace = "local"
 

@@ -13,8 +13,8 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
-// NotifyKept is sent to those who watch for new manifests.
-const NotifyKept = "manifest/kept"
+// notifyKept is sent to those who watch for new manifests.
+const notifyKept = "manifest/kept"
 
 // ManifestKept are the params of manifest/kept.
 type ManifestKept struct {
@@ -178,7 +178,7 @@ func (k *keptWatch) send(rows []manifest.Overview) {
 		for c := range conns {
 			_, all := k.of[""][c]
 			if text != nil && (workspace == "" || !all) {
-				c.Notify("", NotifyKept, text)
+				c.Notify("", notifyKept, text)
 			}
 		}
 	}

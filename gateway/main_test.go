@@ -157,7 +157,7 @@ func (c *caller) note(tb testing.TB) message {
 	tb.Helper()
 	for {
 		m := c.anyNote(tb)
-		if m.Method != NotifyTree || decoded[TreeChanged](tb, m.Params).AgentsDoc == nil {
+		if m.Method != notifyTree || decoded[TreeChanged](tb, m.Params).AgentsDoc == nil {
 			return m
 		}
 	}

@@ -34,7 +34,7 @@ func mcpSession(t *testing.T, s *served, token, query, version string) (*mcp.Cli
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: "http://" + s.addr + MCPPath + query, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1,
+		Endpoint: "http://" + s.addr + mCPPath + query, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1,
 	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err == nil {
 		t.Cleanup(func() { _ = session.Close() }) // the gateway may be gone

@@ -121,7 +121,7 @@ func (m *manifestMethods) list() []rpc.Method {
 		method(of, "manifest/overview", rpc.ReadRight, "Lists kept manifests page by page, newest first, each with tokens, cache, failures, cuts and diagnostics.", m.overview),
 		method(of, "manifest/threads", rpc.ReadRight, "Lists the threads that have manifests.", m.threads),
 		method(watch, "manifest/watch", rpc.ReadRight,
-			"Sends "+NotifyKept+" for new manifests over this connection, also for those of other gateways on the database: watch first, then read the overview. A manifest may come twice.",
+			"Sends "+notifyKept+" for new manifests over this connection, also for those of other gateways on the database: watch first, then read the overview. A manifest may come twice.",
 			m.watch),
 		method(watch, "manifest/unwatch", rpc.ReadRight, "Stops that. Without a workspace all watches of this connection for manifests end.", m.unwatch),
 	}

@@ -11,8 +11,8 @@ import (
 
 // The notifications.
 const (
-	NotifyDoc  = "thread/agents_doc/changed"
-	NotifyTree = "thread/tree/changed"
+	notifyDoc  = "thread/agents_doc/changed"
+	notifyTree = "thread/tree/changed"
 )
 
 const actionGap tree.Action = "gap"
@@ -44,11 +44,11 @@ type TreeChanged struct {
 
 func notifications() []rpc.Notification {
 	return []rpc.Notification{
-		rpc.TypedNotification[DocChanged](NotifyDoc, "The document of a scope was saved, archived or restored, in a workspace that this connection watches."),
-		rpc.TypedNotification[TreeChanged](NotifyTree, "A workspace, folder or thread was made, renamed, moved or deleted, or a document was saved, archived or restored, in a workspace that this connection watches."),
-		rpc.TypedNotification[ManifestKept](NotifyKept, "Manifests were kept, by whatever gateway on the database: those that this connection watches for."),
-		rpc.TypedNotification[Event](NotifyEvent, "Something happened in the engine, for connections that watch its events."),
-		rpc.TypedNotification[TurnEnded](NotifyTurn, "A turn that nobody ended was ended as interrupted: one that this connection began or used, or of a workspace that it watches, by the same token."),
+		rpc.TypedNotification[DocChanged](notifyDoc, "The document of a scope was saved, archived or restored, in a workspace that this connection watches."),
+		rpc.TypedNotification[TreeChanged](notifyTree, "A workspace, folder or thread was made, renamed, moved or deleted, or a document was saved, archived or restored, in a workspace that this connection watches."),
+		rpc.TypedNotification[ManifestKept](notifyKept, "Manifests were kept, by whatever gateway on the database: those that this connection watches for."),
+		rpc.TypedNotification[Event](notifyEvent, "Something happened in the engine, for connections that watch its events."),
+		rpc.TypedNotification[TurnEnded](notifyTurn, "A turn that nobody ended was ended as interrupted: one that this connection began or used, or of a workspace that it watches, by the same token."),
 	}
 }
 
@@ -121,7 +121,7 @@ func gapNote(workspace string, upTo tree.Seq) note {
 // encode fills in what is sent. Affects is nil if it is unknown or irrelevant.
 func (n *note) encode(affects *int) error {
 	c := &n.change
-	n.key, n.method = c.WorkspaceID+"/"+itemOf(c), NotifyTree
+	n.key, n.method = c.WorkspaceID+"/"+itemOf(c), notifyTree
 	var params any = TreeChanged{
 		Seq: n.resume, WorkspaceID: c.WorkspaceID, Action: c.Action, Actor: c.Actor,
 		Workspace: c.Workspace, Folder: c.Folder, Thread: c.Thread, AgentsDoc: c.Doc, Gap: n.gap,
@@ -136,7 +136,7 @@ func (n *note) encode(affects *int) error {
 		if c.Action != tree.DocArchived {
 			doc.Summary = c.Doc
 		}
-		n.method, params = NotifyDoc, doc
+		n.method, params = notifyDoc, doc
 	}
 	var err error
 	n.params, err = rpc.Encode(params)

@@ -114,7 +114,7 @@ func TestAffectsTime(t *testing.T) {
 		if took := time.Since(began); took > readTime {
 			t.Errorf("telling took %v", took)
 		}
-		n := slices.DeleteFunc(c.all(), func(n told) bool { return n.Method != NotifyDoc })
+		n := slices.DeleteFunc(c.all(), func(n told) bool { return n.Method != notifyDoc })
 		if len(n) != 4 || n[0].Affects != nil || n[3].Affects != nil {
 			t.Errorf("told %+v, want all four without what they affect", n)
 		}

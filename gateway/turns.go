@@ -266,8 +266,8 @@ func (t *turnTable) cancel(k *keptTurn) {
 	}
 }
 
-// NotifyTurn reports a turn that its client did not end.
-const NotifyTurn = "turn/ended"
+// notifyTurn reports a turn that its client did not end.
+const notifyTurn = "turn/ended"
 
 type endReason string
 
@@ -404,7 +404,7 @@ func (g *Gateway) notifyEnded(list []endingTurn) {
 		g.opts.Logger.Info("a turn that its client did not end was ended", slog.String("workspace", e.WorkspaceID),
 			slog.String("thread", e.ThreadID), slog.String("turn", e.TurnID), slog.String("reason", e.words()))
 		for c := range g.listeners(l.turn) {
-			c.Notify("", NotifyTurn, e.TurnEnded)
+			c.Notify("", notifyTurn, e.TurnEnded)
 		}
 	}
 }

@@ -39,18 +39,18 @@ func TestWatch(t *testing.T) {
 	schemas := description(t)
 	save(t, model, "w", "", "one")
 	m := c.note(t)
-	if n := noted(t, m); n.Method != NotifyDoc || n.Seq <= begun.Seq || n.Summary == nil || n.Summary.Version != 1 {
+	if n := noted(t, m); n.Method != notifyDoc || n.Seq <= begun.Seq || n.Summary == nil || n.Summary.Version != 1 {
 		t.Errorf("%s: %+v", n.Method, n)
 	}
-	if err := fits(schemas.Notifications[NotifyDoc].Params, m.Params); err != nil {
+	if err := fits(schemas.Notifications[notifyDoc].Params, m.Params); err != nil {
 		t.Errorf("%s: %v", m.Params, err)
 	}
 	do[any](t, c, "folder/create", object{"workspace_id": "w", "id": "a", "name": "A"})
 	m = c.note(t)
-	if n := noted(t, m); n.Method != NotifyTree || n.Folder == nil || n.Folder.ID != "a" || n.Action != tree.Created {
+	if n := noted(t, m); n.Method != notifyTree || n.Folder == nil || n.Folder.ID != "a" || n.Action != tree.Created {
 		t.Errorf("%s: %+v", n.Method, n)
 	}
-	if err := fits(schemas.Notifications[NotifyTree].Params, m.Params); err != nil {
+	if err := fits(schemas.Notifications[notifyTree].Params, m.Params); err != nil {
 		t.Errorf("%s: %v", m.Params, err)
 	}
 	left := do[watchResult](t, c, "workspace/unwatch", object{"workspace_id": "w"})

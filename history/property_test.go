@@ -103,11 +103,11 @@ func checkWhole(t *testing.T, in Input, w Window) {
 	}
 	named := map[string]bool{}
 	for _, d := range w.Dropped {
-		if d.Reason == ReasonUnanswered || d.Reason == ReasonOrphan {
+		if d.Reason == reasonUnanswered || d.Reason == reasonOrphan {
 			continue
 		}
 		named[d.EntryID] = true
-		if (d.Reason == ReasonBudget || d.Reason == ReasonEntries) && keptTurns[d.TurnID] {
+		if (d.Reason == reasonBudget || d.Reason == reasonEntries) && keptTurns[d.TurnID] {
 			t.Fatalf("turn %s was divided", d.TurnID)
 		}
 		if in.Entries[d.Index].ID != d.EntryID {

@@ -32,7 +32,7 @@ func (w *Window) Record(turn []Entry, summarized int) manifest.History {
 		switch d := &w.Dropped[i]; {
 		case d.CallID != "":
 			repaired[d.Index] = true
-		case d.Reason == ReasonBudget || d.Reason == ReasonEntries:
+		case d.Reason == reasonBudget || d.Reason == reasonEntries:
 			h.Cut++
 		default:
 			repaired[d.Index] = true

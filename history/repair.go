@@ -2,17 +2,17 @@ package history
 
 import "slices"
 
-// Reason says why something was omitted.
+// Reason says why something was omitted: budget, entries, role, blank, unanswered or orphan.
 type Reason string
 
 // The reasons.
 const (
-	ReasonBudget     Reason = "budget"     // it did not fit
-	ReasonEntries    Reason = "entries"    // there were more entries than allowed
-	ReasonRole       Reason = "role"       // the role is unknown
-	ReasonBlank      Reason = "blank"      // it is empty, maybe after repair
-	ReasonUnanswered Reason = "unanswered" // a call without a result, or of an entry that cannot call
-	ReasonOrphan     Reason = "orphan"     // a result without a call before it
+	reasonBudget     Reason = "budget"     // it did not fit
+	reasonEntries    Reason = "entries"    // there were more entries than allowed
+	reasonRole       Reason = "role"       // the role is unknown
+	reasonBlank      Reason = "blank"      // it is empty, maybe after repair
+	reasonUnanswered Reason = "unanswered" // a call without a result, or of an entry that cannot call
+	reasonOrphan     Reason = "orphan"     // a result without a call before it
 )
 
 // Dropped is one entry, call or result that is not in a window.
@@ -20,7 +20,7 @@ type Dropped struct {
 	Index   int    `json:"index"` // the entry's place in the input
 	EntryID string `json:"entry_id,omitempty"`
 	TurnID  string `json:"turn_id,omitempty"`
-	// CallID is set if only this call or result was omitted from the entry (ReasonUnanswered, ReasonOrphan).
+	// CallID is set if only this call or result was omitted from the entry (unanswered, orphan).
 	CallID string `json:"call_id,omitempty"`
 	Reason Reason `json:"reason"`
 	// Tokens is what the entry would have taken; 0 for what cannot be sent.
@@ -68,12 +68,12 @@ func repair(entries []Entry) repaired {
 	for i := range entries {
 		e := &entries[i]
 		if !e.Role.Known() {
-			out.drop(i, e, "", ReasonRole)
+			out.drop(i, e, "", reasonRole)
 			continue
 		}
 		p := placed{Entry: *e, index: i, tie: len(out.entries)}
-		p.Calls = filtered(&out, e.Calls, i, e, answeredBy, func(c Call) string { return c.ID }, ReasonUnanswered)
-		p.Results = filtered(&out, e.Results, i, e, answers, func(r Result) string { return r.CallID }, ReasonOrphan)
+		p.Calls = filtered(&out, e.Calls, i, e, answeredBy, func(c Call) string { return c.ID }, reasonUnanswered)
+		p.Results = filtered(&out, e.Results, i, e, answers, func(r Result) string { return r.CallID }, reasonOrphan)
 		if len(p.Calls) != len(e.Calls) {
 			p.Native = nil // it still has the calls
 		}
@@ -81,7 +81,7 @@ func repair(entries []Entry) repaired {
 			p.Media = nil // models write none
 		}
 		if p.Text == "" && len(p.Calls) == 0 && len(p.Results) == 0 && len(p.Media) == 0 && p.Native == nil {
-			out.drop(i, e, "", ReasonBlank)
+			out.drop(i, e, "", reasonBlank)
 			continue
 		}
 		for j := range e.Results {

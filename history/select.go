@@ -134,9 +134,9 @@ func (w *Window) keep(entries []placed, tokens []int, most int) (from int, why R
 		}
 		switch {
 		case len(entries)-i > most:
-			return from, ReasonEntries
+			return from, reasonEntries
 		case w.Used+need > w.Budget:
-			return from, ReasonBudget
+			return from, reasonBudget
 		}
 		from, low = i, len(entries)
 		w.Used += need

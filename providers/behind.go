@@ -43,9 +43,9 @@ func (l *Layout) openAtEnd(r Request) bool {
 	n := len(l.Messages)
 	switch {
 	case len(r.Sections) == 0:
-		l.Warnf(CodeNotBehind, "no section stands behind the conversation: the request has no rows of sections")
+		l.Warnf(codeNotBehind, "no section stands behind the conversation: the request has no rows of sections")
 	case n > 0 && l.Messages[n-1].Assistant:
-		l.Warnf(CodeNotBehind, "no section stands behind the conversation: it ends with the assistant's words")
+		l.Warnf(codeNotBehind, "no section stands behind the conversation: it ends with the assistant's words")
 	default:
 		return true
 	}
@@ -56,7 +56,7 @@ func (l *Layout) warnOfStayers(r Request, pieces []piece) {
 	for _, id := range r.AfterConversation {
 		exists := slices.ContainsFunc(r.Sections, func(s manifest.Section) bool { return s.SectionID == id })
 		if exists && !slices.ContainsFunc(pieces, func(p piece) bool { return p.id == id }) {
-			l.Warnf(CodeNotBehind, "the section %s stays in place: it is not in the dynamic part", id)
+			l.Warnf(codeNotBehind, "the section %s stays in place: it is not in the dynamic part", id)
 		}
 	}
 }

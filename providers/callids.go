@@ -31,7 +31,7 @@ func (ids *callIDs) rewrite(e *history.Entry) ([]history.Call, *history.Native) 
 		}
 		calls[i].ID = id
 		native = renamedIn(native, old, id)
-		ids.Warnf(CodeCallID, "the call %s is called %s: the provider does not accept its id, or an earlier call has it", old, id)
+		ids.Warnf(codeCallID, "the call %s is called %s: the provider does not accept its id, or an earlier call has it", old, id)
 		ids.change(manifest.RequestCallID, old, old, id)
 	}
 	return calls, native
@@ -39,14 +39,14 @@ func (ids *callIDs) rewrite(e *history.Entry) ([]history.Call, *history.Native) 
 
 // fitting returns the id itself if the provider takes it, and otherwise one that depends on the entry alone.
 func (ids *callIDs) fitting(id string, e *history.Entry) string {
-	twice := ids.used[id] && ids.rules.has(RuleCallUnique)
-	if !twice && !ids.rules.breaks(RuleCallID, id) {
+	twice := ids.used[id] && ids.rules.has(ruleCallUnique)
+	if !twice && !ids.rules.breaks(ruleCallID, id) {
 		return id
 	}
-	fitted := ids.rules.fit(RuleCallID, id)
+	fitted := ids.rules.fit(ruleCallID, id)
 	for n := 0; ; n++ {
 		of := fmt.Sprintf("%s %s %s %d", e.TurnID, e.ID, id, n)
-		if next := withHash(fitted, of, ids.rules[RuleCallID].Max); !ids.used[next] {
+		if next := withHash(fitted, of, ids.rules[ruleCallID].Max); !ids.used[next] {
 			return next
 		}
 	}

@@ -65,7 +65,7 @@ func Lay(r Request, rules Rules) (*Layout, error) {
 	l := &Layout{Key: r.Prompt.CachePlan.Key, rules: checksFor(rules.Provider, r.Model)}
 	l.layKey()
 	if r.CountTokens != nil && !history.TokensFor(r.Model).Listed {
-		l.Warnf(CodeTokenizer, "the tokenizer of model %s is not known: its tokens are estimated with %s", r.Model, history.O200kBase)
+		l.Warnf(codeTokenizer, "the tokenizer of model %s is not known: its tokens are estimated with %s", r.Model, history.O200kBase)
 	}
 	if err := l.layTools(r.Tools); err != nil {
 		return nil, err
@@ -84,9 +84,9 @@ func Lay(r Request, rules Rules) (*Layout, error) {
 
 // layKey replaces a key that is too long: with a fingerprint key it has 76 characters.
 func (l *Layout) layKey() {
-	if l.rules.breaks(RuleCacheKey, l.Key) {
+	if l.rules.breaks(ruleCacheKey, l.Key) {
 		sent := hashed(l.Key)
-		l.Warnf(CodeCacheKey, "the cache key has %d characters: its hash is sent", len(l.Key))
+		l.Warnf(codeCacheKey, "the cache key has %d characters: its hash is sent", len(l.Key))
 		l.change(manifest.RequestCacheKey, "", l.Key, sent)
 		l.Key = sent
 	}
@@ -103,13 +103,13 @@ func hashed(s string) string {
 func (l *Layout) affordable(plan []manifest.Breakpoint, limit int) []manifest.Breakpoint {
 	limit = min(max(limit, 0), len(plan))
 	for i := limit; i < len(plan) && limit > 0; i++ {
-		l.Warnf(CodeBreakpoint, "the breakpoint after %s was omitted: only %d are accepted", place(plan[i]), limit)
+		l.Warnf(codeBreakpoint, "the breakpoint after %s was omitted: only %d are accepted", place(plan[i]), limit)
 	}
 	return plan[:limit]
 }
 
 // Warnf adds a warning. Adapters use it too.
-func (l *Layout) Warnf(code Code, format string, args ...any) {
+func (l *Layout) Warnf(code, format string, args ...any) {
 	l.Warnings = append(l.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -153,6 +153,6 @@ func (l *Layout) checkPrefix(model string, known compiler.ModelCache, until stri
 	if !known.Listed {
 		guess = "; the model is not listed, so this is a guess"
 	}
-	l.Warnf(CodeBelowMinimum, "the prefix up to %s has about %d tokens, and %s caches from %d on (as of %s%s)",
+	l.Warnf(codeBelowMinimum, "the prefix up to %s has about %d tokens, and %s caches from %d on (as of %s%s)",
 		until, tokens, model, known.MinimumTokens, known.Date, guess)
 }

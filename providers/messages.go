@@ -39,7 +39,7 @@ func (l *Layout) layMessages(r Request) {
 	l.add(false, text(r.History.Summary)...)
 	entries, dropped := history.Repair(slices.Concat(r.History.Entries, r.Turn))
 	for _, d := range dropped {
-		l.Warnf(CodeEntry, "entry %s of turn %s was omitted in part or whole: %s", d.EntryID, d.TurnID, d.Reason)
+		l.Warnf(codeEntry, "entry %s of turn %s was omitted in part or whole: %s", d.EntryID, d.TurnID, d.Reason)
 	}
 	calls := map[string]made{} // that are not answered yet
 	ids := callIDs{Layout: l, used: map[string]bool{}}
@@ -80,16 +80,16 @@ type made struct {
 func (l *Layout) sayWhy(r *history.Result) {
 	if r.IsError && strings.TrimSpace(r.Text) == "" {
 		r.Text = "The tool failed without saying why."
-		l.Warnf(CodeResultText, "the result of call %s is an error without text", r.CallID)
+		l.Warnf(codeResultText, "the result of call %s is an error without text", r.CallID)
 		l.change(manifest.RequestErrorText, r.CallID, "", r.Text)
 	}
 }
 
 // media returns a part for an image or document, or a note where the provider does not accept it.
 func (l *Layout) media(m *history.Media, number int) Part {
-	rule := RuleDocument
+	rule := ruleDocument
 	if m.Image() {
-		rule = RuleImage
+		rule = ruleImage
 	}
 	var why string
 	switch r := l.rules[rule]; {
@@ -97,15 +97,15 @@ func (l *Layout) media(m *history.Media, number int) Part {
 		why = "its type is not accepted"
 	case r.Max > 0 && len(m.Data) > r.Max:
 		why = fmt.Sprintf("it has more than %d bytes", r.Max)
-	case l.rules.has(RuleMediaCount) && number > l.rules[RuleMediaCount].Max:
-		why = fmt.Sprintf("there are more than %d", l.rules[RuleMediaCount].Max)
+	case l.rules.has(ruleMediaCount) && number > l.rules[ruleMediaCount].Max:
+		why = fmt.Sprintf("there are more than %d", l.rules[ruleMediaCount].Max)
 	case len(m.Data) == 0 && m.URI == "":
 		why = "it has no data"
 	default:
 		return Part{Media: m}
 	}
 	name := cmp.Or(m.Name, "without a name")
-	l.Warnf(CodeMedia, "the attachment %s (%s) is not sent: %s", name, m.Type, why)
+	l.Warnf(codeMedia, "the attachment %s (%s) is not sent: %s", name, m.Type, why)
 	l.change(manifest.RequestMedia, m.Name, m.Type, "")
 	return Part{Text: fmt.Sprintf("[An attachment, %s (%s), could not be sent.]", name, m.Type)}
 }
@@ -162,7 +162,7 @@ func (l *Layout) For(provider string, p Part, read func(json.RawMessage) error) 
 		return p.Plain
 	}
 	if err := read(p.Native.Data); err != nil {
-		l.Warnf(CodeNative, "an entry's own form of %s cannot be read: %v", provider, err)
+		l.Warnf(codeNative, "an entry's own form of %s cannot be read: %v", provider, err)
 		return p.Plain
 	}
 	return nil
@@ -178,7 +178,7 @@ func (l *Layout) Arguments(c *history.Call) json.RawMessage {
 	if err := json.Unmarshal(c.Arguments, &object); err == nil && object != nil {
 		return c.Arguments
 	}
-	l.Warnf(CodeArguments, "the arguments of call %s are not a JSON object", c.ID)
+	l.Warnf(codeArguments, "the arguments of call %s are not a JSON object", c.ID)
 	wrapped, _ := json.Marshal(map[string]string{"arguments": string(c.Arguments)}) //nolint:errchkjson // strings always encode
 	return wrapped
 }

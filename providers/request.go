@@ -56,31 +56,30 @@ func (r Request) Known(provider string) (compiler.ModelCache, error) {
 	return found, nil
 }
 
-// Code names a kind of warning.
-type Code string
-
-// The codes.
+// The codes of warnings.
 const (
-	CodeBelowMinimum Code = "below_cache_minimum" // a prefix is too short to be cached
-	// CodeBreakpoint: a breakpoint of the plan has no place in the request, or the provider accepts no more.
-	CodeBreakpoint  Code = "breakpoint_omitted"
-	CodeNotBehind   Code = "section_not_behind" // a section could not be put behind the conversation
-	CodeToolRenamed Code = "tool_renamed"       // the provider does not accept the tool's name
-	CodeArguments   Code = "arguments_wrapped"  // the arguments of a past call are not a JSON object and were wrapped
-	CodeEntry       Code = "entry_omitted"      // an entry, a call or a result cannot be sent
-	CodeNative      Code = "native_ignored"     // an entry's native form could not be read; its text was sent
-	CodeCacheStale  Code = "cache_stale"        // an explicit cache does not match this prompt and was not used
-	CodeCacheKey    Code = "cache_key_hashed"   // the plan's key is too long; its hash is sent
-	CodeToolOmitted Code = "tool_omitted"       // the provider does not accept so many tools
-	CodeCallID      Code = "call_id_rewritten"  // the provider does not accept a call's id, or another call has it
-	CodeResultText  Code = "error_text_added"   // a result that is an error had no text
-	CodeSignature   Code = "signature_missing"  // a call has no signature of the model's; a placeholder stands for it
-	CodeTokenizer   Code = "tokenizer_unknown"  // nothing is known about the model's tokens: counts are estimates
-	CodeMedia       Code = "media_omitted"      // the provider does not accept an image or document; a note stands for it
+	codeBelowMinimum = "below_cache_minimum" // a prefix is too short to be cached
+	// codeBreakpoint: a breakpoint of the plan has no place in the request, or the provider accepts no more.
+	codeBreakpoint  = "breakpoint_omitted"
+	codeNotBehind   = "section_not_behind" // a section could not be put behind the conversation
+	codeToolRenamed = "tool_renamed"       // the provider does not accept the tool's name
+	codeArguments   = "arguments_wrapped"  // the arguments of a past call are not a JSON object and were wrapped
+	codeEntry       = "entry_omitted"      // an entry, a call or a result cannot be sent
+	codeNative      = "native_ignored"     // an entry's native form could not be read; its text was sent
+	codeCacheKey    = "cache_key_hashed"   // the plan's key is too long; its hash is sent
+	codeToolOmitted = "tool_omitted"       // the provider does not accept so many tools
+	codeCallID      = "call_id_rewritten"  // the provider does not accept a call's id, or another call has it
+	codeResultText  = "error_text_added"   // a result that is an error had no text
+	codeSignature   = "signature_missing"  // a call has no signature of the model's; a placeholder stands for it
+	codeTokenizer   = "tokenizer_unknown"  // nothing is known about the model's tokens: counts are estimates
+	codeMedia       = "media_omitted"      // the provider does not accept an image or document; a note stands for it
 )
 
 // Warning says what a provider's request cannot express. Messages name ids, models and numbers, never texts.
 type Warning struct {
-	Code    Code   `json:"code"`
+	// Code is below_cache_minimum, breakpoint_omitted, section_not_behind, tool_renamed, tool_omitted, arguments_wrapped,
+	// entry_omitted, native_ignored, cache_stale (an explicit cache does not match), cache_key_hashed, call_id_rewritten,
+	// error_text_added, signature_missing, tokenizer_unknown or media_omitted.
+	Code    string `json:"code"`
 	Message string `json:"message"`
 }

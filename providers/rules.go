@@ -7,21 +7,22 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 )
 
-// RuleID says what a rule is about.
+// RuleID says what a rule is about: cache_key, tool_name, tool_count, call_id, call_unique, error_text, signature, image,
+// document or media_count.
 type RuleID string
 
 // What rules are about.
 const (
-	RuleCacheKey   RuleID = "cache_key"   // the key that groups requests with one prefix
-	RuleToolName   RuleID = "tool_name"   // the name of a tool
-	RuleToolCount  RuleID = "tool_count"  // how many tools a request has
-	RuleCallID     RuleID = "call_id"     // the id that pairs a call with its result
-	RuleCallUnique RuleID = "call_unique" // no two calls of a request have one id
-	RuleErrorText  RuleID = "error_text"  // a result that is an error has a text
-	RuleSignature  RuleID = "signature"   // the first call of a step has the model's signature
-	RuleImage      RuleID = "image"       // media types and bytes of an image
-	RuleDocument   RuleID = "document"    // media types and bytes of a document
-	RuleMediaCount RuleID = "media_count" // how many images a request has
+	ruleCacheKey   RuleID = "cache_key"   // the key that groups requests with one prefix
+	ruleToolName   RuleID = "tool_name"   // the name of a tool
+	ruleToolCount  RuleID = "tool_count"  // how many tools a request has
+	ruleCallID     RuleID = "call_id"     // the id that pairs a call with its result
+	ruleCallUnique RuleID = "call_unique" // no two calls of a request have one id
+	ruleErrorText  RuleID = "error_text"  // a result that is an error has a text
+	ruleSignature  RuleID = "signature"   // the first call of a step has the model's signature
+	ruleImage      RuleID = "image"       // media types and bytes of an image
+	ruleDocument   RuleID = "document"    // media types and bytes of a document
+	ruleMediaCount RuleID = "media_count" // how many images a request has
 )
 
 // Rule is something that a provider refuses requests for, as it is known in public.
@@ -35,7 +36,7 @@ type Rule struct {
 	// Models are the models that it holds for, a regular expression; empty is all.
 	Models string
 	// Code is the warning about a request that had to be changed for it.
-	Code Code
+	Code string
 	// Source says so. Seen is its day, or the one on which we read it if it has none, as 2006-01-02.
 	Source, Seen string
 }
@@ -50,29 +51,29 @@ const (
 // Where sources differ, the stricter one counts.
 func PublicRules() []Rule {
 	return []Rule{
-		{compiler.OpenAI, RuleCacheKey, 64, "", "", CodeCacheKey, "https://github.com/theopenco/llmgateway/pull/3110", "2026-07-17"},
-		{compiler.OpenAI, RuleToolName, 64, plainName, "", CodeToolRenamed, "https://pkg.go.dev/github.com/openai/openai-go/v3@v3.95.0/shared#FunctionDefinition", "2026-11-21"},
-		{compiler.OpenAI, RuleToolCount, 128, "", "", CodeToolOmitted, "https://github.com/zed-industries/zed/issues/42393", "2025-11-10"},
-		{compiler.OpenAI, RuleCallID, 64, plainName, "", CodeCallID, "https://github.com/RooCodeInc/Roo-Code/pull/10763", "2026-01-16"},
-		{compiler.OpenAI, RuleCallUnique, 0, "", "", CodeCallID, "https://github.com/NousResearch/hermes-agent/issues/102629", "2026-09-04"},
-		{compiler.OpenAI, RuleImage, 20 << 20, someImages, "", CodeMedia, "https://openai-hd4n6.mintlify.app/docs/guides/images", "2026-11-23"},
-		{compiler.OpenAI, RuleDocument, 0, `application/pdf|text/plain`, "", CodeMedia, "https://developers.openai.com/api/docs/guides/file-inputs?api-mode=responses", "2026-11-23"},
-		{compiler.OpenAI, RuleMediaCount, 500, "", "", CodeMedia, "https://openai-hd4n6.mintlify.app/docs/guides/images", "2026-11-23"},
+		{compiler.OpenAI, ruleCacheKey, 64, "", "", codeCacheKey, "https://github.com/theopenco/llmgateway/pull/3110", "2026-07-17"},
+		{compiler.OpenAI, ruleToolName, 64, plainName, "", codeToolRenamed, "https://pkg.go.dev/github.com/openai/openai-go/v3@v3.95.0/shared#FunctionDefinition", "2026-11-21"},
+		{compiler.OpenAI, ruleToolCount, 128, "", "", codeToolOmitted, "https://github.com/zed-industries/zed/issues/42393", "2025-11-10"},
+		{compiler.OpenAI, ruleCallID, 64, plainName, "", codeCallID, "https://github.com/RooCodeInc/Roo-Code/pull/10763", "2026-01-16"},
+		{compiler.OpenAI, ruleCallUnique, 0, "", "", codeCallID, "https://github.com/NousResearch/hermes-agent/issues/102629", "2026-09-04"},
+		{compiler.OpenAI, ruleImage, 20 << 20, someImages, "", codeMedia, "https://openai-hd4n6.mintlify.app/docs/guides/images", "2026-11-23"},
+		{compiler.OpenAI, ruleDocument, 0, `application/pdf|text/plain`, "", codeMedia, "https://developers.openai.com/api/docs/guides/file-inputs?api-mode=responses", "2026-11-23"},
+		{compiler.OpenAI, ruleMediaCount, 500, "", "", codeMedia, "https://openai-hd4n6.mintlify.app/docs/guides/images", "2026-11-23"},
 
-		{compiler.Anthropic, RuleToolName, 128, plainName, "", CodeToolRenamed, "https://github.com/anthropics/claude-code/issues/96152", "2026-09-22"},
-		{compiler.Anthropic, RuleCallID, 64, plainName, "", CodeCallID, "https://github.com/maximhq/bifrost/issues/5097", "2026-07-10"},
-		{compiler.Anthropic, RuleCallUnique, 0, "", "", CodeCallID, "https://github.com/anthropics/claude-code/issues/28515", "2026-02-25"},
-		{compiler.Anthropic, RuleErrorText, 0, "", "", CodeResultText, "https://github.com/bytedance/trae-agent/pull/231", "2025-07-30"},
-		{compiler.Anthropic, RuleImage, 5 << 20 / 4 * 3, someImages, "", CodeMedia, "https://github.com/anthropics/claude-code/issues/14887", "2026-11-23"},
-		{compiler.Anthropic, RuleDocument, 32 << 20 / 4 * 3, `application/pdf|text/plain`, "", CodeMedia, "https://platform.claude.com/docs/en/build-with-claude/pdf-support", "2026-11-23"},
-		{compiler.Anthropic, RuleMediaCount, 100, "", "", CodeMedia, "https://platform.claude.com/docs/en/build-with-claude/vision.md", "2026-11-23"},
+		{compiler.Anthropic, ruleToolName, 128, plainName, "", codeToolRenamed, "https://github.com/anthropics/claude-code/issues/96152", "2026-09-22"},
+		{compiler.Anthropic, ruleCallID, 64, plainName, "", codeCallID, "https://github.com/maximhq/bifrost/issues/5097", "2026-07-10"},
+		{compiler.Anthropic, ruleCallUnique, 0, "", "", codeCallID, "https://github.com/anthropics/claude-code/issues/28515", "2026-02-25"},
+		{compiler.Anthropic, ruleErrorText, 0, "", "", codeResultText, "https://github.com/bytedance/trae-agent/pull/231", "2025-07-30"},
+		{compiler.Anthropic, ruleImage, 5 << 20 / 4 * 3, someImages, "", codeMedia, "https://github.com/anthropics/claude-code/issues/14887", "2026-11-23"},
+		{compiler.Anthropic, ruleDocument, 32 << 20 / 4 * 3, `application/pdf|text/plain`, "", codeMedia, "https://platform.claude.com/docs/en/build-with-claude/pdf-support", "2026-11-23"},
+		{compiler.Anthropic, ruleMediaCount, 100, "", "", codeMedia, "https://platform.claude.com/docs/en/build-with-claude/vision.md", "2026-11-23"},
 
-		{compiler.Gemini, RuleToolName, 64, geminiName, "", CodeToolRenamed, "https://github.com/maximhq/bifrost/issues/1979", "2026-03-07"},
-		{compiler.Gemini, RuleToolCount, 512, "", "", CodeToolOmitted, "https://github.com/google-gemini/gemini-cli/issues/25440", "2026-04-15"},
-		{compiler.Gemini, RuleSignature, 0, "", `gemini-([3-9]|\d\d).*`, CodeSignature, "https://ai.google.dev/gemini-api/docs/thought-signatures", "2026-11-23"},
-		{compiler.Gemini, RuleImage, 20 << 20 / 4 * 3, `image/(png|jpeg|webp)`, "", CodeMedia, "https://firebase.google.com/docs/ai-logic/input-file-requirements", "2026-11-23"},
-		{compiler.Gemini, RuleDocument, 20 << 20 / 4 * 3, `application/pdf|text/plain`, "", CodeMedia, "https://firebase.google.com/docs/ai-logic/analyze-documents", "2026-11-23"},
-		{compiler.Gemini, RuleMediaCount, 3000, "", "", CodeMedia, "https://firebase.google.com/docs/ai-logic/input-file-requirements", "2026-11-23"},
+		{compiler.Gemini, ruleToolName, 64, geminiName, "", codeToolRenamed, "https://github.com/maximhq/bifrost/issues/1979", "2026-03-07"},
+		{compiler.Gemini, ruleToolCount, 512, "", "", codeToolOmitted, "https://github.com/google-gemini/gemini-cli/issues/25440", "2026-04-15"},
+		{compiler.Gemini, ruleSignature, 0, "", `gemini-([3-9]|\d\d).*`, codeSignature, "https://ai.google.dev/gemini-api/docs/thought-signatures", "2026-11-23"},
+		{compiler.Gemini, ruleImage, 20 << 20 / 4 * 3, `image/(png|jpeg|webp)`, "", codeMedia, "https://firebase.google.com/docs/ai-logic/input-file-requirements", "2026-11-23"},
+		{compiler.Gemini, ruleDocument, 20 << 20 / 4 * 3, `application/pdf|text/plain`, "", codeMedia, "https://firebase.google.com/docs/ai-logic/analyze-documents", "2026-11-23"},
+		{compiler.Gemini, ruleMediaCount, 3000, "", "", codeMedia, "https://firebase.google.com/docs/ai-logic/input-file-requirements", "2026-11-23"},
 	}
 }
 

@@ -57,21 +57,21 @@ func offences() map[providers.RuleID]providers.Request {
 	image, document := history.Media{Type: "image/bmp", Data: []byte("x")}, history.Media{Type: "application/zip", URI: "https://example.com/a"}
 	large := func(kind string) history.Media { return history.Media{Type: kind, Data: make([]byte, 26<<20)} }
 	return map[providers.RuleID]providers.Request{
-		providers.RuleCacheKey: {Prompt: compiler.Prompt{CachePlan: manifest.CachePlan{Key: "hmac-sha256:" + strings.Repeat("0", 64)}}},
-		providers.RuleToolName: {
+		"cache_key": {Prompt: compiler.Prompt{CachePlan: manifest.CachePlan{Key: "hmac-sha256:" + strings.Repeat("0", 64)}}},
+		"tool_name": {
 			Tools: []phases.Tool{{Name: "2.a/b"}, {Name: "2_a_b"}, {Name: strings.Repeat("long", 40)}, {Name: strings.Repeat("long", 41)}},
 			Turn:  slices.Concat(step("1", "c1", "2.a/b", ok), step("2", "c2", "gone tool", ok)),
 		},
-		providers.RuleToolCount: {Tools: many},
-		providers.RuleCallID: {Turn: slices.Concat(
+		"tool_count": {Tools: many},
+		"call_id": {Turn: slices.Concat(
 			step("1", "functions.Bash:0", "t", ok), step("2", strings.Repeat("x", 120), "t", ok), step("3", strings.Repeat("x", 121), "t", ok),
 		)},
-		providers.RuleCallUnique: {Turn: slices.Concat(step("1", "call_0", "t", ok), step("2", "call_0", "t", ok), step("3", "call_0", "t", ok))},
-		providers.RuleErrorText:  {Turn: step("1", "c1", "t", history.Result{IsError: true})},
-		providers.RuleSignature:  {Turn: step("1", "c1", "t", ok)},
-		providers.RuleImage:      {Turn: attached(image, large("image/png"))},
-		providers.RuleDocument:   {Turn: attached(document, large("application/pdf"))},
-		providers.RuleMediaCount: {Turn: attached(pictures...)},
+		"call_unique": {Turn: slices.Concat(step("1", "call_0", "t", ok), step("2", "call_0", "t", ok), step("3", "call_0", "t", ok))},
+		"error_text":  {Turn: step("1", "c1", "t", history.Result{IsError: true})},
+		"signature":   {Turn: step("1", "c1", "t", ok)},
+		"image":       {Turn: attached(image, large("image/png"))},
+		"document":    {Turn: attached(document, large("application/pdf"))},
+		"media_count": {Turn: attached(pictures...)},
 	}
 }
 
@@ -212,44 +212,44 @@ func (s *seen) breaches(r providers.Rule) (out []string) {
 	}
 	count := func(n int) { value("", n) }
 	switch r.ID {
-	case providers.RuleCacheKey:
+	case "cache_key":
 		for _, v := range s.keys {
 			value(v, len(v))
 		}
-	case providers.RuleToolName:
+	case "tool_name":
 		for _, v := range s.names {
 			value(v, len(v))
 		}
-	case providers.RuleToolCount:
+	case "tool_count":
 		count(s.tools)
-	case providers.RuleCallID:
+	case "call_id":
 		for _, v := range s.calls {
 			value(v, len(v))
 		}
 		if !slices.Equal(s.calls, s.answers) {
 			out = append(out, fmt.Sprintf("calls %.200q have the answers %.200q", s.calls, s.answers))
 		}
-	case providers.RuleCallUnique:
+	case "call_unique":
 		if n := len(slices.Compact(slices.Sorted(slices.Values(s.calls)))); n != len(s.calls) {
 			out = append(out, fmt.Sprintf("%d ids for %d calls", n, len(s.calls)))
 		}
-	case providers.RuleErrorText:
+	case "error_text":
 		if s.mute > 0 {
 			out = append(out, "an error without text")
 		}
-	case providers.RuleSignature:
+	case "signature":
 		if s.unsigned > 0 {
 			out = append(out, "a step without signature")
 		}
-	case providers.RuleImage:
+	case "image":
 		for _, f := range s.images {
 			value(f.kind, f.size)
 		}
-	case providers.RuleDocument:
+	case "document":
 		for _, f := range s.documents {
 			value(f.kind, f.size)
 		}
-	case providers.RuleMediaCount:
+	case "media_count":
 		count(len(s.images) + len(s.documents))
 	default:
 		out = append(out, "this test does not know the rule")
@@ -301,7 +301,7 @@ func TestNativeCallIDs(t *testing.T) {
 	if n := bytes.Count(got.body, []byte(thought)); n != 2 {
 		t.Errorf("%d thoughts are as they were, want 2: %s", n, got.body)
 	}
-	for _, breach := range look(t, got.body).breaches(providers.Rule{ID: providers.RuleCallUnique}) {
+	for _, breach := range look(t, got.body).breaches(providers.Rule{ID: "call_unique"}) {
 		t.Error(breach)
 	}
 }

@@ -39,7 +39,7 @@ func (l *Layout) layTools(tools []phases.Tool) error {
 	for _, t := range l.fewer(sorted) {
 		wire := l.Names.Wire(t.Name)
 		if wire != t.Name {
-			l.Warnf(CodeToolRenamed, "the tool %s is called %s: the provider does not accept its name", t.Name, wire)
+			l.Warnf(codeToolRenamed, "the tool %s is called %s: the provider does not accept its name", t.Name, wire)
 			l.change(manifest.RequestToolName, t.Name, t.Name, wire)
 		}
 		out := Tool{Name: wire, Description: t.Description}
@@ -53,7 +53,7 @@ func (l *Layout) layTools(tools []phases.Tool) error {
 
 // fewer returns as many tools as the provider accepts: the first by name, and the one that loads hidden tools.
 func (l *Layout) fewer(tools []phases.Tool) []phases.Tool {
-	most := l.rules[RuleToolCount].Max
+	most := l.rules[ruleToolCount].Max
 	if most == 0 || len(tools) <= most {
 		return tools
 	}
@@ -64,7 +64,7 @@ func (l *Layout) fewer(tools []phases.Tool) []phases.Tool {
 	}
 	for _, t := range tools[most-1:] {
 		if !slices.ContainsFunc(kept[most-1:], func(k phases.Tool) bool { return k.Name == t.Name }) {
-			l.Warnf(CodeToolOmitted, "the tool %s was omitted: the provider accepts %d, and there are %d", t.Name, most, len(tools))
+			l.Warnf(codeToolOmitted, "the tool %s was omitted: the provider accepts %d, and there are %d", t.Name, most, len(tools))
 			l.change(manifest.RequestToolGone, t.Name, "", "")
 		}
 	}
@@ -102,7 +102,7 @@ type Names struct {
 }
 
 func newNames(rules checks, tools []phases.Tool) Names {
-	if !rules.has(RuleToolName) {
+	if !rules.has(ruleToolName) {
 		rules = checksFor(compiler.OpenAI, "")
 	}
 	n := Names{rules: rules, wire: map[string]string{}, real: map[string]string{}}
@@ -114,7 +114,7 @@ func newNames(rules checks, tools []phases.Tool) Names {
 		name := tools[i].Name
 		wire := n.Wire(name)
 		if wire != name && users[wire] > 1 {
-			wire = withHash(wire, name, n.rules[RuleToolName].Max)
+			wire = withHash(wire, name, n.rules[ruleToolName].Max)
 			n.wire[name] = wire
 		}
 		n.real[wire] = name
@@ -129,7 +129,7 @@ func (n Names) Wire(name string) string {
 	if wire, ok := n.wire[name]; ok {
 		return wire
 	}
-	return n.rules.fit(RuleToolName, name)
+	return n.rules.fit(ruleToolName, name)
 }
 
 // fit makes a value match a rule whose first character may always be "_".

@@ -81,8 +81,8 @@ type HostCall struct {
 	TookMS  float64         `json:"took_ms"`
 }
 
-// CodeNotRecorded means: an exchange could not be recorded; reported once.
-const CodeNotRecorded = "not_recorded"
+// codeNotRecorded means: an exchange could not be recorded; reported once.
+const codeNotRecorded = "not_recorded"
 
 // exchangesKey is the key of what WithExchanges has put into a context.
 type exchangesKey struct{}
@@ -179,5 +179,5 @@ func (e *core) reportExchange(x *Exchange) {
 		return
 	}
 	e.opts.Logger.Error("exchanges with plugins are not recorded", "error", err)
-	e.emit(Event{Kind: EventDiagnostic, State: string(phases.SeverityError), Code: CodeNotRecorded, Message: "exchanges with plugins are not recorded", Detail: err.Error()})
+	e.emit(Event{Kind: EventDiagnostic, State: string(phases.SeverityError), Code: codeNotRecorded, Message: "exchanges with plugins are not recorded", Detail: err.Error()})
 }

@@ -124,7 +124,7 @@ type Options struct {
 	BeginRun func(ctx context.Context, from phases.Trace, run *phases.Run) (context.Context, phases.Trace, func(run *phases.Run, end time.Time))
 	// OnExchange gets what each plugin was sent and has answered, right after each exchange, while its caller waits,
 	// and from many goroutines. The exchange must not be changed or kept. Its first error or panic is an event
-	// (EventDiagnostic, CodeNotRecorded) and changes nothing else. May be nil.
+	// (EventDiagnostic, not_recorded) and changes nothing else. May be nil.
 	OnExchange func(x *Exchange) error
 	// Host answers the host calls of a plugin in place of the engine with its services, grants and bounds, for a
 	// replay; nil is the engine.

@@ -42,11 +42,8 @@ type (
 	State = hostservice.State
 )
 
-// MaxState is the longest value that the service "state" keeps, in bytes.
-const MaxState = hostservice.MaxState
-
-// CodeStateEvicted means: a plugin keeps as much state as it may, so the oldest was evicted.
-const CodeStateEvicted = "state_evicted"
+// codeStateEvicted means: a plugin keeps as much state as it may, so the oldest was evicted.
+const codeStateEvicted = "state_evicted"
 
 const maxHostCalls = 64
 
@@ -65,7 +62,7 @@ func (e *Engine) newServices() (hostservice.Services, error) {
 
 func (e *Engine) stateEvicted(plugin string, n int) {
 	e.emit(Event{
-		Kind: EventDiagnostic, Plugin: plugin, State: string(phases.SeverityWarning), Code: CodeStateEvicted,
+		Kind: EventDiagnostic, Plugin: plugin, State: string(phases.SeverityWarning), Code: codeStateEvicted,
 		Message: fmt.Sprintf("the plugin keeps as much state as it may: the oldest values of %d sessions were evicted", n),
 	})
 }

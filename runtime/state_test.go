@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/grapnelhq/grapnel/internal/engine/hostservice"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/sdk"
@@ -99,7 +100,7 @@ func TestState(t *testing.T) {
 		{"s", "p", "get", `{"session_id":"` + strings.Repeat("x", phases.MaxIDBytes) + `"}`, `{"value":null}`},
 		{"s", "p", "put", "", "value"},
 		{"s", "p", "put", `{"value":1,"vlaue":2}`, `unknown key "vlaue"`},
-		{"s", "p", "put", `{"value":"` + strings.Repeat("x", runtime.MaxState) + `"}`, "oversize_request"},
+		{"s", "p", "put", `{"value":"` + strings.Repeat("x", hostservice.MaxState) + `"}`, "oversize_request"},
 		{"s", "p", "get", `[`, "invalid_reply"},
 		{"s", "p", "gte", `{}`, `did you mean "get"`},
 	}

@@ -18,8 +18,8 @@ import (
 
 const scope = "github.com/grapnelhq/grapnel/telemetry"
 
-// DefaultMaxSeries is the default of Options.MaxSeries, and the limit of the OpenTelemetry SDK for Go.
-const DefaultMaxSeries = 2000
+// defaultMaxSeries is the default of Options.MaxSeries, and the limit of the OpenTelemetry SDK for Go.
+const defaultMaxSeries = 2000
 
 // Options are what a host wires. The zero value exports nothing.
 type Options struct {
@@ -30,7 +30,7 @@ type Options struct {
 	// AllRuns gives a span to hooks that were filtered, are off or were queued, too.
 	AllRuns bool
 	// MaxSeries bounds how many combinations of plugin, subscription, phase, state
-	// and cause get attributes of their own; 0 is DefaultMaxSeries.
+	// and cause get attributes of their own; 0 is 2,000.
 	MaxSeries int
 	// OmitIDs omits the ids of threads and agents, for hosts whose ids say something about people. The ids of manifests
 	// still join spans with the log.
@@ -77,7 +77,7 @@ func New(o Options) (*Telemetry, error) {
 		allRuns: o.AllRuns,
 		omitIDs: o.OmitIDs,
 		words:   newWords(),
-		series:  seriesCache{limit: cmp.Or(o.MaxSeries, DefaultMaxSeries), known: map[place]*series{}},
+		series:  seriesCache{limit: cmp.Or(o.MaxSeries, defaultMaxSeries), known: map[place]*series{}},
 	}
 	if o.TracerProvider != nil {
 		t.tracer = o.TracerProvider.Tracer(scope)

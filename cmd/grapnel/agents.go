@@ -19,7 +19,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 )
 
 func (a *app) agentsCommands() *cobra.Command {
@@ -160,9 +159,9 @@ func (a *app) agentsInForce(dir string, flags settings.Config) (*agentsInForce, 
 		off = "the plugin " + plugin.Name + " takes its texts from the thread tree"
 	}
 	s.Options.Lazy = s.Options.Resolver.Delivery != chain.DeliverOff // as the plugin has it
-	taken := promptChars(cfg, plugin, "prompt", agentsdoc.FileChars(&s.Options))
-	s.Options = agentsdoc.FollowChars(s.Options, taken)
-	chars := agentsdoc.TextChars(taken, (&chain.Chain{Options: s.Options}).Frame())
+	taken := promptChars(cfg, plugin, "prompt", chain.FileChars(&s.Options))
+	s.Options = chain.FollowChars(s.Options, taken)
+	chars := chain.TextChars(taken, (&chain.Chain{Options: s.Options}).Frame())
 	return &agentsInForce{Settings: s, dir: where.Dir, chars: chars, off: off}, nil
 }
 

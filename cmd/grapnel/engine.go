@@ -28,7 +28,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
 	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 )
@@ -193,7 +192,7 @@ func threadPromptChars(cfg *config.Config) int {
 		if err != nil || c.Source == "" || c.Source == settings.SourceFiles || c.Enabled != nil && !*c.Enabled || o.Enabled != nil && !*o.Enabled {
 			return 0
 		}
-		return max(0, promptChars(cfg, p, "thread_prompt", agentsdoc.MaxDocumentChars)-text.Chars(thread.FrameOpen)-text.Chars(thread.FrameClose)-len("\n\n"))
+		return max(0, promptChars(cfg, p, "thread_prompt", thread.MaxChars)-text.Chars(thread.FrameOpen)-text.Chars(thread.FrameClose)-len("\n\n"))
 	}
 	return 0
 }

@@ -37,7 +37,7 @@ func TestServeTransports(t *testing.T) {
 	}
 	post.ask(t, "thread/agents_doc/save", object{"workspace_id": "w", "content": "Be brief.\n"})
 	for _, watcher := range []*heard{ws, unix} {
-		watcher.waitFor(t, gateway.NotifyDoc)
+		watcher.waitFor(t, "thread/agents_doc/changed")
 	}
 	compiled := unix.ask(t, "turn/compile", object{"turn": object{"workspace_id": "w", "thread_id": "t", "turn_id": "1"}})
 	if !strings.Contains(string(compiled), "Be brief.") {

@@ -50,40 +50,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/internal/watch"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
-
-// Lengths that the plugin proposes to the operator, in Unicode scalar values, frames included: of the files, unless the
-// preset or the configuration asks for more (see [FileChars]), and of a thread's document.
-const (
-	MaxChars         = 32_000
-	MaxDocumentChars = 16_000
-)
-
-// userFileChars is what the presets of other tools give a person's own file beside the budget of the project's.
-const userFileChars = 1 << 20
-
-// FileChars is the length that the plugin proposes for the files: what the preset or the configured limits ask for, so
-// that characters do not cut what bytes allow.
-func FileChars(o *chain.Options) int {
-	switch {
-	case o.Layout != chain.LayoutDelimited:
-		return o.Budget.Total + userFileChars
-	case o.Budget.Total > chain.Default().Budget.Total:
-		return o.Budget.Total + prompttext.Size((&chain.Chain{Options: *o}).Frame(), "")
-	default:
-		return MaxChars
-	}
-}
-
-// FollowChars raises limits in bytes that nobody set to the characters that the operator gives the subscription, so
-// that the operator has one limit to raise.
-func FollowChars(o chain.Options, chars int) chain.Options {
-	if usual := chain.Default().Budget; o.Layout == chain.LayoutDelimited && o.Budget.Total == usual.Total && o.Budget.File == usual.File {
-		o.Budget.Total, o.Budget.File = max(usual.Total, chars), max(usual.File, chars)
-	}
-	return o
-}
 
 const priority = 600
 
@@ -172,7 +139,7 @@ func (d *docs) hooks() []sdk.Hook {
 	if d.settings.Source != settings.SourceFiles {
 		// Never cached: what was saved is in force.
 		list = append(list, sectionHook("thread_prompt", "the AGENTS.md document in effect for the thread's place in the tree of threads",
-			MaxDocumentChars, d.threadPrompt))
+			thread.MaxChars, d.threadPrompt))
 	}
 	for i := range list {
 		list[i].Priority, list[i].Visibility = priority, phases.VisibilityUserAudit
@@ -185,7 +152,7 @@ func (d *docs) hooks() []sdk.Hook {
 
 func (d *docs) fileHooks() []sdk.Hook {
 	reminds, paths := []phases.Kind{phases.KindReminder}, []string{"touched_paths"}
-	prompt := sectionHook("prompt", "the AGENTS.md files from the root of the source tree to the working directory", FileChars(&d.options), d.prompt)
+	prompt := sectionHook("prompt", "the AGENTS.md files from the root of the source tree to the working directory", chain.FileChars(&d.options), d.prompt)
 	prompt.Cache = &phases.Cache{Vary: vary(), Tags: []string{tagPrompt}}
 	list := []sdk.Hook{
 		prompt,

@@ -3,7 +3,6 @@ package agentsdoc
 import (
 	"cmp"
 	"context"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,20 +155,11 @@ type block struct {
 	seen      watch.Seen // what was looked at, to detect changes
 }
 
-// TextChars returns how many characters the instruction text may have within a limit for the whole: the frame and the
-// two newlines within it take the rest. A limit of 0 does not bound, as in [phases.AnswerBudget].
-func TextChars(limit int, f phases.Frame) int {
-	if limit == 0 {
-		return math.MaxInt
-	}
-	return max(0, limit-utf8.RuneCountInString(f.Open)-utf8.RuneCountInString(f.Close)-len("\n\n"))
-}
-
 func newBlock(view chain.FS, o chain.Options, dir string, budget phases.AnswerBudget) *block {
 	b := &block{}
-	o = FollowChars(o, budget.MaxChars)
+	o = chain.FollowChars(o, budget.MaxChars)
 	b.found, b.seen = look(view, dir, o)
-	b.rendering = chain.RenderForHost(b.found, chain.Budget{Bytes: o.Budget.Total, Chars: TextChars(budget.MaxChars, b.found.Frame())})
+	b.rendering = chain.RenderForHost(b.found, chain.Budget{Bytes: o.Budget.Total, Chars: chain.TextChars(budget.MaxChars, b.found.Frame())})
 	b.chars = utf8.RuneCountInString(b.rendering.Message())
 	b.contribution = contribution(&b.found, &b.rendering)
 	return b

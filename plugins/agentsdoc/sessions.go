@@ -71,7 +71,7 @@ type session struct {
 
 func newSession(key sessionKey) *session {
 	return &session{
-		key: key, id: key.text(), turn: make(chan struct{}, 1), budget: phases.AnswerBudget{MaxChars: MaxChars},
+		key: key, id: key.text(), turn: make(chan struct{}, 1), budget: phases.AnswerBudget{MaxChars: chain.MaxChars},
 		blocks: map[string]*block{}, remarked: map[string]bool{},
 	}
 }

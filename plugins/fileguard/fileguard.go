@@ -25,8 +25,8 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// Code is the reason code of the plugin's denials.
-const Code = "protected_file"
+// code is the reason code of the plugin's denials.
+const code = "protected_file"
 
 // configSchema is the JSON Schema of [config].
 //
@@ -146,7 +146,7 @@ func verdict(f *fileguard.Finding) ([]phases.Contribution, error) {
 }
 
 func deny(reason string) ([]phases.Contribution, error) {
-	return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: reason, ReasonCode: Code})
+	return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: reason, ReasonCode: code})
 }
 
 // redact replaces the result as a whole: what it is rewritten to may be JSON, or any text.

@@ -180,6 +180,9 @@ const (
 	FrameClose = "</AGENTS_MD>"
 )
 
+// MaxChars is the length of a thread's document that the plugin proposes to the operator, frame included.
+const MaxChars = 16_000
+
 // Frame surrounds the text.
 func Frame() phases.Frame { return phases.Frame{Open: FrameOpen, Close: FrameClose} }
 
