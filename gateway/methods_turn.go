@@ -16,7 +16,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 type (
@@ -80,7 +80,7 @@ func newCompiledTurn(done *runtime.Compiled, err error) (*compiledTurn, error) {
 	}
 	c := &compiledTurn{Compiled: done, ReminderTexts: make([]string, len(done.Reminders))}
 	for i := range done.Reminders {
-		c.ReminderTexts[i] = prompttext.Reminder(&done.Reminders[i])
+		c.ReminderTexts[i] = sdk.Reminder(&done.Reminders[i])
 	}
 	return c, nil
 }

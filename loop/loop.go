@@ -13,7 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Options configure a turn. The zero value has no message, offers no tools, and asks nobody.
@@ -170,7 +170,7 @@ func (t *Turn) Prompt(ctx context.Context) (*Prompt, error) {
 	}
 	slices.SortStableFunc(p.Tools, func(a, b phases.Tool) int { return strings.Compare(a.Name, b.Name) })
 	for i := range done.Reminders {
-		p.Reminders = append(p.Reminders, prompttext.Reminder(&done.Reminders[i]))
+		p.Reminders = append(p.Reminders, sdk.Reminder(&done.Reminders[i]))
 	}
 	return p, nil
 }
@@ -180,7 +180,7 @@ func (t *Turn) Prompt(ctx context.Context) (*Prompt, error) {
 func (t *Turn) HandReminders(with phases.Phase, fits func(text string) bool) ([]string, error) {
 	var texts []string
 	_, err := t.Turn.HandReminders(with, func(r *phases.MergedReminder) bool {
-		text := prompttext.Reminder(r)
+		text := sdk.Reminder(r)
 		if !fits(text) {
 			return false
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Refused says that a hook refused a turn, a prompt or a call, or wants a person to allow it. It is an error, and the
@@ -158,7 +158,7 @@ func (t *Turn) remindOf(r *Refused, answer string) error {
 		return nil
 	}
 	about := map[string]string{
-		"verdict": string(r.Verdict), "by": r.By, "reason_code": r.ReasonCode, "tool": prompttext.Name(r.Call.Tool), "call_id": prompttext.Name(r.Call.ID), "answer": answer,
+		"verdict": string(r.Verdict), "by": r.By, "reason_code": r.ReasonCode, "tool": sdk.PlainName(r.Call.Tool), "call_id": sdk.PlainName(r.Call.ID), "answer": answer,
 	}
 	maps.DeleteFunc(about, func(_, value string) bool { return value == "" })
 	text := "A hook of the host has decided about a call of a tool. Do not try to get around it."

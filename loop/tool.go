@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Result is what the model gets for a call, even if it was refused or failed.
@@ -133,7 +133,7 @@ func clean(text string) string {
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return text
 	}
-	return prompttext.Clean(text)
+	return sdk.Clean(text)
 }
 
 const outcomeDenied = "denied"
@@ -167,11 +167,11 @@ func (t *Turn) trim(ctx context.Context, c Call, r *Result) error {
 	if t.options.KeepResult != nil {
 		how = t.options.KeepResult(ctx, c, r.Text)
 	}
-	r.Text, r.Changed = prompttext.Head(r.Text, t.options.MaxResultChars), true
+	r.Text, r.Changed = sdk.Head(r.Text, t.options.MaxResultChars), true
 	kept := utf8.RuneCountInString(r.Text)
 	return t.Remind(phases.Reminder{
 		Type:       "tool.output.trimmed",
-		Attributes: map[string]string{"tool": prompttext.Name(c.Tool), "call_id": prompttext.Name(c.ID), "kept": strconv.Itoa(kept), "dropped": strconv.Itoa(chars - kept)},
+		Attributes: map[string]string{"tool": sdk.PlainName(c.Tool), "call_id": sdk.PlainName(c.ID), "kept": strconv.Itoa(kept), "dropped": strconv.Itoa(chars - kept)},
 		Text:       fmt.Sprintf("Only the first %d of %d characters of this result are there. %s", kept, chars, how),
 	})
 }

@@ -66,7 +66,7 @@ type Compiled struct {
 	// hidden, and request_tools if some are hidden and ToolCalling is set. Turn.CallTool answers them.
 	Tools []phases.Tool `json:"tools"`
 	// Reminders are to be put behind the conversation, in order, with this prompt; no later one has them again. A host
-	// renders each by prompttext.Reminder.
+	// renders each by sdk.Reminder.
 	Reminders   []phases.MergedReminder `json:"reminders"`
 	Diagnostics []phases.Diagnostic     `json:"diagnostics"`
 	// Error says why the turn was blocked, or which phase failed closed.

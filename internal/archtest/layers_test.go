@@ -65,8 +65,7 @@ const layers = `
 	phases, internal/engine/jobs, internal/engine/memqueue < internal/engine/background;
 
 	# The author's side.
-	phases < sdk;
-	phases, internal/text < sdk/prompttext;
+	phases, internal/text < sdk;
 	phases, sdk, internal/proc/peer, internal/wire, github.com/hashicorp/go-plugin,
 	github.com/hashicorp/go-hclog < sdk/serve;
 	phases, sdk, sdk/serve, runtime, internal/conformance, internal/wire, golang.org/x/tools < sdk/plugintest;
@@ -111,7 +110,7 @@ const layers = `
 	go.opentelemetry.io/otel/propagation, go.opentelemetry.io/otel/trace < telemetry;
 
 	# What every agent loop does.
-	phases, manifest, compiler, runtime, sdk/prompttext < loop;
+	phases, manifest, compiler, runtime, sdk < loop;
 	phases, compiler, manifest, runtime, loop < internal/framework;
 	phases, config, manifest, runtime, sdk, loop < internal/tests/looptest;
 
@@ -124,12 +123,12 @@ const layers = `
 	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go, github.com/go-json-experiment/json,
 	golang.org/x/time < internal/rpc, internal/proc;
 	internal/tree, internal/proc/peer, github.com/coder/websocket < internal/cli/client;
-	phases, manifest, runtime, loop, sdk/prompttext, internal/agents/agent < internal/agents/bridge;
+	phases, manifest, runtime, loop, sdk, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
 	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;
-	phases, config, internal/engine/jobs, manifest, compiler, runtime, history, loop, store, internal/tree, sdk/prompttext, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
+	phases, config, internal/engine/jobs, manifest, compiler, runtime, history, loop, store, internal/tree, sdk, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;
 	std < gateway/internal/web;
 	# What agents start, and the socket where that finds a gateway.
@@ -151,7 +150,7 @@ const layers = `
 
 	# Plugins, written as a stranger would write them: each knows the sdk and
 	# itself. Only their mains serve a process.
-	phases, sdk, sdk/prompttext, internal/agentsdoc/..., github.com/google/jsonschema-go,
+	phases, sdk, internal/agentsdoc/..., github.com/google/jsonschema-go,
 	golang.org/x/sys < internal/agentsdoc/..., plugins/agentsdoc;
 	plugins/agentsdoc < plugins/agentsdoc/cmd/...;
 	internal/configschema < internal/agentsdoc/settings;
@@ -166,7 +165,7 @@ const layers = `
 	plugins/fileguard/internal/fileguard/protect, plugins/fileguard/internal/fileguard/shell, internal/agentsdoc/ignore, internal/secret, github.com/go-json-experiment/json < plugins/fileguard/internal/fileguard;
 	phases, sdk, plugins/fileguard/internal/fileguard, plugins/fileguard/internal/fileguard/protect, internal/secret < plugins/fileguard;
 	plugins/fileguard < plugins/fileguard/cmd/...;
-	phases, sdk, sdk/prompttext, internal/skillset < plugins/skills;
+	phases, sdk, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
 	phases, manifest < internal/agents/agent;
 	phases, manifest, internal/agents/agent < internal/agents/claudecode;
@@ -178,12 +177,12 @@ const layers = `
 	phases, manifest, internal/agents/agent, internal/agents/amp, internal/agents/claudecode, internal/agents/codex, internal/agents/copilot, internal/agents/cursor,
 	internal/agents/gemini, internal/agents/opencode, internal/agents/vscode < internal/agents;
 	internal/agents, internal/agents/agent, github.com/tailscale/hujson < internal/agents/scripts;
-	phases, sdk, sdk/prompttext, internal/agents/agent, internal/agents/scripts, internal/recent < plugins/commandhooks;
+	phases, sdk, internal/agents/agent, internal/agents/scripts, internal/recent < plugins/commandhooks;
 	plugins/commandhooks < plugins/commandhooks/cmd/...;
 	github.com/goccy/go-yaml, phases, internal/text/suggest, internal/text/words, internal/agentsdoc/fsview, internal/agentsdoc/pathglob < internal/skillset;
 	# Servers of the Model Context Protocol, and the plugin that brings their tools.
-	phases, sdk/prompttext, internal/toolschema, github.com/modelcontextprotocol/go-sdk < plugins/mcp/internal/mcpclient;
-	phases, manifest, sdk, sdk/prompttext, plugins/mcp/internal/mcpclient < plugins/mcp;
+	phases, sdk, internal/toolschema, github.com/modelcontextprotocol/go-sdk < plugins/mcp/internal/mcpclient;
+	phases, manifest, sdk, plugins/mcp/internal/mcpclient < plugins/mcp;
 	plugins/mcp < plugins/mcp/cmd/...;
 	# The memory owns a database as a stranger's plugin would, by sqldb; only the hooks
 	# and the command know the sdk, the cores below them are values in, values out.
@@ -194,8 +193,8 @@ const layers = `
 	github.com/BurntSushi/toml < tools/gitleaks;
 	internal/memory/recall, internal/memory/turnpolicy, internal/sqldb, github.com/oklog/ulid/v2 < internal/memory/itemstore;
 	phases, sdk, internal/memory/itemstore, internal/memory/turnpolicy < plugins/memory/internal/toolset;
-	sdk/prompttext < internal/skillset, internal/memory/..., plugins/memory/internal/toolset;
-	phases, sdk, sdk/prompttext, internal/sqldb, internal/memory/..., plugins/memory/internal/toolset < plugins/memory;
+	sdk < internal/skillset, internal/memory/..., plugins/memory/internal/toolset;
+	phases, sdk, internal/sqldb, internal/memory/..., plugins/memory/internal/toolset < plugins/memory;
 	plugins/memory < plugins/memory/cmd/...;
 	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/fileguard/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 var update = flag.Bool("update", false, "write what is got into testdata/*.txtar")
@@ -28,7 +28,7 @@ func report(s *Set, base string) string {
 		}
 	}
 	for _, d := range s.Diagnostics {
-		fmt.Fprintf(&b, "%s %s %s: %s\n", d.Severity, d.Code, prompttext.Name(d.Path), d.Detail)
+		fmt.Fprintf(&b, "%s %s %s: %s\n", d.Severity, d.Code, sdk.PlainName(d.Path), d.Detail)
 	}
 	return strings.ReplaceAll(b.String(), base, "BASE")
 }

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/text/words"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 const skillFile = "SKILL.md"
@@ -167,7 +167,7 @@ func (r *resolver) take(at place, info fs.FileInfo, text string) *FileError {
 		// The same file under two names, as with a linked directory, is not a duplicate.
 		first := &r.set.Skills[i]
 		if known, err := os.Stat(filepath.Join(first.Dir, skillFile)); info == nil || err != nil || !os.SameFile(known, info) {
-			return problemf(CodeDuplicate, "the skill %s is taken from %s", h.slug, prompttext.Name(first.Label))
+			return problemf(CodeDuplicate, "the skill %s is taken from %s", h.slug, sdk.PlainName(first.Label))
 		}
 		return &FileError{gone: true}
 	}

@@ -25,7 +25,7 @@ type Skill struct {
 	Body              string          // the normalised text after the front matter
 	Dir               string          // the skill's directory, an absolute path
 	// Label is the path of SKILL.md from the root of the source tree with slashes, or an absolute one. Print it with
-	// prompttext.Name.
+	// sdk.PlainName.
 	Label string
 
 	at place
@@ -195,7 +195,7 @@ func (c Code) Severity() phases.Severity {
 type Diagnostic struct {
 	Code     Code            `json:"code"`
 	Severity phases.Severity `json:"severity"`
-	Path     string          `json:"path"`   // exact; print it with prompttext.Name
+	Path     string          `json:"path"`   // exact; print it with sdk.PlainName
 	Line     int             `json:"line"`   // of the file; 0 if it is about the whole
 	Detail   string          `json:"detail"` // a sentence without text of any file
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 var build, write = agentsdoctest.Build, agentsdoctest.Put
@@ -44,7 +44,7 @@ func slugs(s *Set) []string {
 func told(s *Set, base string) []string {
 	var out []string
 	for _, d := range s.Diagnostics {
-		out = append(out, strings.ReplaceAll(fmt.Sprintf("%s %s: %s", d.Code, prompttext.Name(d.Path), d.Detail), base, "BASE"))
+		out = append(out, strings.ReplaceAll(fmt.Sprintf("%s %s: %s", d.Code, sdk.PlainName(d.Path), d.Detail), base, "BASE"))
 	}
 	return out
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/internal/watch"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 // prompt is the handler of the hook "prompt". Within a session it repeats the block in every turn of an epoch;
@@ -130,7 +129,7 @@ func (d *docs) first(ctx context.Context, call *sdk.Call, budget phases.AnswerBu
 		b = newBlock(d.view, d.rules(where), where.Dir, budget)
 		for _, note := range b.found.Diagnostics {
 			if note.Code == chain.CodeBusy { // for a moment, so nothing is kept
-				return nil, sdk.Fail(string(note.Code), prompttext.Name(note.Path)+": "+note.Detail)
+				return nil, sdk.Fail(string(note.Code), sdk.PlainName(note.Path)+": "+note.Detail)
 			}
 		}
 	}
@@ -239,7 +238,7 @@ func sourceRefs(sources []chain.Source) []phases.SourceRef {
 }
 
 func fileRef(path, label, sum string) phases.SourceRef {
-	return phases.SourceRef{Kind: "file", ID: prompttext.Name(path), Label: prompttext.Name(label), Hash: "sha256:" + sum}
+	return phases.SourceRef{Kind: "file", ID: sdk.PlainName(path), Label: sdk.PlainName(label), Hash: "sha256:" + sum}
 }
 
 // diagnostics converts a chain's diagnostics. They never hold text of a file, so anyone may see them.
@@ -248,7 +247,7 @@ func diagnostics(list []chain.Diagnostic) []phases.Diagnostic {
 	for _, d := range list {
 		out = append(out, phases.Diagnostic{
 			Code: string(d.Code), Severity: d.Severity,
-			Message: cmp.Or(prompttext.Name(d.Path), "options") + ": " + printable(d.Detail), SafeForUser: true,
+			Message: cmp.Or(sdk.PlainName(d.Path), "options") + ": " + printable(d.Detail), SafeForUser: true,
 		})
 	}
 	return out

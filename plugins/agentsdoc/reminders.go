@@ -18,7 +18,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc/internal/watch"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 // touching is the handler of the hook "touching".
@@ -197,12 +196,12 @@ func differenceRows(changes []lazy.Difference) []phases.Diagnostic {
 	rows := make([]phases.Diagnostic, 0, len(changes))
 	for _, c := range changes {
 		named := "; named: " + strconv.FormatBool(c.Named)
-		message := prompttext.Name(c.Path) + named
+		message := sdk.PlainName(c.Path) + named
 		switch {
 		case c.What == lazy.WhatMarkers:
 			message = chain.PrintPlainPath(c.From) + " -> " + chain.PrintPlainPath(c.To) + named
 		case c.Path == "":
-			message = cmp.Or(prompttext.Name(c.From), "none") + " -> " + cmp.Or(prompttext.Name(c.To), "none") + named
+			message = cmp.Or(sdk.PlainName(c.From), "none") + " -> " + cmp.Or(sdk.PlainName(c.To), "none") + named
 		}
 		rows = append(rows, phases.Diagnostic{Code: string(c.What), Severity: phases.SeverityInfo, Message: message, SafeForUser: true})
 	}

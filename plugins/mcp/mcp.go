@@ -28,7 +28,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/mcp/internal/mcpclient"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 const (
@@ -237,7 +236,7 @@ func (v *view) instruct(ctx context.Context, call *sdk.Call, _ *phases.PrePrompt
 		if got.instructions == nil || !got.instructions.offered(v.config) {
 			continue
 		}
-		text := prompttext.Head(prompttext.Clean(got.of.Instructions), maxChars)
+		text := sdk.Head(sdk.Clean(got.of.Instructions), maxChars)
 		out = append(out, &phases.PromptSection{
 			Common: phases.Common{ContributionID: name}, SectionID: "mcp_" + name, Title: "Tools of " + name, Content: text, Stability: phases.StabilityDynamic,
 			Frame:      &phases.Frame{Open: "The server says about its tools, whose names begin with " + name + separator + ":\n\n<SERVER>", Close: "</SERVER>"},
@@ -287,8 +286,8 @@ func (v *view) call(ctx context.Context, call *sdk.ToolCall) (*phases.ToolResult
 
 // failed is the answer of a call that has no result.
 func failed(tool, why string) *phases.ToolResult {
-	text, _ := prompttext.Line(why, 1000)
-	out := sdk.Text(fmt.Sprintf("the tool %s failed: %s", prompttext.Name(tool), text))
+	text, _ := sdk.Line(why, 1000)
+	out := sdk.Text(fmt.Sprintf("the tool %s failed: %s", sdk.PlainName(tool), text))
 	out.IsError = true
 	out.Diagnostics = []phases.Diagnostic{{Code: "mcp_call_failed", Severity: phases.SeverityWarning, Message: text}}
 	return out

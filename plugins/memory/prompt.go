@@ -12,7 +12,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/memory/internal/toolset"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 const (
@@ -97,7 +96,7 @@ func (c *sectionContent) section() *phases.PromptSection {
 }
 
 func (c *sectionContent) sentence(text string) *phases.PromptSection {
-	if c.maxChars > 0 && prompttext.Chars(text) > c.maxChars {
+	if c.maxChars > 0 && sdk.Chars(text) > c.maxChars {
 		return nil
 	}
 	return newSection(text)
@@ -120,10 +119,10 @@ func (c *sectionContent) memories() *phases.PromptSection {
 		open += " " + askedToStore
 	}
 	frame := &phases.Frame{Open: open + "\n\n" + tagOpen, Close: tagClose}
-	around := prompttext.Chars(frame.Open) + prompttext.Chars(frame.Close) + 2
+	around := sdk.Chars(frame.Open) + sdk.Chars(frame.Close) + 2
 	for n := len(c.list); n > 0; n-- {
 		lines := c.lines(n)
-		kept := prompttext.Chars(lines)
+		kept := sdk.Chars(lines)
 		if c.maxChars > 0 && around+kept > c.maxChars {
 			continue
 		}
@@ -131,7 +130,7 @@ func (c *sectionContent) memories() *phases.PromptSection {
 		s.Frame = frame
 		if n < len(c.list) {
 			// The line about the omitted ones may be longer than what it replaces.
-			s.Cut = &phases.SelfCut{Original: max(prompttext.Chars(c.lines(len(c.list))), kept+1), Kept: kept}
+			s.Cut = &phases.SelfCut{Original: max(sdk.Chars(c.lines(len(c.list))), kept+1), Kept: kept}
 		}
 		for _, i := range c.list[:n] {
 			s.SourceRefs = append(s.SourceRefs, phases.SourceRef{Kind: "memory", ID: i.ID, Label: i.Scope + " " + i.Category + " by " + i.hook})
@@ -168,7 +167,7 @@ func (c *sectionContent) lines(n int) string {
 // "[truncated:"), in any case and with blanks or invisible characters between the letters. Escaped text stays as it
 // is.
 func escape(text string) string {
-	text = prompttext.OneLine(text)
+	text = sdk.OneLine(text)
 	if !strings.ContainsAny(text, "<[") {
 		return text
 	}

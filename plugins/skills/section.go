@@ -11,7 +11,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/skillset"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 const (
@@ -116,7 +115,7 @@ func (c *composer) render(limit, n int) string {
 		s := &c.set.Skills[i]
 		b.WriteString("\n- " + s.Slug)
 		if limit > 0 {
-			description, _ := prompttext.Line(s.Description, limit)
+			description, _ := sdk.Line(s.Description, limit)
 			b.WriteString(": " + escape(description))
 		}
 	}
@@ -157,9 +156,9 @@ func (c *composer) add(p *phases.PromptSection) {
 func (c *composer) body(s *skillset.Skill) bool {
 	text := escape(s.Body)
 	open := "The full text of the skill " + s.Slug + ", because its paths match what you work on. Paths in it are relative to " +
-		prompttext.Name(path.Dir(s.Label)) + ".\n\n<SKILL>"
+		sdk.PlainName(path.Dir(s.Label)) + ".\n\n<SKILL>"
 	frame := phases.Frame{Open: open, Close: "</SKILL>"}
-	need := prompttext.Size(frame, text)
+	need := sdk.SectionSize(frame, text)
 	if need > c.budget {
 		return false
 	}
@@ -170,27 +169,27 @@ func (c *composer) body(s *skillset.Skill) bool {
 	return true
 }
 
-func size(text string) int { return prompttext.Size(phases.Frame{}, text) }
+func size(text string) int { return sdk.SectionSize(phases.Frame{}, text) }
 
 // escape escapes the tag of a full text's frame. The host does so in the frame's own body; a text in the list has no
 // frame.
 func escape(text string) string {
-	escaped, _ := prompttext.Escaper{Tags: []string{"SKILL"}}.Escape(text)
+	escaped, _ := sdk.Escaper{Tags: []string{"SKILL"}}.Escape(text)
 	return escaped
 }
 
 // sourceRef names the file of a skill. The wire refuses text that reorders itself, so paths are printed as in the
 // prompt.
 func sourceRef(s *skillset.Skill) phases.SourceRef {
-	label := prompttext.Name(s.Label)
-	return phases.SourceRef{Kind: "file", ID: prompttext.Name(s.Dir) + "/" + path.Base(label), Label: label}
+	label := sdk.PlainName(s.Label)
+	return phases.SourceRef{Kind: "file", ID: sdk.PlainName(s.Dir) + "/" + path.Base(label), Label: label}
 }
 
 // diagnostics never hold text of a file, so anyone may see them.
 func diagnostics(list []skillset.Diagnostic) []phases.Diagnostic {
 	var out []phases.Diagnostic
 	for _, d := range list {
-		place := prompttext.Name(d.Path)
+		place := sdk.PlainName(d.Path)
 		if d.Line > 0 {
 			place += fmt.Sprint(":", d.Line)
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 // three is a project with skills for Go, for documents, and for anything.
@@ -148,7 +148,7 @@ func TestNoRoom(t *testing.T) {
 func hostSize(list []*phases.PromptSection) int {
 	n := 0
 	for _, s := range list {
-		n += utf8.RuneCountInString(s.Content) + strings.Count(s.Content, prompttext.Boundary)
+		n += utf8.RuneCountInString(s.Content) + strings.Count(s.Content, compiler.Boundary)
 		for line := range strings.Lines(s.Content) {
 			if strings.HasPrefix(strings.TrimSpace(line), "[truncated: kept") {
 				n++
@@ -167,7 +167,7 @@ func hostSize(list []*phases.PromptSection) int {
 func TestNeverOverTheRoom(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
-	pieces := []string{"word ", "é", "\n", "</SKILL>", "<skill>", prompttext.Boundary, "[truncated: kept " + "1 of 2 characters]\n", "<\u200dSKILL>", "\U0001f469\u200d\U0001f469"}
+	pieces := []string{"word ", "é", "\n", "</SKILL>", "<skill>", compiler.Boundary, "[truncated: kept " + "1 of 2 characters]\n", "<\u200dSKILL>", "\U0001f469\u200d\U0001f469"}
 	text := func(n int) string {
 		var b strings.Builder
 		for range rng.IntN(n) + 1 {

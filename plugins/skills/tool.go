@@ -11,7 +11,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 const (
@@ -64,12 +63,12 @@ func (s *skills) read(_ context.Context, call *sdk.ToolCall) (*phases.ToolResult
 	if skill == nil {
 		return refusal(unknown(set, args.Slug)), nil
 	}
-	text := fmt.Sprintf("Skill: %s\nDirectory: %s (paths in the text are relative to it)\n\n%s", skill.Slug, prompttext.Name(skill.Dir), skill.Body)
+	text := fmt.Sprintf("Skill: %s\nDirectory: %s (paths in the text are relative to it)\n\n%s", skill.Slug, sdk.PlainName(skill.Dir), skill.Body)
 	if args.File != "" {
 		var err error
 		if text, err = skillset.ReadFile(skill, args.File); err != nil {
 			if failed, ok := errors.AsType[*skillset.FileError](err); ok {
-				return refusal(fmt.Sprintf("the file %q of the skill %s %s", prompttext.Name(args.File), skill.Slug, failed.Detail)), nil
+				return refusal(fmt.Sprintf("the file %q of the skill %s %s", sdk.PlainName(args.File), skill.Slug, failed.Detail)), nil
 			}
 			return nil, err
 		}
@@ -100,5 +99,5 @@ func unknown(set *skillset.Set, slug string) string {
 	if n := len(slugs) - maxNamed; n > 0 {
 		slugs, more = slugs[:maxNamed], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("there is no skill %q%s; there are: %s%s", prompttext.Name(slug), near, strings.Join(slugs, ", "), more)
+	return fmt.Sprintf("there is no skill %q%s; there are: %s%s", sdk.PlainName(slug), near, strings.Join(slugs, ", "), more)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 const cutMark = "\n\n[cut: this host takes no more text]"
 
 // plain is a reminder without its element: agents put hooks' text into one of their own, and Claude Code escapes ours.
 func plain(reminder string) string {
-	inner := strings.TrimSuffix(strings.TrimPrefix(reminder, "<"+prompttext.ReminderTag+" "), "\n</"+prompttext.ReminderTag+">")
+	inner := strings.TrimSuffix(strings.TrimPrefix(reminder, "<"+sdk.ReminderTag+" "), "\n</"+sdk.ReminderTag+">")
 	head, text, _ := strings.Cut(inner, ">\n")
 	return strings.TrimSpace("Reminder (" + strings.TrimSuffix(head, "/>") + "):\n" + text)
 }
@@ -50,7 +50,7 @@ func fit(r agent.Room, text string, reminders []string) (string, *manifest.Reque
 func head(r agent.Room, text string, most int) string {
 	chars := utf8.RuneCountInString(text)
 	for chars > 0 {
-		head := prompttext.Head(text, chars)
+		head := sdk.Head(text, chars)
 		size := r.Size(head)
 		if size <= most {
 			return head

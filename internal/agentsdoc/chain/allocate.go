@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // allocation shares a budget among sources, in bytes and characters at once: whichever binds first. The steps follow
@@ -45,7 +45,7 @@ type item struct {
 }
 
 func newItem(src *Source, limits Limits) *item {
-	it := &item{src: src, path: prompttext.Name(src.Display), floor: limits.Floor, named: src.named()}
+	it := &item{src: src, path: sdk.PlainName(src.Display), floor: limits.Floor, named: src.named()}
 	if it.named {
 		return it
 	}
@@ -57,7 +57,7 @@ func newItem(src *Source, limits Limits) *item {
 	it.marker = extentOf(truncatedLine(it.path, src.Bytes, src.Bytes)).plus(Budget{1, 1})
 	// The LF that ends a body is ours: it must not cut a file that is exactly as long as the limit.
 	it.over = src.origin.long || len(it.body) > limits.File
-	it.within = len(prompttext.Prefix(it.body, limits.File, math.MaxInt))
+	it.within = len(sdk.Prefix(it.body, limits.File, math.MaxInt))
 	it.limit = extentOf(it.body[:it.within])
 	if !it.over {
 		it.limit = it.limit.plus(Budget{1, 1})
@@ -165,7 +165,7 @@ func (it *item) floorExtent() (Budget, bool) {
 	if !it.over && it.limit.Bytes <= it.floor {
 		return it.limit, false
 	}
-	return extentOf(prompttext.Prefix(it.body[:it.within], it.floor, math.MaxInt)), true
+	return extentOf(sdk.Prefix(it.body[:it.within], it.floor, math.MaxInt)), true
 }
 
 func (a *allocation) omitted() int {

@@ -24,7 +24,7 @@
 //	[omitted: N files, budget exhausted]
 //	[omitted: PATH, N bytes, untrusted root]
 //
-// PATH is [Source].Display as prompttext.Name prints it, SCOPE a [Scope]. N is the size of the file on disk and K
+// PATH is [Source].Display as sdk.PlainName prints it, SCOPE a [Scope]. N is the size of the file on disk and K
 // counts how many of those bytes the body stands for; a body that is whole has K = N. Each line, the last of a body
 // too, ends in LF.
 //
@@ -101,7 +101,7 @@ type Source struct {
 	// RealPath is behind links and stubs; empty if unknown.
 	RealPath string `json:"real_path"`
 	// Display is Path relative to the root, with slashes; ~ for the global file, and Path itself for the managed one.
-	// It is exact: prompttext.Name makes it fit for a prompt.
+	// It is exact: sdk.PlainName makes it fit for a prompt.
 	Display string `json:"display"`
 	Scope   Scope  `json:"scope"`
 	Bytes   int64  `json:"bytes"` // size on disk

@@ -61,7 +61,7 @@ type Diagnostic struct {
 	Code     Code            `json:"code"`
 	Severity phases.Severity `json:"severity"`
 	// Path is the exact path of the file or directory, absolute if possible. It is not fit for printing: see
-	// prompttext.Name.
+	// sdk.PlainName.
 	Path string `json:"path"`
 	// Detail is a sentence for people. It never holds text of a file.
 	Detail string `json:"detail"`

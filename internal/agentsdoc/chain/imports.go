@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // The limits of the imports of one source.
@@ -230,7 +230,7 @@ func (im *importer) refuse(by Importer, real, target string, why refusal) {
 	im.full = im.count > im.style.most()
 	key := fmt.Sprint(by, im.place(real, target))
 	if !im.told[key] || im.full {
-		im.report(diagnostic(CodeImportRefused, by.Path, "line %d: @%s: %s", by.Line, prompttext.Name(target), why))
+		im.report(diagnostic(CodeImportRefused, by.Path, "line %d: @%s: %s", by.Line, sdk.PlainName(target), why))
 	}
 	im.told[key] = true
 }

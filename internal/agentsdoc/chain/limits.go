@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // MaxChars is the length of the files that the plugin proposes to the operator, in Unicode scalar values, frame included,
@@ -22,7 +22,7 @@ func FileChars(o *Options) int {
 	case o.Layout != LayoutDelimited:
 		return o.Budget.Total + userFileChars
 	case o.Budget.Total > Default().Budget.Total:
-		return o.Budget.Total + prompttext.Size((&Chain{Options: *o}).Frame(), "")
+		return o.Budget.Total + sdk.SectionSize((&Chain{Options: *o}).Frame(), "")
 	default:
 		return MaxChars
 	}

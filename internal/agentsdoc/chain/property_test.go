@@ -120,7 +120,7 @@ func checkRendering(t *testing.T, c Chain, b Budget, r Rendering) {
 // checkSource compares a source with what a reader finds of it.
 func checkSource(t *testing.T, before, after Source, found parsed) {
 	t.Helper()
-	if found.path != prompttext.Name(after.Display) || found.scope != after.Scope || found.kept != after.Kept || found.total != after.Bytes {
+	if found.path != sdk.PlainName(after.Display) || found.scope != after.Scope || found.kept != after.Kept || found.total != after.Bytes {
 		t.Fatalf("%+v is read as %+v", after, found)
 	}
 	switch after.State {

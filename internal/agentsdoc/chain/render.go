@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Budget bounds a text in both units at once.
@@ -82,7 +82,7 @@ func RenderForHost(c Chain, b Budget) Rendering {
 	for limit := b.Chars; ; {
 		r := Render(c, b)
 		// The frame is included, because after it the host drops no byte order mark.
-		over := prompttext.Size(phases.Frame{}, r.Message()) - prompttext.Size(r.Frame, "") - 1 - limit
+		over := sdk.SectionSize(phases.Frame{}, r.Message()) - sdk.SectionSize(r.Frame, "") - 1 - limit
 		if over <= 0 || r.Text == "" {
 			r.blame(&c, Budget{b.Bytes, limit})
 			return r

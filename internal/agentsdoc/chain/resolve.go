@@ -7,7 +7,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/pathglob"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Resolve finds the chain of files for a working directory, an absolute path, which is walked as it is written: a
@@ -317,7 +317,7 @@ func (r *resolver) markDuplicates() {
 	}
 	for _, s := range sources {
 		if s.State == StateDuplicate {
-			r.report(diagnostic(CodeDuplicate, s.Path, "stands nearer in the chain as well, as %s", prompttext.Name(s.DuplicateOf)))
+			r.report(diagnostic(CodeDuplicate, s.Path, "stands nearer in the chain as well, as %s", sdk.PlainName(s.DuplicateOf)))
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 const (
@@ -240,7 +240,7 @@ func (s *survey) marked(f directory) bool {
 		}
 		if err == nil && (info.Mode.IsRegular() || info.Mode.IsDir() || info.IsLink()) {
 			if s.rootAt >= 0 && info.Mode.IsDir() && !s.own.noRoot(f) && isEmpty(f.dir, name) {
-				above := prompttext.Name(s.directories[s.rootAt].path)
+				above := sdk.PlainName(s.directories[s.rootAt].path)
 				s.r.report(diagnostic(CodeMarkerInvalid, path, "an empty directory, which hides the files of %s: remove it", above))
 			}
 			return true

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // The beginnings of the lines around bodies, which no body can have.
@@ -18,9 +18,9 @@ const (
 
 // Escaper escapes a body so that it cannot forge the lines around it, the tags of the section's frame, or the
 // boundary of the compiled prompt.
-func Escaper() prompttext.Escaper {
-	return prompttext.Escaper{
-		Tags:  []string{"AGENTS_MD", prompttext.BoundaryTag},
+func Escaper() sdk.Escaper {
+	return sdk.Escaper{
+		Tags:  []string{"AGENTS_MD", sdk.BoundaryTag},
 		Lines: []string{"[ source :", "[ truncated :", "[ omitted :"},
 	}
 }
@@ -191,7 +191,7 @@ const maxPrinted = 512
 
 // PrintPlainPath prints a path as the users of other tools know it: only control characters, newlines, < and > become
 // \u{HEX}, so that it cannot forge a line or a tag. Invalid UTF-8 becomes U+FFFD, and of more than 512 characters the
-// middle becomes one "…". For Grapnel's own texts use [prompttext.Name].
+// middle becomes one "…". For Grapnel's own texts use [sdk.PlainName].
 func PrintPlainPath(path string) string {
 	path, _ = form{}.text(path)
 	units, total := []string{}, 0

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/reminder"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // The codes of changes in diagnostics.
@@ -149,7 +149,7 @@ func (r *textBudget) block(src chain.Source) block {
 		most = 0
 	}
 	// Other presets keep characters that no prompt can carry.
-	src.Text = strings.TrimRight(prompttext.Clean(src.Text), "\n")
+	src.Text = strings.TrimRight(sdk.Clean(src.Text), "\n")
 	for most > 0 {
 		b, size, remarks := r.render(src, most)
 		if b.text == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/ignore"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Bounds of one walk.
@@ -49,7 +49,7 @@ func (t *toucher) inside(path string) (string, bool) {
 	if rest, ok := t.behindLinks(path); ok {
 		return filepath.Join(s.Root, rest), true
 	}
-	t.reportf(CodeOutsideRoot, path, "it is not in the root, %s", prompttext.Name(s.Root))
+	t.reportf(CodeOutsideRoot, path, "it is not in the root, %s", sdk.PlainName(s.Root))
 	return path, false
 }
 

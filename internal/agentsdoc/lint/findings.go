@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // findings are the problems of a tree, each once however many chains its file is in.
@@ -74,7 +74,7 @@ func (f *findings) report(r Report) Report {
 		if row.worst != "" {
 			directory := "the root"
 			if row.worst != f.root {
-				directory = prompttext.Name(display(f.root, row.worst) + string(filepath.Separator))
+				directory = sdk.PlainName(display(f.root, row.worst) + string(filepath.Separator))
 			}
 			row.Detail = fmt.Sprintf("kept %d of %d bytes in the chain of %s", row.kept, row.bytes, directory)
 			if more := row.chains - 1; more > 0 {

@@ -2,9 +2,9 @@
 // conversation, as blocks of their own. The methods of [Style] write the three types.
 //
 // A reminder names files and directories whose names anyone can choose, and may hold text of files. None of that can
-// end a line, close the tag, open another, or forge a line of package chain's: paths are printed by prompttext.Name
+// end a line, close the tag, open another, or forge a line of package chain's: paths are printed by sdk.PlainName
 // or, by [Style], [chain.PrintPlainPath], and texts are escaped by [chain.Escaper] and [Escape]. A host that
-// renders them by [prompttext.Reminder] escapes what still reads like its tag once more.
+// renders them by [sdk.Reminder] escapes what still reads like its tag once more.
 package reminder
 
 import (
@@ -16,7 +16,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Type says what a reminder is about. Models and hosts look for these words.
@@ -38,18 +38,18 @@ type Message struct {
 // Empty reports whether there is nothing to say.
 func (m Message) Empty() bool { return m.Text == "" }
 
-// Tagged is the message as hosts put it before the model ([prompttext.Reminder]); empty for an empty message.
+// Tagged is the message as hosts put it before the model ([sdk.Reminder]); empty for an empty message.
 func (m Message) Tagged() string {
 	if m.Empty() {
 		return ""
 	}
-	return prompttext.Reminder(&phases.MergedReminder{Type: string(m.Type), Text: m.Text})
+	return sdk.Reminder(&phases.MergedReminder{Type: string(m.Type), Text: m.Text})
 }
 
 // Escape makes a text that [chain.Escaper] has escaped fit for a reminder's tag, whatever host puts it there. The
 // second result counts the places.
 func Escape(text string) (string, int) {
-	return prompttext.Escaper{Tags: []string{prompttext.ReminderTag}}.Escape(text)
+	return sdk.Escaper{Tags: []string{sdk.ReminderTag}}.Escape(text)
 }
 
 // Style says how paths are printed. The zero value is the default preset's.
@@ -70,7 +70,7 @@ func (s Style) Path(path string) string {
 	if s.Plain {
 		return chain.PrintPlainPath(path)
 	}
-	return prompttext.Name(path)
+	return sdk.PlainName(path)
 }
 
 // Change says why a file is named.
@@ -274,7 +274,7 @@ func group(files []File, line func(File) string) []string {
 func printList(names []string) string {
 	clean := []string{}
 	for _, n := range names {
-		clean = append(clean, prompttext.Name(prompttext.OneLine(n)))
+		clean = append(clean, sdk.PlainName(sdk.OneLine(n)))
 	}
 	out, _ := json.Marshal(clean) //nolint:errchkjson // strings always can
 	return string(out)

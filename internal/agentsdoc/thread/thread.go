@@ -30,7 +30,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/chain"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/sdk"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
 )
 
 // Service is the host service that has the documents, as grants name it.
@@ -147,7 +146,7 @@ func Decode(data json.RawMessage) (Answer, error) {
 		// Whether users may read the host's message is unknown, so that stays with the operator. The code is for
 		// everyone.
 		a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
-			Code: prompttext.Clean(cmp.Or(d.Code, Service)), Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: prompttext.Clean(d.Message),
+			Code: sdk.Clean(cmp.Or(d.Code, Service)), Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: sdk.Clean(d.Message),
 		})
 	}
 	if bytes.Equal(wire.Effective, []byte("null")) {
@@ -191,12 +190,12 @@ func (d *Document) Label() string {
 	if len(d.Path) == 0 {
 		return "root" // a directory may have that name too; the document's id tells them apart
 	}
-	return prompttext.Name(strings.Join(d.Path, " / "))
+	return sdk.PlainName(strings.Join(d.Path, " / "))
 }
 
 // Ref is the document as a source of a section: ID@VERSION is the exact revision, and the hash that of its content.
 func (d *Document) Ref() phases.SourceRef {
-	id := prompttext.Name(d.ID)
+	id := sdk.PlainName(d.ID)
 	if d.Version > 0 {
 		id += "@" + strconv.FormatInt(d.Version, 10)
 	}
@@ -214,7 +213,7 @@ type Rendering struct {
 // Render makes the text of a document. In its frame, and with the backslashes that a host adds, it has at most limit
 // characters; 0 means no limit, as in [phases.AnswerBudget].
 func Render(d *Document, limit int) Rendering {
-	text := prompttext.Clean(d.Content)
+	text := sdk.Clean(d.Content)
 	if strings.TrimSpace(text) == "" {
 		return Rendering{}
 	}
@@ -222,7 +221,7 @@ func Render(d *Document, limit int) Rendering {
 		limit = math.MaxInt
 	}
 	escaped, places := chain.Escaper().Escape(strings.TrimRight(text, "\n"))
-	b := body{text: escaped, chars: prompttext.Chars(escaped), total: prompttext.Chars(text)}
+	b := body{text: escaped, chars: sdk.Chars(escaped), total: sdk.Chars(text)}
 	content, kept := b.fit(limit)
 	r := Rendering{Content: content}
 	if content == "" {
@@ -237,7 +236,7 @@ func Render(d *Document, limit int) Rendering {
 	}
 	if kept < b.total {
 		r.reportf(d, chain.CodeTruncated, "kept %d of %d characters", kept, b.total)
-		r.Cut = &phases.SelfCut{Kept: prompttext.Chars(content), Original: b.chars}
+		r.Cut = &phases.SelfCut{Kept: sdk.Chars(content), Original: b.chars}
 	}
 	return r
 }
@@ -260,9 +259,9 @@ type body struct {
 // document that is. A cut body ends in the marker.
 func (b *body) fit(limit int) (content string, kept int) {
 	frame := Frame()
-	for chars := limit - prompttext.Size(frame, "") - 1; chars >= 0; {
+	for chars := limit - sdk.SectionSize(frame, "") - 1; chars >= 0; {
 		content, kept = b.cut(chars)
-		over := prompttext.Size(frame, content) - limit
+		over := sdk.SectionSize(frame, content) - limit
 		if over <= 0 || content == "" {
 			return content, kept
 		}
@@ -282,7 +281,7 @@ func (b *body) cut(chars int) (content string, kept int) {
 		return "", 0
 	}
 	_, inserted := chain.Escaper().Escape(piece) // finds the places that were escaped
-	kept = prompttext.Chars(piece) - inserted
+	kept = sdk.Chars(piece) - inserted
 	return piece + "\n" + marker(kept, b.total), kept
 }
 

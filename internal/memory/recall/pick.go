@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Bounds of what goes into the prompt, of a recall and of each query of an active one.
@@ -25,7 +25,7 @@ type Recalled struct {
 	Category string `json:"category"`
 	// Date is the day on which it was last said (UTC, 2006-01-02); empty if that is unknown.
 	Date string `json:"date,omitempty"`
-	// Text is one line of valid UTF-8, shortened by [prompttext.Line]. It is not escaped.
+	// Text is one line of valid UTF-8, shortened by [sdk.Line]. It is not escaped.
 	Text   string  `json:"text"`
 	Pinned bool    `json:"pinned,omitempty"`
 	Score  float64 `json:"score"`
@@ -108,19 +108,19 @@ func (p *picker) put(r Scored) {
 	}
 	whole := strings.Join(strings.Fields(strings.ToValidUTF8(r.Text, "\uFFFD")), " ")
 	// Items that look alike when they are shortened are duplicates.
-	shown, _ := prompttext.Line(whole, maxItemChars)
+	shown, _ := sdk.Line(whole, maxItemChars)
 	key := Key(shown)
 	if whole == "" || p.ids[r.ID] || p.keys[key] {
 		return
 	}
 	most := min(maxItemChars, p.left-around)
-	text, cut := prompttext.Line(whole, most)
+	text, cut := sdk.Line(whole, most)
 	if text == "" || cut && most < minCut {
 		p.Omitted++
 		return
 	}
 	p.ids[r.ID], p.keys[key] = true, true
-	p.left -= prompttext.Chars(text) + around
+	p.left -= sdk.Chars(text) + around
 	date := ""
 	if !r.UpdatedAt.IsZero() {
 		date = r.UpdatedAt.UTC().Format(time.DateOnly)

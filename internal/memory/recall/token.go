@@ -10,7 +10,7 @@ import (
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/english"
 
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Version is the version of the rules by which terms are made.
@@ -157,5 +157,5 @@ func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return prompttext.Prefix(s, math.MaxInt, n)
+	return sdk.Prefix(s, math.MaxInt, n)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Intent is what a user wishes of memory. The empty one is undefined.
@@ -128,5 +128,5 @@ func tidy(text string, most int) string {
 	}, strings.ToValidUTF8(text, "\ufffd"))
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.Trim(text, " ,.;:!?。，、；：！？-")
-	return strings.TrimSpace(prompttext.Prefix(text, math.MaxInt, most))
+	return strings.TrimSpace(sdk.Prefix(text, math.MaxInt, most))
 }

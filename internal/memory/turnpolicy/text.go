@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // Characters that are read from each end of a text.
@@ -28,7 +28,7 @@ func windows(text string) []window {
 	if utf8.RuneCountInString(text) <= lookHead+lookTail {
 		return []window{{text: text}}
 	}
-	head := prompttext.Prefix(text, math.MaxInt, lookHead)
+	head := sdk.Prefix(text, math.MaxInt, lookHead)
 	tail := len(text)
 	for range lookTail {
 		_, size := utf8.DecodeLastRuneInString(text[:tail])

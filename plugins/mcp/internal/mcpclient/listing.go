@@ -16,7 +16,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/toolschema"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // The codes of problems.
@@ -108,7 +108,7 @@ func (l *lister) add(t *mcp.Tool) {
 
 func (l *lister) check(t *mcp.Tool) {
 	raw, err := json.Marshal(t.InputSchema)
-	description := prompttext.Clean(t.Description)
+	description := sdk.Clean(t.Description)
 	var removed []string
 	if err == nil && len(raw) <= maxSchema {
 		raw, removed, err = toolschema.Normal(raw) // which may be longer
@@ -136,8 +136,8 @@ func (l *lister) check(t *mcp.Tool) {
 
 // blame keeps the name of a tool, and a reason if the code alone does not say it.
 func (l *lister) blame(code, name, why string) {
-	if name = prompttext.Name(prompttext.Head(name, maxName)); why != "" {
-		name += " (" + prompttext.Name(prompttext.Head(why, maxName)) + ")"
+	if name = sdk.PlainName(sdk.Head(name, maxName)); why != "" {
+		name += " (" + sdk.PlainName(sdk.Head(why, maxName)) + ")"
 	}
 	l.wrong[code] = append(l.wrong[code], name)
 }
@@ -199,11 +199,11 @@ func resultOf(res *mcp.CallToolResult, most int) (out Result) {
 				out.Problems = append(out.Problems, Problem{CodeContent, c.Text})
 			}
 		case *mcp.ImageContent:
-			fmt.Fprintf(&b, "[an image (%s, %d bytes) is not shown]", prompttext.Name(c.MIMEType), len(c.Data))
+			fmt.Fprintf(&b, "[an image (%s, %d bytes) is not shown]", sdk.PlainName(c.MIMEType), len(c.Data))
 		case *mcp.AudioContent:
-			fmt.Fprintf(&b, "[a sound (%s, %d bytes) is not shown]", prompttext.Name(c.MIMEType), len(c.Data))
+			fmt.Fprintf(&b, "[a sound (%s, %d bytes) is not shown]", sdk.PlainName(c.MIMEType), len(c.Data))
 		case *mcp.ResourceLink:
-			fmt.Fprintf(&b, "[resource %s]", prompttext.Name(c.URI))
+			fmt.Fprintf(&b, "[resource %s]", sdk.PlainName(c.URI))
 		case *mcp.EmbeddedResource:
 			b.WriteString(embedded(c))
 		}
@@ -213,7 +213,7 @@ func resultOf(res *mcp.CallToolResult, most int) (out Result) {
 			b.Write(raw)
 		}
 	}
-	out.Text, out.IsError = cut(prompttext.Clean(b.String()), most), res.IsError
+	out.Text, out.IsError = cut(sdk.Clean(b.String()), most), res.IsError
 	return out
 }
 
@@ -275,7 +275,7 @@ func flawOf(object map[string]json.RawMessage, into func() any) string {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		one, err := json.Marshal(map[string]json.RawMessage{key: object[key]})
 		if err != nil || json.Unmarshal(one, into()) != nil {
-			return fmt.Sprintf("its %s is not of the type that the protocol has for it", prompttext.Name(prompttext.Head(key, maxName)))
+			return fmt.Sprintf("its %s is not of the type that the protocol has for it", sdk.PlainName(sdk.Head(key, maxName)))
 		}
 	}
 	return ""
@@ -306,7 +306,7 @@ func legiblePart(part json.RawMessage) map[string]any {
 	if err == nil && known && json.Unmarshal(fmt.Appendf(nil, `{"content":[%s]}`, part), new(mcp.CallToolResult)) == nil {
 		return nil
 	}
-	return map[string]any{"type": "text", "text": fmt.Sprintf("[content of the type %q cannot be read and is not shown]", prompttext.Name(prompttext.Head(c.Type, maxName)))}
+	return map[string]any{"type": "text", "text": fmt.Sprintf("[content of the type %q cannot be read and is not shown]", sdk.PlainName(sdk.Head(c.Type, maxName)))}
 }
 
 func embedded(c *mcp.EmbeddedResource) string {
@@ -316,7 +316,7 @@ func embedded(c *mcp.EmbeddedResource) string {
 	case c.Resource.Text != "":
 		return c.Resource.Text
 	}
-	return fmt.Sprintf("[resource %s (%d bytes) is not shown]", prompttext.Name(c.Resource.URI), len(c.Resource.Blob))
+	return fmt.Sprintf("[resource %s (%d bytes) is not shown]", sdk.PlainName(c.Resource.URI), len(c.Resource.Blob))
 }
 
 func cut(text string, most int) string {

@@ -1,4 +1,4 @@
-package prompttext
+package sdk
 
 import (
 	"math"
@@ -7,10 +7,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-func TestSizeAndWrap(t *testing.T) {
+func TestSectionSize(t *testing.T) {
 	t.Parallel()
 	notes := phases.Frame{Open: "<NOTES>", Close: "</NOTES>"}
 	tests := []struct {
@@ -22,16 +23,13 @@ func TestSizeAndWrap(t *testing.T) {
 		{"frame", "ab", notes, len("<NOTES>\nab\n</NOTES>")},
 		{"frame without a body", "", notes, len("<NOTES>\n</NOTES>")},
 		{"the frame's tag", "</NOTES>", notes, len("<NOTES>\n<\\/NOTES>\n</NOTES>")},
-		{"the host's lines", Boundary + "\n[truncated: kept 1", phases.Frame{}, len(Boundary+"\n[truncated: kept 1") + 2},
+		{"the host's lines", text.Boundary + "\n[truncated: kept 1", phases.Frame{}, len(text.Boundary+"\n[truncated: kept 1") + 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := Size(tt.frame, tt.body); got != tt.want {
+			if got := SectionSize(tt.frame, tt.body); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
-			}
-			if got := Chars(Wrap(tt.frame, tt.body)); got > tt.want+strings.Count(tt.body, "\r") {
-				t.Errorf("Wrap gives %d characters, more than the host's %d", got, tt.want)
 			}
 		})
 	}
@@ -79,7 +77,7 @@ func TestName(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := Name(tt.in); got != tt.want {
+			if got := PlainName(tt.in); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
@@ -90,8 +88,8 @@ func FuzzText(f *testing.F) {
 	f.Add("a/b\nc", 3)
 	f.Add(strings.Repeat("\u200b/", 300), 100)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
-		name := Name(s)
-		if Chars(name) > maxName || !utf8.ValidString(name) || Name(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
+		name := PlainName(s)
+		if Chars(name) > maxName || !utf8.ValidString(name) || PlainName(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
 			t.Errorf("Name(%q) = %q", s, name)
 		}
 		line, cut := Line(s, limit)

@@ -1,4 +1,4 @@
-package prompttext
+package sdk
 
 import (
 	"maps"
@@ -13,14 +13,14 @@ const ReminderTag = "system-reminder"
 
 // Reminder returns a reminder as a host puts it before the model: an element with the type, the attributes by name,
 // and the text on lines of its own. Nothing in the text or in a value can close the element or open another one:
-// the text is escaped by [Escaper], values are printed by [Name]. An attribute called "type" is omitted. A reminder
+// the text is escaped by [Escaper], values are printed by [PlainName]. An attribute called "type" is omitted. A reminder
 // without text is the element alone.
 func Reminder(r *phases.MergedReminder) string {
 	var out strings.Builder
-	out.WriteString("<" + ReminderTag + ` type="` + Name(r.Type) + `"`)
+	out.WriteString("<" + ReminderTag + ` type="` + PlainName(r.Type) + `"`)
 	for _, name := range slices.Sorted(maps.Keys(r.Attributes)) {
 		if name != "type" {
-			out.WriteString(" " + Name(name) + `="` + Name(r.Attributes[name]) + `"`)
+			out.WriteString(" " + PlainName(name) + `="` + PlainName(r.Attributes[name]) + `"`)
 		}
 	}
 	text, _ := Escaper{Tags: []string{ReminderTag}}.Escape(strings.TrimRight(Clean(r.Text), "\n"))

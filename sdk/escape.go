@@ -1,4 +1,4 @@
-package prompttext
+package sdk
 
 import (
 	"cmp"
@@ -7,11 +7,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text"
 )
 
-// Boundary separates the stable from the dynamic part of a compiled prompt. The host escapes it in every section. A
-// plugin that escapes it itself passes [BoundaryTag] to its [Escaper].
-const Boundary = text.Boundary
-
-// BoundaryTag is [Boundary] as an element of [Escaper.Tags].
+// BoundaryTag is the line between the stable and the dynamic part of a compiled prompt as an element of [Escaper.Tags], for
+// a plugin that escapes it itself. The host escapes it in every section.
 const BoundaryTag = "!-- grapnel:dynamic"
 
 // Escaper escapes text so that it cannot forge a plugin's own tags and lines. It reads leniently: any case, letters

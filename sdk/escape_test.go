@@ -1,4 +1,4 @@
-package prompttext
+package sdk
 
 import (
 	"math"

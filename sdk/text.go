@@ -1,4 +1,4 @@
-package prompttext
+package sdk
 
 import (
 	"cmp"
@@ -14,17 +14,13 @@ import (
 // Chars returns the number of characters in s. A byte that is not part of valid UTF-8 counts as one.
 func Chars(s string) int { return text.Chars(s) }
 
-// Size returns the number of characters that a section's fragment takes in the prompt
+// SectionSize returns the number of characters that a section's fragment takes in the prompt
 // if the host does not cut it, with its frame and the backslashes that the host adds.
-func Size(frame phases.Frame, body string) int {
+func SectionSize(frame phases.Frame, body string) int {
 	f := text.Frame(frame)
 	escaped, _ := text.Escape(text.Normalize(body), f)
 	return text.Size(f, text.Chars(escaped))
 }
-
-// Wrap returns the fragment that the host renders of a body that it neither escapes nor
-// cuts: the parts that are not empty, joined by newlines.
-func Wrap(frame phases.Frame, body string) string { return text.Render(text.Frame(frame), body, "") }
 
 // Clean returns s as a prompt may hold it: valid UTF-8 without NUL (U+FFFD replaces
 // both), LF newlines, no byte order mark at the beginning.
@@ -93,10 +89,10 @@ func OneLine(s string) string {
 
 const maxName = 512
 
-// Name returns a path, an ID or another name for a line of a prompt, which it cannot break. Control characters,
+// PlainName returns a path, an ID or another name for a line of a prompt, which it cannot break. Control characters,
 // newlines, characters without a shape, invalid UTF-8 and any of < > [ ] " ` become \u{HEX}. In a name of more than
 // 512 characters "…" replaces the middle, but never a part of an escape.
-func Name(s string) string {
+func PlainName(s string) string {
 	units := make([]string, 0, len(s))
 	total := 0
 	for _, r := range s {
