@@ -198,7 +198,7 @@ func TestExchangeTrouble(t *testing.T) {
 					t.Errorf("outcome %+v, %v", out, err)
 				}
 			}
-			if got := told.all(); len(got) != 1 || !strings.HasPrefix(got[0], runtime.CodeNotRecorded+" error: ") || !strings.Contains(got[0], "no space left") {
+			if got := told.all(); len(got) != 1 || !strings.HasPrefix(got[0], "not_recorded"+" error: ") || !strings.Contains(got[0], "no space left") {
 				t.Errorf("events %q", got)
 			}
 		})

@@ -238,7 +238,7 @@ func TestPrevious(t *testing.T) {
 	if got := compiledAt(t, again, "s3", "t", runtime.CompileInput{Provider: "openai", Model: "unknown"}); predicted(got) != -1 {
 		t.Errorf("a prediction for an unknown model: %+v", got.Manifest.Cache)
 	}
-	if got := compiledAt(t, again, "s3", "t", runtime.CompileInput{Provider: "openai", Model: "gpt"}); got.Manifest.Cache.Cause != manifest.CauseModel {
+	if got := compiledAt(t, again, "s3", "t", runtime.CompileInput{Provider: "openai", Model: "gpt"}); got.Manifest.Cache.Cause != "model" {
 		t.Errorf("after a change of the model: %+v", got.Manifest.Cache)
 	}
 	if _, err := again.CompileTurn(t.Context(), phases.Context{}, in); err != nil || s.calls["Last"] != 3 {

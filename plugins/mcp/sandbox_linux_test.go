@@ -17,7 +17,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/proc/sandbox"
 	"github.com/grapnelhq/grapnel/runtime"
-	"github.com/grapnelhq/grapnel/sdk/serve"
 )
 
 // reach is what a hostile server tries, and what came of it.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/agentsdoctest"
-	"github.com/grapnelhq/grapnel/sdk/prompttext"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // randomChain is a chain of hostile texts under hostile names.
