@@ -163,7 +163,7 @@ func TestStateEviction(t *testing.T) {
 	a := startAsker(t, func(o *runtime.Options) {
 		o.State = oddState{evicted: 2}
 		o.OnEvent = func(ev runtime.Event) {
-			if ev.Code == runtime.CodeStateEvicted {
+			if ev.Code == "state_evicted" {
 				told.add(string(ev.Kind) + " " + ev.Plugin + " " + ev.Message)
 			}
 		}
