@@ -15,7 +15,6 @@ import (
 	"github.com/grapnelhq/grapnel/history"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
-	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -225,7 +224,7 @@ func TestConversationOfLostClient(t *testing.T) {
 	}})
 	_ = lost.Close()
 	note := c.note(t)
-	if err := fits(description(t).Notifications[NotifyTurn].Params, note.Params); err != nil || note.Method != NotifyTurn || decoded[TurnEnded](t, note.Params).Handle != handle {
+	if err := fits(description(t).Notifications[notifyTurn].Params, note.Params); err != nil || note.Method != notifyTurn || decoded[TurnEnded](t, note.Params).Handle != handle {
 		t.Fatalf("%+v: %v", note, err)
 	}
 	status := func() string {

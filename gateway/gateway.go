@@ -298,7 +298,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.Handle("/", g.rpc.Handler())
 	web.Register(mux, g.rpc.Guard)
 	mux.Handle("POST "+hookPath+"{host}", g.rpc.Guard(http.HandlerFunc(g.serveHook)))
-	mux.Handle(mCPPath, g.rpc.Guard(g.rpc.Require(rpc.DispatchRight, g.serveMCP())))
+	mux.Handle(mcpPath, g.rpc.Guard(g.rpc.Require(rpc.DispatchRight, g.serveMCP())))
 	mux.Handle("GET /healthz", g.rpc.GuardProbe(http.HandlerFunc(healthy)))
 	mux.Handle("GET /readyz", g.rpc.GuardProbe(http.HandlerFunc(g.ready)))
 	if len(g.opts.Secret) > 0 {

@@ -22,7 +22,7 @@ import (
 // hook posts a payload as an agent does.
 func (p *caller) hook(t testing.TB, host, payload string) (int, string) {
 	t.Helper()
-	req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+HookPath+host, strings.NewReader(payload)))(t)
+	req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+hookPath+host, strings.NewReader(payload)))(t)
 	if p.token != "" {
 		req.Header.Set("Authorization", "Bearer "+p.token)
 	}

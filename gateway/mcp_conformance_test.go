@@ -64,7 +64,7 @@ func TestMCPConformance(t *testing.T) {
 	s := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, nil, time.Now, suite())})
 	for _, scenario := range offered {
 		t.Run(scenario, func(t *testing.T) {
-			args := slices.Concat(command[1:], []string{"server", "--url", "http://" + s.addr + mCPPath, "--scenario", scenario})
+			args := slices.Concat(command[1:], []string{"server", "--url", "http://" + s.addr + mcpPath, "--scenario", scenario})
 			out, err := exec.CommandContext(t.Context(), command[0], args...).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

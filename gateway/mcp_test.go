@@ -34,7 +34,7 @@ func mcpSession(t *testing.T, s *served, token, query, version string) (*mcp.Cli
 	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: "http://" + s.addr + mCPPath + query, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1,
+		Endpoint: "http://" + s.addr + mcpPath + query, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1,
 	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err == nil {
 		t.Cleanup(func() { _ = session.Close() }) // the gateway may be gone
@@ -151,7 +151,7 @@ func TestMCPCallers(t *testing.T) {
 		}
 	}
 	for _, header := range []string{"Host", "Origin"} {
-		req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+MCPPath, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))(t)
+		req := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.addr+mcpPath, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)))(t)
 		req.Header.Set("Authorization", "Bearer good")
 		req.Header.Set(header, "http://attacker.example")
 		if header == "Host" {

@@ -19,9 +19,9 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// mCPPath is where clients of the Model Context Protocol connect (Streamable HTTP), with ?workspace=ID, &thread=ID and
+// mcpPath is where clients of the Model Context Protocol connect (Streamable HTTP), with ?workspace=ID, &thread=ID and
 // &dir=PATH for another place than the thread mcp of the workspace local, without a directory.
-const mCPPath = "/mcp"
+const mcpPath = "/mcp"
 
 const mcpThread = "mcp"
 

@@ -16,7 +16,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/tree"
 )
 
 // fakeTurn notes how it is ended.

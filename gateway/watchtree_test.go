@@ -35,10 +35,10 @@ func TestTreeWatcher(t *testing.T) {
 			step.params["workspace_id"] = "w"
 			do[any](t, c, step.method, step.params)
 			first, second := c.anyNote(t), c.anyNote(t)
-			if first.Method != NotifyTree || second.Method != NotifyDoc {
+			if first.Method != notifyTree || second.Method != notifyDoc {
 				t.Fatalf("%s: told by %s, %s", step.action, first.Method, second.Method)
 			}
-			if err := fits(schemas.Notifications[NotifyTree].Params, first.Params); err != nil {
+			if err := fits(schemas.Notifications[notifyTree].Params, first.Params); err != nil {
 				t.Errorf("%s: %v", first.Params, err)
 			}
 			n, last := decoded[TreeChanged](t, first.Params), noted(t, second)
@@ -105,7 +105,7 @@ func TestAutosaveStorm(t *testing.T) {
 		keys[notes[i].key] = true
 		places = append(places, notes[i].resume)
 	}
-	if !slices.Equal(places, []tree.Seq{99, 100, 100, 101}) || len(keys) != 4 || notes[0].method != NotifyTree || notes[1].method != NotifyDoc {
+	if !slices.Equal(places, []tree.Seq{99, 100, 100, 101}) || len(keys) != 4 || notes[0].method != notifyTree || notes[1].method != notifyDoc {
 		t.Errorf("notes %+v", notes)
 	}
 }

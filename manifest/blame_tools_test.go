@@ -29,7 +29,7 @@ func TestCompareTools(t *testing.T) {
 		{"is asked for, and so request_tools goes", []outlineTool{request, hidden}, []outlineTool{dog}, "hidden_domain", "dog"},
 		{"is another plugin's, which the model does not see", []outlineTool{dog}, []outlineTool{elks}, "owner", "elk"},
 	} {
-		want := Break{Cause: CauseTools, Tool: "fetch", Field: tt.field, Owner: tt.owner}
+		want := Break{Cause: causeTools, Tool: "fetch", Field: tt.field, Owner: tt.owner}
 		if tt.field == "" {
 			want = Break{}
 		}
@@ -37,13 +37,13 @@ func TestCompareTools(t *testing.T) {
 			t.Errorf("%s (-got +want):\n%s", tt.name, diff)
 		}
 		if want.Cause != "" {
-			want.Cause = CauseHost
+			want.Cause = causeHost
 		}
 		if diff := cmp.Diff(Compare(&Outline{HostTools: tt.before}, &Outline{HostTools: tt.after}, nil, nil), want); diff != "" {
 			t.Errorf("%s, of the host (-got +want):\n%s", tt.name, diff)
 		}
 	}
-	if got := Compare(&Outline{Key: 1, Tools: []outlineTool{dog}}, &Outline{Key: 2, Tools: []outlineTool{other}}, nil, nil); got.Cause != CauseKey {
+	if got := Compare(&Outline{Key: 1, Tools: []outlineTool{dog}}, &Outline{Key: 2, Tools: []outlineTool{other}}, nil, nil); got.Cause != causeKey {
 		t.Errorf("hashes of two keys were compared: %+v", got)
 	}
 }
@@ -59,10 +59,10 @@ func TestCompareBecause(t *testing.T) {
 		want  Cause
 	}{
 		"nothing else":            {owner: "ant"},
-		"a version":               {owner: "ant", after: Outline{Plugins: []outlinePlugin{{Name: "ant", Version: "2"}}}, want: CauseVersion},
-		"a build":                 {owner: phases.OwnerBuiltin, after: Outline{Build: "b2"}, want: CauseBuild},
-		"a configuration":         {owner: "ant", after: Outline{Config: 2}, want: CauseConfig},
-		"a profile":               {owner: "ant", goes: true, after: Outline{Profile: phases.ProfileNone}, want: CauseProfile},
+		"a version":               {owner: "ant", after: Outline{Plugins: []outlinePlugin{{Name: "ant", Version: "2"}}}, want: causeVersion},
+		"a build":                 {owner: phases.OwnerBuiltin, after: Outline{Build: "b2"}, want: causeBuild},
+		"a configuration":         {owner: "ant", after: Outline{Config: 2}, want: causeConfig},
+		"a profile":               {owner: "ant", goes: true, after: Outline{Profile: phases.ProfileNone}, want: causeProfile},
 		"a profile, for its text": {owner: "ant", after: Outline{Profile: phases.ProfileNone}},
 	} {
 		section := OutlineSection{SectionID: "notes", Owner: tt.owner, Chars: 9, Tokens: -1, Hash: 1}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/gateway/client"
-	"github.com/grapnelhq/grapnel/tree"
+	"github.com/grapnelhq/grapnel/internal/cli/client"
+	"github.com/grapnelhq/grapnel/internal/tree"
 )
 
 // callerFunc stands in for a client.
