@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/api"
-	"github.com/grapnelhq/grapnel/internal/engine/jobs"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 )
 
 // Jobs is the durable queue of background work, as methods show and change it.
 type Jobs interface {
-	Counts(ctx context.Context) (jobs.Counts, error)
+	Counts(ctx context.Context) (runtime.JobCounts, error)
 	// List returns jobs in the order in which they were queued, at most limit after the job with the id after: those in a state, or
 	// with an empty one all that are not dead.
 	List(ctx context.Context, state string, after int64, limit int) ([]Job, error)
@@ -50,9 +50,9 @@ type (
 		Actor string `json:"actor,omitempty"`
 	}
 	jobsListResult struct {
-		Counts jobs.Counts `json:"counts" jsonschema:"of all jobs, whatever was asked for"`
-		Jobs   []Job       `json:"jobs"`
-		Next   int64       `json:"next"   jsonschema:"after for the next page; 0 at the end"`
+		Counts runtime.JobCounts `json:"counts" jsonschema:"of all jobs, whatever was asked for"`
+		Jobs   []Job             `json:"jobs"`
+		Next   int64             `json:"next"   jsonschema:"after for the next page; 0 at the end"`
 	}
 	jobsParams struct {
 		IDs   []int64 `json:"ids"             jsonschema:"dead jobs, 1000 at most"`

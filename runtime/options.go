@@ -29,11 +29,28 @@ type Plugin interface {
 	CallTool(ctx context.Context, c *phases.ToolCall) (*phases.ToolResult, error)
 }
 
-// Launch says how to start a built-in plugin's process.
+// Launch says how to start a built-in plugin's process: Path is the program, or File an open one that is executed in its
+// place, Args are its arguments, and Env is added to the environment that the operator's file sets up.
 type Launch = wire.Launch
 
-// Queue keeps background work. A host can write its own.
+// Queue keeps background work. A host can write its own, with three methods that may be called concurrently:
+//
+//	Add(ctx context.Context, j Job) error
+//	Serve(ctx context.Context, work func(ctx context.Context, a Attempt) JobResult) error
+//	Idle(ctx context.Context) error
+//
+// Add returns once the job cannot be lost. It fails with phases.CauseOverloaded if the queue is full or holds too many jobs
+// of one plugin, and with ErrDuplicateJob for a Job.Key that it remembers. The engine calls Serve once. It calls work for
+// each due job, several at once, and does what the result says; when ctx ends, it takes no more jobs and returns once
+// running work has returned. A job is offered until a result is "done" or "discarded", also after the end of the process,
+// unless its attempt had begun (Attempt.Begin). Idle waits until no job that this process added or took is running or due.
+//
+// A queue that also has Counts(ctx context.Context) (JobCounts, error) appears in Engine.Queue with its numbers.
 type Queue = jobs.Queue
+
+// JobCounts is how many jobs a queue holds: Waiting are due, Scheduled wait for their time or next attempt, Dead were
+// discarded.
+type JobCounts = jobs.Counts
 
 // Job is one piece of background work, as plain data.
 type Job = jobs.Job
@@ -41,7 +58,8 @@ type Job = jobs.Job
 // Attempt is one attempt at a job.
 type Attempt = jobs.Attempt
 
-// JobResult is the end of an attempt. Its Action says what to do with the job: "done", "retry", "requeued" or "discarded".
+// JobResult is the end of an attempt. Its Action says what to do with the job: "done"; "retry" after Job.RetryWait, with the
+// next number; "requeued" for later with the same number; "discarded", kept for an operator. Err is the reason.
 type JobResult = jobs.Result
 
 // ErrDuplicateJob is what a queue returns, possibly wrapped, for a job whose key it remembers.

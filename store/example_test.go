@@ -7,10 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/grapnelhq/grapnel/internal/engine/jobs"
-	"github.com/grapnelhq/grapnel/internal/tree"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -85,47 +84,24 @@ func ExampleStore_Report() {
 	// text of section 3 <nil>
 }
 
-// A document is kept at a folder, and found for a thread below it.
-func ExampleStore_Tree() {
-	withStore(func(ctx context.Context, s *store.Store) error {
-		t, err := s.Tree(ctx)
-		if err != nil {
-			return err
-		}
-		_, errWorkspace := t.CreateWorkspace(ctx, tree.CreateWorkspace{ID: "acme", Name: "ACME"})
-		_, errFolder := t.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "acme", ID: "backend", Name: "Backend"})
-		_, errBelow := t.CreateFolder(ctx, tree.CreateFolder{WorkspaceID: "acme", ID: "billing", ParentID: "backend", Name: "Billing"})
-		_, errThread := t.CreateThread(ctx, tree.CreateThread{WorkspaceID: "acme", FolderID: "billing", ID: "t1", Title: "Invoices"})
-		place := tree.Scope{WorkspaceID: "acme", FolderID: "backend"}
-		_, errSave := t.Save(ctx, tree.Save{Scope: place, Content: "Write tests first.", Actor: "ann"})
-		got, err := t.Resolve(ctx, tree.ThreadRef{WorkspaceID: "acme", ThreadID: "t1"})
-		if err := errors.Join(errWorkspace, errFolder, errBelow, errThread, errSave, err); err != nil {
-			return err
-		}
-		fmt.Printf("%s (from %s, for thread t1)\n", got.Effective.Doc.Content, got.Effective.SourcePath[0])
-		return nil
-	})
-	// Output: Write tests first. (from Backend, for thread t1)
-}
-
 // An engine gets the queue by its options; here the work is done by hand.
 func ExampleStore_Queue() {
 	withStore(func(ctx context.Context, s *store.Store) error {
-		q, err := s.Queue(jobs.QueueOptions{})
+		q, err := s.Queue(store.QueueOptions{})
 		if err != nil {
 			return err
 		}
 		serving, end := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
-			ended <- q.Serve(serving, func(_ context.Context, a jobs.Attempt) jobs.Result {
+			ended <- q.Serve(serving, func(_ context.Context, a runtime.Attempt) runtime.JobResult {
 				fmt.Println("attempt", a.Number, "at", a.Job.Kind)
-				return jobs.Result{Action: jobs.Discard, Err: errors.New("the address does not exist")}
+				return runtime.JobResult{Action: "discarded", Err: errors.New("the address does not exist")}
 			})
 		}()
-		mail := jobs.Job{Kind: "mail", Plugin: "p", IdempotencyKey: "turn-1"}
+		mail := runtime.Job{Kind: "mail", Plugin: "p", IdempotencyKey: "turn-1"}
 		err = errors.Join(q.Add(ctx, mail), q.Idle(ctx))
-		fmt.Println("a second one:", errors.Is(q.Add(ctx, mail), jobs.ErrDuplicate))
+		fmt.Println("a second one:", errors.Is(q.Add(ctx, mail), runtime.ErrDuplicateJob))
 		end()
 		if served := <-ended; !errors.Is(served, context.Canceled) {
 			err = errors.Join(err, served)
@@ -143,8 +119,8 @@ func ExampleStore_Queue() {
 }
 
 // operate is what an operator does with dead jobs.
-func operate(ctx context.Context, r jobs.Records) error {
-	list, err := r.List(ctx, jobs.Filter{Dead: true})
+func operate(ctx context.Context, r store.JobRecords) error {
+	list, err := r.List(ctx, store.JobFilter{Dead: true})
 	if err != nil {
 		return err
 	}

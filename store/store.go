@@ -140,7 +140,8 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 // DB returns the database, for what is kept beside the manifests. It is closed with the store.
 func (s *Store) DB() *sqldb.DB { return s.db }
 
-// Tree returns the thread tree that the store keeps. It is closed with the store; the context bounds opening only.
+// Tree returns the thread tree that the store keeps, for gateway.Options.Tree; programs change it by the gateway's methods.
+// It is closed with the store; the context bounds opening only.
 func (s *Store) Tree(ctx context.Context) (tree.Store, error) {
 	t, err := treestore.New(ctx, s.db, s.opts.Now)
 	if err != nil {
@@ -165,9 +166,13 @@ func (s *Store) Queue(o QueueOptions) (jobs.Queue, error) {
 	return q, nil
 }
 
+// JobRecords is the background work that a store keeps, with the methods Counts, List, Job, Retry and Remove. The last two
+// work on dead jobs, and return the ids of those that were dead.
+type JobRecords = jobs.Records
+
 // Jobs returns the background work that the store keeps, to look at it and to retry or remove what failed. It needs no
 // queue, and of a store that is open for reading only it can be read.
-func (s *Store) Jobs() jobs.Records { return jobqueue.Look(s.db) }
+func (s *Store) Jobs() JobRecords { return jobqueue.Look(s.db) }
 
 // Close closes the store after running calls have ended; later ones fail. It is safe to call twice.
 func (s *Store) Close() error {
