@@ -361,7 +361,7 @@ func (x *exchange) finish(err error) {
 	_, upstream := errors.AsType[*loop.ProviderError](err)
 	switch {
 	case err == nil && len(x.given) > 0:
-		x.waits = &waiting{turn: x.turn, calls: x.given, since: time.Now()}
+		x.waits = &waiting{turn: x.turn, calls: x.given, judged: map[string]bool{}, since: time.Now()}
 		for id := range x.given {
 			for _, at := range x.after() {
 				x.waits.keys = append(x.waits.keys, x.key(at, id))

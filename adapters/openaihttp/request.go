@@ -100,31 +100,25 @@ func (x *exchange) tools() []phases.Tool {
 	return out
 }
 
-// began is where the conversation began, behind its first prompt: providers that number the calls of each conversation use
-// the same ids in all of them.
-func (x *exchange) began() place {
-	if x.where.ThreadID != "" {
-		return x.scope
-	}
-	return x.places[slices.Index(x.roles, "user")+1]
-}
-
-// judgeResults lets the plugins see results that they have not seen, and puts in what they made of all of them.
+// judgeResults lets the plugins see results that they have not seen, and puts in what they made of all of them. The last result
+// of a call that the client was to make is always new: some providers number the calls of each answer alike.
 func (x *exchange) judgeResults() error {
+	left := map[string]int{}
+	x.results(func(id string, _ *object) bool { left[id]++; return false })
 	var failed error
-	each(x.list, x.shape.resultsIn, x.shape.isResult, func(o *object) bool {
+	x.results(func(id string, o *object) bool {
 		if failed != nil {
 			return false
 		}
-		id, text := o.text(x.shape.resultID), textOf(o.values[x.shape.resultText])
-		at := x.began().then("result").then(id).then(text)
+		left[id]--
+		call, took, asked := x.calls[id], time.Duration(0), false
+		if g := x.group; g != nil && left[id] == 0 && g.calls[id].ID != "" {
+			call, took, asked = g.calls[id], time.Since(g.since), !g.judged[id]
+		}
+		text := textOf(o.values[x.shape.resultText])
+		at := x.scope.then("result").then(id).then(text)
 		became, known := x.p.memory.get(at)
-		if !known {
-			call := x.calls[id]
-			took := time.Duration(0)
-			if x.group != nil && x.group.calls[id].ID != "" {
-				call, took = x.group.calls[id], time.Since(x.group.since)
-			}
+		if asked || !known {
 			call.ID = id
 			var r loop.Result
 			if r, failed = x.agent.FinishTool(x.ctx, call, text, string(o.values["is_error"]) == "true", took); failed != nil {
@@ -133,7 +127,9 @@ func (x *exchange) judgeResults() error {
 			if became = nil; r.Changed {
 				became = encode(r.Text)
 			}
-			x.p.memory.put(at, became)
+			if x.p.memory.put(at, became); asked {
+				x.group.judged[id] = true
+			}
 		}
 		if became == nil {
 			return false
@@ -142,4 +138,9 @@ func (x *exchange) judgeResults() error {
 		return true
 	})
 	return failed
+}
+
+// results calls f for each result in the request, which f reports to have changed.
+func (x *exchange) results(f func(id string, o *object) bool) {
+	each(x.list, x.shape.resultsIn, x.shape.isResult, func(o *object) bool { return f(o.text(x.shape.resultID), o) })
 }

@@ -33,12 +33,13 @@ func (t *turn) stitches(at place) place { return at.then("stitch").then(t.salt) 
 
 // waiting is an answer of the model's with calls that the client has to answer.
 type waiting struct {
-	turn  *turn
-	calls map[string]loop.Call
-	since time.Time
-	keys  []place
-	timer *time.Timer
-	live  bool // it waits
+	turn   *turn
+	calls  map[string]loop.Call
+	judged map[string]bool // whose results the plugins have seen
+	since  time.Time
+	keys   []place
+	timer  *time.Timer
+	live   bool // it waits
 }
 
 // errIdle ends a turn whose client does not come back. The turn was interrupted.
