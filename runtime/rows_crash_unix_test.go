@@ -135,7 +135,7 @@ func crashIsTold(t *testing.T, b *processBench, eng *runtime.Engine, out *phases
 }
 
 // rowKilledHost is row 18: a plugin does not outlive its host, and what it has
-// started is swept when the next host begins.
+// started is swept by the next host.
 func rowKilledHost(t *testing.T, b *processBench) {
 	t.Helper()
 	self, err := os.Executable()

@@ -149,8 +149,8 @@ func (f *privateDir) giveUp() {
 	f.closed = true
 }
 
-// sweepDirs removes private directories that no living host has locked.
-func sweepDirs(ctx context.Context, runtimeDir string) (removed int) {
+// SweepDirectories removes private directories in runtimeDir that no living host has locked, and returns how many.
+func SweepDirectories(ctx context.Context, runtimeDir string) (removed int) {
 	for _, base := range bases(runtimeDir) {
 		if unusable(base) != "" { // others could have moved anything there
 			continue

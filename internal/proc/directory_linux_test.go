@@ -138,7 +138,7 @@ func TestSweepDirectories(t *testing.T) {
 				}
 			}
 		}
-		if got := sweepDirs(t.Context(), dir); got != len(stale) {
+		if got := SweepDirectories(t.Context(), dir); got != len(stale) {
 			t.Errorf("removed %d directories, want %d", got, len(stale))
 		}
 		kept = append(kept, link, filepath.Base(used.path))
@@ -159,7 +159,7 @@ func TestSweepWhileDirectoriesAreMade(t *testing.T) {
 	for range 2 {
 		sweeps.Go(func() {
 			for ctx.Err() == nil {
-				sweepDirs(ctx, dir)
+				SweepDirectories(ctx, dir)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func TestSweepSparesWhatOthersMayMove(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if got := sweepDirs(t.Context(), dir); got != 0 {
+	if got := SweepDirectories(t.Context(), dir); got != 0 {
 		t.Errorf("removed %d directories", got)
 	}
 }

@@ -27,7 +27,7 @@ func TestHostKilled(t *testing.T) {
 }
 
 // TestHostKilledBesideFugitive: a plugin that has cleared its death signal, its
-// environment, its session and its parent dies when the next host begins, also
+// environment, its session and its parent dies when the next host sweeps, also
 // when it keeps its directory locked, and its directory goes.
 func TestHostKilledBesideFugitive(t *testing.T) {
 	for _, tier := range []sandbox.Tier{sandbox.T0, sandbox.T1} {

@@ -252,15 +252,15 @@ func TestGiveUp(t *testing.T) {
 	if err := f.remove(over); !errors.Is(err, context.Canceled) {
 		t.Fatalf("removed without time: %v", err)
 	}
-	if n := sweepDirs(t.Context(), base); n != 0 {
+	if n := SweepDirectories(t.Context(), base); n != 0 {
 		t.Errorf("%d directories swept that are to be tried again", n)
 	}
 	f.giveUp()
 	f.giveUp()
 	// A process that another test is starting has the lock's descriptor until its exec.
-	n := sweepDirs(t.Context(), base)
+	n := SweepDirectories(t.Context(), base)
 	for tick := time.Tick(time.Millisecond); n == 0 && t.Context().Err() == nil; <-tick {
-		n = sweepDirs(t.Context(), base)
+		n = SweepDirectories(t.Context(), base)
 	}
 	if n != 1 || len(names(t, base)) != 0 {
 		t.Errorf("%d directories swept, left %q", n, names(t, base))

@@ -22,7 +22,7 @@ type Swept struct {
 // hosts; several hosts may call it at once.
 func SweepLeftovers(ctx context.Context, runtimeDir string) Swept {
 	// Processes first: they hold locks on directories.
-	return Swept{Groups: sweepGroups(ctx, ""), Processes: sweepProcesses(ctx), Directories: sweepDirs(ctx, runtimeDir)}
+	return Swept{Groups: sweepGroups(ctx, ""), Processes: sweepProcesses(ctx), Directories: SweepDirectories(ctx, runtimeDir)}
 }
 
 // newMark returns the environment value by which a plugin's descendants are found: the host, so that others can (as

@@ -87,27 +87,29 @@ func New(o Options) *Pool {
 	return &Pool{opts: o, gate: supervise.NewGate(startsAtOnce), memory: newMemwatch(), over: over, workers: workers{work: make(chan *localCall), over: over}}
 }
 
-// sweepDelay is how long a host lives before it looks for leftovers: reading the process table takes a core that the
-// first starts need, and a command that compiles one prompt is over by then.
+// sweepDelay is how long a host lives before it looks for processes of killed hosts: reading the process table takes a core
+// that the first starts need, and a command that compiles one prompt is over by then.
 const sweepDelay = time.Second
 
-// Serve watches the memory of the plugins' processes until ctx ends, and after sweepDelay removes what killed hosts
-// have left behind.
+// Serve watches the memory of the plugins' processes until ctx ends, and removes what killed hosts have left behind: at once
+// if one has left a private directory, otherwise after sweepDelay.
 func (p *Pool) Serve(ctx context.Context) {
 	var watch sync.WaitGroup
 	watch.Go(func() { p.memory.serve(ctx) })
-	select {
-	case <-time.After(sweepDelay):
-		p.sweep(ctx)
-	case <-ctx.Done():
+	dirs := proc.SweepDirectories(ctx, "")
+	if dirs == 0 {
+		select {
+		case <-time.After(sweepDelay):
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() == nil {
+		s := proc.SweepLeftovers(ctx, "")
+		if s.Directories += dirs; s.Processes+s.Directories+s.Groups > 0 {
+			p.opts.Logger.Info("removed what an earlier host left behind", "processes", s.Processes, "directories", s.Directories, "groups", s.Groups)
+		}
 	}
 	watch.Wait()
-}
-
-func (p *Pool) sweep(ctx context.Context) {
-	if s := proc.SweepLeftovers(ctx, ""); s.Processes+s.Directories+s.Groups > 0 {
-		p.opts.Logger.Info("removed what an earlier host left behind", "processes", s.Processes, "directories", s.Directories, "groups", s.Groups)
-	}
 }
 
 // Revision rises when the row of a plugin has changed.
