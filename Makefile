@@ -23,7 +23,7 @@ FUZZTIME ?= 60s
 # operators and clients.
 FUZZ := ./internal/proc:FuzzHandshakeLine ./internal/wire:FuzzLane ./internal/wire:FuzzLine ./config:FuzzParse ./internal/cond:FuzzCondition \
         ./internal/engine/merge:FuzzMerge ./internal/rpc:FuzzBatch \
-        ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk/prompttext:FuzzEscape
+        ./internal/text:FuzzEscape ./internal/text:FuzzShown ./sdk:FuzzEscape
 # How long `soak` runs: a time (30m) or a number of dispatches.
 SOAK ?= 1000000
 # How many calls `agents-soak` sends.

@@ -11,25 +11,26 @@ import (
 
 // testName is a test in code: its package below the root, its name, and for one
 // of the table of failures the number and name of the case.
-var testName = regexp.MustCompile("`([a-z/0-9]+):((?:Test|Benchmark)[A-Za-z0-9_]+)(?:/([0-9]{2})_([a-z0-9-]+))?`")
+var testName = regexp.MustCompile("(?:`|\\./)([a-z/0-9]+):((?:Test|Benchmark|Fuzz)[A-Za-z0-9_]+)(?:/([0-9]{2})_([a-z0-9-]+))?")
 
 // TestSecurityClaims wants every test that the document about security names to
-// exist: each claim stands with the test that proves it.
+// exist, since each claim stands with the test that proves it, and those of `make fuzz`.
 func TestSecurityClaims(t *testing.T) {
 	t.Parallel()
 
-	found := testName.FindAllStringSubmatch(text(t, "docs/SECURITY.md"), -1)
-	if len(found) < 40 {
-		t.Fatalf("%d names of tests: the search does not work", len(found))
+	claims := testName.FindAllStringSubmatch(text(t, "docs/SECURITY.md"), -1)
+	fuzzed := testName.FindAllStringSubmatch(fileText(t, filepath.Join(root(t), "Makefile")), -1)
+	if len(claims) < 40 || len(fuzzed) < 5 {
+		t.Fatalf("%d names of tests, %d to fuzz: the search does not work", len(claims), len(fuzzed))
 	}
 	tests, sources := map[string]map[string]bool{}, map[string]string{}
-	for _, m := range found {
+	for _, m := range append(claims, fuzzed...) {
 		pkg, name, number, title := m[1], m[2], m[3], m[4]
 		if tests[pkg] == nil {
 			tests[pkg], sources[pkg] = declared(t, pkg)
 		}
 		if !tests[pkg][name] {
-			t.Errorf("docs/SECURITY.md names %s:%s, and there is no such test", pkg, name)
+			t.Errorf("docs/SECURITY.md or the Makefile names %s:%s, and there is no such test", pkg, name)
 		}
 		if number == "" {
 			continue
