@@ -264,6 +264,31 @@ func TestTurnLimits(t *testing.T) {
 	}
 }
 
+// TestEndedTurnsFloodOfOneToken: a token that ends many turns pushes out its own, and none
+// of another one, of those that are remembered.
+func TestEndedTurnsFloodOfOneToken(t *testing.T) {
+	t.Parallel()
+
+	g := keeper(t, Options{})
+	end := func(c *rpc.Caller) string {
+		k, _ := g.keepOne(t, c, "1")
+		must(g.turns.take(c, k.handle))(t)
+		g.turns.release(k)
+		return k.handle
+	}
+	quiet, flood := token("quiet", []string{"*"}).Caller(nil), token("flood", []string{"*"}).Caller(nil)
+	others, oldest := end(quiet), end(flood)
+	for range mostEnded - 1 {
+		end(flood)
+	}
+	if reason, _ := g.reason(quiet, others); reason != "turn_unknown ended" {
+		t.Errorf("the other token's turn: %s", reason)
+	}
+	if reason, _ := g.reason(flood, oldest); reason != "turn_unknown unknown" {
+		t.Errorf("its own oldest turn: %s", reason)
+	}
+}
+
 // TestLedgersOfOneToken: what the ledgers of a token's turns take together is bounded,
 // and is free again when turns end.
 func TestLedgersOfOneToken(t *testing.T) {
