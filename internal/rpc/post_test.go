@@ -118,9 +118,10 @@ func TestPostTokens(t *testing.T) {
 			{Name: "bob", SHA256: strings.ToUpper(sum("secret-b")), Rights: []Right{AdminRight}, Workspaces: []string{EveryWorkspace}},
 		}
 	})
-	bearer := func(value string) func(*http.Request) {
-		return func(r *http.Request) { r.Header.Set("Authorization", value) }
+	header := func(name string, values ...string) func(*http.Request) {
+		return func(r *http.Request) { r.Header[name] = values }
 	}
+	bearer := func(values ...string) func(*http.Request) { return header("Authorization", values...) }
 	tests := []struct {
 		name   string
 		method string
@@ -132,6 +133,10 @@ func TestPostTokens(t *testing.T) {
 		{"empty", "test/who", bearer("Bearer "), "null -32003 unauthorized"},
 		{"the hash itself", "test/who", bearer("Bearer " + sum("secret-a")), "null -32003 unauthorized"},
 		{"other scheme", "test/who", bearer("Basic secret-a"), "null -32003 unauthorized"},
+		{"behind a wrong one", "test/who", bearer("Bearer secret-c", "Bearer secret-a"), "null -32003 unauthorized"},
+		{"for a proxy", "test/who", header("Proxy-Authorization", "Bearer secret-a"), "null -32003 unauthorized"},
+		{"in a cookie", "test/who", header("Cookie", "token=secret-a"), "null -32003 unauthorized"},
+		{"in the address", "test/who", func(r *http.Request) { r.URL.RawQuery = "token=secret-a&access_token=secret-a" }, "null -32003 unauthorized"},
 		{"right", "test/who", bearer("Bearer secret-a"), `1 "ann"`},
 		{"the other", "test/who", bearer("bearer secret-b"), `1 "bob"`},
 		{"has the right", "test/admin", bearer("Bearer secret-b"), `1 "done"`},
