@@ -45,24 +45,25 @@ func TestNothingBlocks(t *testing.T) {
 	}
 }
 
+// TestFileBecomesFifo: the file was seen, and is a fifo when it is opened.
 func TestFileBecomesFifo(t *testing.T) {
 	t.Parallel()
 	base := build(t, files{"s/a/SKILL.md": skillText("a", "")})
 	path := filepath.Join(base, "s/a/SKILL.md")
+	if err := unix.Mkfifo(path+".fifo", 0o644); err != nil {
+		t.Fatal(err)
+	}
 	o := project("s")
 	o.opening = func(name string) {
 		if name != skillFile {
 			return
 		}
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
-		if err := unix.Mkfifo(path, 0o644); err != nil {
+		if err := os.Rename(path+".fifo", path); err != nil {
 			t.Error(err)
 		}
 	}
 	s := returns(t, func() *Set { return Resolve(base, o) })
-	if diff := cmp.Diff(codes(s), []Code{CodeNotRegular}); diff != "" || len(s.Skills) != 0 {
+	if diff := cmp.Diff(codes(s), []Code{CodeReadError}); diff != "" || len(s.Skills) != 0 {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // root is an open directory that no name and no link leads out of. Names are relative paths of the system.
 type root struct {
 	*os.Root
-	opening func(name string) // of tests: is called before a file is opened; may be nil
+	opening func(name string) // of tests: is called between the look at a file and its opening; may be nil
 }
 
 // openRoot opens the directory at an absolute path, links followed. It does not wait for a pipe, which has no "/.".
@@ -33,15 +33,15 @@ func (r *root) OpenRoot(name string) (*root, error) {
 // Open opens a regular file, or a directory for listing; [errNotRegular] for anything else. It never blocks: the
 // file is looked at before, and again when it is open, since it may be another one.
 func (r *root) Open(name string) (*os.File, error) {
-	if r.opening != nil {
-		r.opening(name)
-	}
 	before, err := r.Stat(name)
 	switch {
 	case err != nil:
 		return nil, err
 	case !before.Mode().IsRegular() && !before.IsDir():
 		return nil, errNotRegular
+	}
+	if r.opening != nil {
+		r.opening(name)
 	}
 	f, err := r.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
