@@ -11,7 +11,7 @@ import (
 
 // testName is a test in code: its package below the root, its name, and for one
 // of the table of failures the number and name of the case.
-var testName = regexp.MustCompile("(?:`|\\./)([a-z/0-9]+):((?:Test|Benchmark|Fuzz)[A-Za-z0-9_]+)(?:/([0-9]{2})_([a-z0-9-]+))?")
+var testName = regexp.MustCompile("(?:`|\\./)([a-z/0-9]+):((?:Test|Benchmark|Fuzz)[A-Za-z0-9_]+)(?:/(?:[a-z]+/)?([0-9]{2})_([a-z0-9-]+))?")
 
 // TestSecurityClaims wants every test that the document about security names to
 // exist, since each claim stands with the test that proves it, and those of `make fuzz`.
