@@ -2,17 +2,19 @@ package history
 
 import "slices"
 
-// Reason says why something was omitted: budget, entries, role, blank, unanswered or orphan.
+// Reason says why something was omitted: budget (it did not fit), entries (there were more than allowed), role (it is
+// unknown), blank (it is empty, maybe after repair), unanswered (a call without a result, or of an entry that cannot
+// call) or orphan (a result without a call before it).
 type Reason string
 
 // The reasons.
 const (
-	reasonBudget     Reason = "budget"     // it did not fit
-	reasonEntries    Reason = "entries"    // there were more entries than allowed
-	reasonRole       Reason = "role"       // the role is unknown
-	reasonBlank      Reason = "blank"      // it is empty, maybe after repair
-	reasonUnanswered Reason = "unanswered" // a call without a result, or of an entry that cannot call
-	reasonOrphan     Reason = "orphan"     // a result without a call before it
+	reasonBudget     Reason = "budget"
+	reasonEntries    Reason = "entries"
+	reasonRole       Reason = "role"
+	reasonBlank      Reason = "blank"
+	reasonUnanswered Reason = "unanswered"
+	reasonOrphan     Reason = "orphan"
 )
 
 // Dropped is one entry, call or result that is not in a window.

@@ -8,33 +8,42 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Cause says why a provider's cache could not serve what it held of the previous prompt: provider, model, tools, host_tools,
-// expired, section_text, section_order, section_inserted, section_removed, section_moved, key, breakpoint, epoch, history_edited,
-// history_cut, plugin_version, configuration, build, profile or unknown.
+// Cause says why a provider's cache could not serve what it held of the previous prompt. These lose everything: provider
+// and model (the prompt was for another one), tools and host_tools ([Break] says which definition changed, and how), and
+// expired (the prompt is older than what the provider keeps).
+//
+// Of a section: section_text (its text), section_order (it stands elsewhere), section_inserted (it was not there),
+// section_removed (it is no longer there), section_moved (its stability or placement moved it over a boundary). Of what
+// is around them: key (the plan's fingerprint key is another, no text need be), breakpoint (none where the previous prompt
+// had one, or none at all there), epoch (a compaction, clear or reload replaced the conversation), history_edited
+// (earlier messages are not what they were), history_cut (they were left out or summarized).
+//
+// The causes plugin_version, configuration, build and profile go with another one, or are all that changed where usage
+// shows a loss; unknown is a loss that nothing in the records explains: the provider dropped what it held.
 type Cause string
 
-// The causes. Provider to HostTools lose everything, and so does an expired prompt.
+// The causes.
 const (
-	causeProvider Cause = "provider"         // a prompt for another provider
-	causeModel    Cause = "model"            // a prompt for another model
-	causeTools    Cause = "tools"            // tool and field say which definition in front of everything changed, and how
-	causeHost     Cause = "host_tools"       // the same of the host's own tools
-	causeExpired  Cause = "expired"          // the previous prompt is older than what the provider keeps
-	causeText     Cause = "section_text"     // the text of a section
-	causeOrder    Cause = "section_order"    // a section stands elsewhere
-	causeInserted Cause = "section_inserted" // a section that was not there
-	causeRemoved  Cause = "section_removed"  // a section that is no longer there
-	causeMoved    Cause = "section_moved"    // field says whether stability or placement moved a section over a boundary
-	causeKey      Cause = "key"              // another fingerprint key: the plan's key is another, no text need be
-	causePoint    Cause = "breakpoint"       // no breakpoint where the previous prompt had one, or none at all there
-	causeEpoch    Cause = "epoch"            // a compaction, clear or reload replaced the conversation
-	causeEdited   Cause = "history_edited"   // earlier messages are not what they were
-	causeCut      Cause = "history_cut"      // earlier messages were left out or summarized
-	causeVersion  Cause = "plugin_version"   // this and the next three go with another cause, or are all that changed where usage shows a loss
+	causeProvider Cause = "provider"
+	causeModel    Cause = "model"
+	causeTools    Cause = "tools"
+	causeHost     Cause = "host_tools"
+	causeExpired  Cause = "expired"
+	causeText     Cause = "section_text"
+	causeOrder    Cause = "section_order"
+	causeInserted Cause = "section_inserted"
+	causeRemoved  Cause = "section_removed"
+	causeMoved    Cause = "section_moved"
+	causeKey      Cause = "key"
+	causePoint    Cause = "breakpoint"
+	causeEpoch    Cause = "epoch"
+	causeEdited   Cause = "history_edited"
+	causeCut      Cause = "history_cut"
+	causeVersion  Cause = "plugin_version"
 	causeConfig   Cause = "configuration"
 	causeBuild    Cause = "build"
 	causeProfile  Cause = "profile"
-	causeUnknown  Cause = "unknown" // a loss that usage shows and the records do not explain: the provider dropped what it held
+	causeUnknown  Cause = "unknown"
 )
 
 // causes are all of them.

@@ -12,29 +12,32 @@ type Term struct {
 	Value string   `json:"value"`
 }
 
-// TermKind says what a term is about: section, owner, plugin, tool, hash, model, provider, actor, agent, diagnostic, verdict,
-// cause, kind, workspace, thread, turn or session.
+// TermKind says what a term is about: section (the id of one in the prompt, or of one that was left out), owner (who wrote
+// a part of the prompt), plugin (a name, or NAME@VERSION), tool (one that was offered or called), hash (any hash or
+// fingerprint), model and provider (what the prompt was compiled for), actor (who the turn was made for), agent (the
+// host's id of it), diagnostic (its code, the cause of a failed run, or the reason of a decision), verdict (of a hook),
+// cause (what broke the provider's cache), kind (the record's), or one of workspace, thread, turn and session.
 type TermKind string
 
 // The kinds of terms.
 const (
-	termSection    TermKind = "section"    // the id of a section of the prompt, or of one that was left out
-	termOwner      TermKind = "owner"      // who wrote a part of the prompt
-	termPlugin     TermKind = "plugin"     // a plugin's name, or NAME@VERSION
-	termTool       TermKind = "tool"       // the name of a tool that was offered or called
-	termHash       TermKind = "hash"       // any hash or fingerprint of the record
-	termModel      TermKind = "model"      // the model that the prompt was compiled for
-	termProvider   TermKind = "provider"   // the provider of that model
-	termActor      TermKind = "actor"      // who the turn was made for
-	termAgent      TermKind = "agent"      // the host's id of the agent
-	termDiagnostic TermKind = "diagnostic" // the code of a diagnostic, the cause of a failed run, or the reason of a decision
-	termVerdict    TermKind = "verdict"    // what a hook decided
-	termCause      TermKind = "cause"      // what broke the prefix that the provider keeps
-	termKindOf     TermKind = "kind"       // the kind of the record
-	termWorkspace  TermKind = "workspace"  // the workspace
-	termThread     TermKind = "thread"     // the thread
-	termTurn       TermKind = "turn"       // the turn
-	termSession    TermKind = "session"    // the session
+	termSection    TermKind = "section"
+	termOwner      TermKind = "owner"
+	termPlugin     TermKind = "plugin"
+	termTool       TermKind = "tool"
+	termHash       TermKind = "hash"
+	termModel      TermKind = "model"
+	termProvider   TermKind = "provider"
+	termActor      TermKind = "actor"
+	termAgent      TermKind = "agent"
+	termDiagnostic TermKind = "diagnostic"
+	termVerdict    TermKind = "verdict"
+	termCause      TermKind = "cause"
+	termKindOf     TermKind = "kind"
+	termWorkspace  TermKind = "workspace"
+	termThread     TermKind = "thread"
+	termTurn       TermKind = "turn"
+	termSession    TermKind = "session"
 )
 
 // Terms returns what the record can be found by: sorted, each once, without empty values.

@@ -58,28 +58,32 @@ func (r Request) Known(provider string) (compiler.ModelCache, error) {
 
 // The codes of warnings.
 const (
-	codeBelowMinimum = "below_cache_minimum" // a prefix is too short to be cached
-	// codeBreakpoint: a breakpoint of the plan has no place in the request, or the provider accepts no more.
-	codeBreakpoint  = "breakpoint_omitted"
-	codeNotBehind   = "section_not_behind" // a section could not be put behind the conversation
-	codeToolRenamed = "tool_renamed"       // the provider does not accept the tool's name
-	codeArguments   = "arguments_wrapped"  // the arguments of a past call are not a JSON object and were wrapped
-	codeEntry       = "entry_omitted"      // an entry, a call or a result cannot be sent
-	codeNative      = "native_ignored"     // an entry's native form could not be read; its text was sent
-	codeCacheKey    = "cache_key_hashed"   // the plan's key is too long; its hash is sent
-	codeToolOmitted = "tool_omitted"       // the provider does not accept so many tools
-	codeCallID      = "call_id_rewritten"  // the provider does not accept a call's id, or another call has it
-	codeResultText  = "error_text_added"   // a result that is an error had no text
-	codeSignature   = "signature_missing"  // a call has no signature of the model's; a placeholder stands for it
-	codeTokenizer   = "tokenizer_unknown"  // nothing is known about the model's tokens: counts are estimates
-	codeMedia       = "media_omitted"      // the provider does not accept an image or document; a note stands for it
+	codeBelowMinimum = "below_cache_minimum"
+	codeBreakpoint   = "breakpoint_omitted"
+	codeNotBehind    = "section_not_behind"
+	codeToolRenamed  = "tool_renamed"
+	codeArguments    = "arguments_wrapped"
+	codeEntry        = "entry_omitted"
+	codeNative       = "native_ignored"
+	codeCacheKey     = "cache_key_hashed"
+	codeToolOmitted  = "tool_omitted"
+	codeCallID       = "call_id_rewritten"
+	codeResultText   = "error_text_added"
+	codeSignature    = "signature_missing"
+	codeTokenizer    = "tokenizer_unknown"
+	codeMedia        = "media_omitted"
 )
 
 // Warning says what a provider's request cannot express. Messages name ids, models and numbers, never texts.
 type Warning struct {
-	// Code is below_cache_minimum, breakpoint_omitted, section_not_behind, tool_renamed, tool_omitted, arguments_wrapped,
-	// entry_omitted, native_ignored, cache_stale (an explicit cache does not match), cache_key_hashed, call_id_rewritten,
-	// error_text_added, signature_missing, tokenizer_unknown or media_omitted.
+	// Code is below_cache_minimum (a prefix is too short to be cached), breakpoint_omitted (one of the plan has no place in
+	// the request, or the provider accepts no more), section_not_behind (a section could not be put behind the conversation),
+	// arguments_wrapped (those of a past call are not a JSON object), entry_omitted (an entry, a call or a result cannot be
+	// sent), native_ignored (an entry's native form could not be read; its text was sent), cache_stale (an explicit cache
+	// does not match and was not used), cache_key_hashed (the plan's key is too long), error_text_added (a result that is an
+	// error had no text), signature_missing (a placeholder stands for the model's), tokenizer_unknown (counts are estimates),
+	// or says what the provider does not accept: tool_renamed (a name), tool_omitted (so many tools), call_id_rewritten (a
+	// call's id, or another call has it), media_omitted (an image or document; a note stands for it).
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }

@@ -7,22 +7,24 @@ import (
 	"github.com/grapnelhq/grapnel/compiler"
 )
 
-// RuleID says what a rule is about: cache_key, tool_name, tool_count, call_id, call_unique, error_text, signature, image,
-// document or media_count.
+// RuleID says what a rule is about: cache_key (what groups requests with one prefix), tool_name, tool_count (how many
+// tools a request has), call_id (what pairs a call with its result), call_unique (no two calls of a request have one id),
+// error_text (a result that is an error has a text), signature (the first call of a step has the model's), image and
+// document (media types and bytes), media_count (how many images a request has).
 type RuleID string
 
 // What rules are about.
 const (
-	ruleCacheKey   RuleID = "cache_key"   // the key that groups requests with one prefix
-	ruleToolName   RuleID = "tool_name"   // the name of a tool
-	ruleToolCount  RuleID = "tool_count"  // how many tools a request has
-	ruleCallID     RuleID = "call_id"     // the id that pairs a call with its result
-	ruleCallUnique RuleID = "call_unique" // no two calls of a request have one id
-	ruleErrorText  RuleID = "error_text"  // a result that is an error has a text
-	ruleSignature  RuleID = "signature"   // the first call of a step has the model's signature
-	ruleImage      RuleID = "image"       // media types and bytes of an image
-	ruleDocument   RuleID = "document"    // media types and bytes of a document
-	ruleMediaCount RuleID = "media_count" // how many images a request has
+	ruleCacheKey   RuleID = "cache_key"
+	ruleToolName   RuleID = "tool_name"
+	ruleToolCount  RuleID = "tool_count"
+	ruleCallID     RuleID = "call_id"
+	ruleCallUnique RuleID = "call_unique"
+	ruleErrorText  RuleID = "error_text"
+	ruleSignature  RuleID = "signature"
+	ruleImage      RuleID = "image"
+	ruleDocument   RuleID = "document"
+	ruleMediaCount RuleID = "media_count"
 )
 
 // Rule is something that a provider refuses requests for, as it is known in public.
