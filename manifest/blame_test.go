@@ -142,7 +142,7 @@ func TestBlame(t *testing.T) {
 		{TurnID: "2", ManifestID: "m2", ThreadID: "t", Actual: new(60)},
 		{TurnID: "3", ManifestID: "m3", ThreadID: "other"},
 		{TurnID: "4", ManifestID: "m4", ThreadID: "t", Break: Break{Cause: causeText, BrokeAt: "b", Field: "text", Owner: "y", TokensLost: 59}},
-		{TurnID: "5", ManifestID: "m5", ThreadID: "t", Break: Break{Cause: causeEpoch, Owner: phases.OwnerHost}, Expected: true},
+		{TurnID: "5", ManifestID: "m5", ThreadID: "t", Break: Break{Cause: CauseEpoch, Owner: phases.OwnerHost}, Expected: true},
 		{TurnID: "6", ManifestID: "m6", ThreadID: "t", Break: Break{Cause: causeRemoved, BrokeAt: "b", Owner: "y", TokensLost: 52}, Expected: true},
 		{TurnID: "7", ManifestID: "m7", ThreadID: "t", Break: Break{Cause: causeInserted, BrokeAt: "b", Owner: "y", TokensLost: 21}},
 	}

@@ -36,7 +36,7 @@ const (
 	causeMoved    Cause = "section_moved"
 	causeKey      Cause = "key"
 	causePoint    Cause = "breakpoint"
-	causeEpoch    Cause = "epoch"
+	CauseEpoch    Cause = "epoch"
 	causeEdited   Cause = "history_edited"
 	causeCut      Cause = "history_cut"
 	causeVersion  Cause = "plugin_version"
@@ -50,7 +50,7 @@ const (
 func causes() []Cause {
 	return []Cause{
 		causeProvider, causeModel, causeTools, causeHost, causeExpired, causeText, causeOrder, causeInserted, causeRemoved, causeMoved, causeKey,
-		causePoint, causeEpoch, causeEdited, causeCut, causeVersion, causeConfig, causeBuild, causeProfile, causeUnknown,
+		causePoint, CauseEpoch, causeEdited, causeCut, causeVersion, causeConfig, causeBuild, causeProfile, causeUnknown,
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *comparison) behind(served bool) Break {
 	case c.rules.Explicit && !served && (whole > 0 && c.rules.whole(whole) > 0 && c.kept() == 0 || unused(c.was) || unused(c.is)):
 		return host(causePoint)
 	case a.afterReset(b):
-		return host(causeEpoch)
+		return host(CauseEpoch)
 	}
 	if cause := c.history(); cause != "" {
 		return host(cause)
@@ -350,7 +350,7 @@ func (c *comparison) lost(b *Break) int {
 		served = c.is.CacheReadTokens
 	case b.Cause == causeKey || b.Field == "owner":
 		return 0
-	case c.was == nil && (b.Cause == causeEdited || b.Cause == causeCut || b.Cause == causeEpoch):
+	case c.was == nil && (b.Cause == causeEdited || b.Cause == causeCut || b.Cause == CauseEpoch):
 		return 0 // the conversation is not in the record
 	}
 	return max(0, c.held()-served)

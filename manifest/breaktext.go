@@ -10,7 +10,7 @@ func (b Break) Words() string {
 	what := map[Cause]string{
 		causeProvider: "another provider", causeModel: "another model", causeExpired: "the last prompt expired",
 		causeKey: "another fingerprint key", causePoint: "no breakpoint where the last prompt had one",
-		causeEpoch:  "the conversation was replaced",
+		CauseEpoch:  "the conversation was replaced",
 		causeEdited: "earlier messages were edited", causeCut: "earlier messages were cut",
 		causeVersion: "another version of a plugin", causeConfig: "another configuration", causeBuild: "another build",
 		causeUnknown: "the provider dropped it",

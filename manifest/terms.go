@@ -25,7 +25,7 @@ const (
 	termOwner      TermKind = "owner"
 	termPlugin     TermKind = "plugin"
 	termTool       TermKind = "tool"
-	termHash       TermKind = "hash"
+	TermHash       TermKind = "hash"
 	termModel      TermKind = "model"
 	termProvider   TermKind = "provider"
 	termActor      TermKind = "actor"
@@ -34,9 +34,9 @@ const (
 	termVerdict    TermKind = "verdict"
 	termCause      TermKind = "cause"
 	termKindOf     TermKind = "kind"
-	termWorkspace  TermKind = "workspace"
-	termThread     TermKind = "thread"
-	termTurn       TermKind = "turn"
+	TermWorkspace  TermKind = "workspace"
+	TermThread     TermKind = "thread"
+	TermTurn       TermKind = "turn"
 	termSession    TermKind = "session"
 )
 
@@ -44,16 +44,16 @@ const (
 func (m *Manifest) Terms() []Term {
 	t := terms{}
 	t.add(termKindOf, string(m.Kind))
-	t.add(termWorkspace, m.WorkspaceID)
-	t.add(termThread, m.ThreadID)
-	t.add(termTurn, m.TurnID)
+	t.add(TermWorkspace, m.WorkspaceID)
+	t.add(TermThread, m.ThreadID)
+	t.add(TermTurn, m.TurnID)
 	t.add(termSession, m.SessionID)
 	t.add(termActor, m.Actor)
 	t.add(termAgent, m.AgentID)
 	t.add(termModel, m.Cache.Model)
 	t.add(termProvider, m.Cache.Provider)
 	t.add(termCause, string(m.Cache.Cause))
-	t.add(termHash, m.FingerprintFull, m.FingerprintStable, m.FingerprintDynamic, m.FingerprintDynamicWithoutExtraSystem, m.FingerprintTools,
+	t.add(TermHash, m.FingerprintFull, m.FingerprintStable, m.FingerprintDynamic, m.FingerprintDynamicWithoutExtraSystem, m.FingerprintTools,
 		m.HashFull, m.HashStable, m.HashDynamic, m.HashDynamicWithoutExtraSystem, m.HashTools,
 		m.FingerprintKeyID, m.ContentHash, m.Prev, m.Hash, m.ConfigHash)
 	t.addSections(m)
@@ -77,7 +77,7 @@ func (t *terms) addSections(m *Manifest) {
 		s := &m.Sections[i]
 		t.add(termSection, s.SectionID)
 		t.add(termOwner, s.Owner)
-		t.add(termHash, s.Fingerprint, s.Hash)
+		t.add(TermHash, s.Fingerprint, s.Hash)
 		for _, span := range s.ContentMap {
 			t.add(termOwner, span.Owner)
 		}
@@ -87,15 +87,15 @@ func (t *terms) addSections(m *Manifest) {
 		t.add(termOwner, m.Omitted[i].Owner)
 	}
 	for i := range m.HookSources {
-		t.add(termHash, m.HookSources[i].ContributionHash)
+		t.add(TermHash, m.HookSources[i].ContributionHash)
 	}
 	for i := range m.Tools {
 		t.add(termTool, m.Tools[i].Name)
-		t.add(termHash, m.Tools[i].Hash)
+		t.add(TermHash, m.Tools[i].Hash)
 	}
 	for i := range m.HostTools {
 		t.add(termTool, m.HostTools[i].Name)
-		t.add(termHash, m.HostTools[i].Hash)
+		t.add(TermHash, m.HostTools[i].Hash)
 	}
 }
 
@@ -107,9 +107,9 @@ func (t *terms) addWork(m *Manifest) {
 			t.add(termPlugin, p.Plugin+"@"+p.Version)
 		}
 		if strings.Trim(p.SHA256, "0123456789abcdef") == "" {
-			t.add(termHash, p.SHA256)
+			t.add(TermHash, p.SHA256)
 		}
-		t.add(termHash, p.GrantHash)
+		t.add(TermHash, p.GrantHash)
 	}
 	for i := range m.Runs {
 		t.add(termDiagnostic, m.Runs[i].Code)
@@ -122,7 +122,7 @@ func (t *terms) addWork(m *Manifest) {
 		c := &m.Calls[i]
 		t.add(termTool, c.Tool)
 		t.add(termVerdict, string(c.Verdict))
-		t.add(termHash, c.Came, c.Went)
+		t.add(TermHash, c.Came, c.Went)
 		for j := range c.DecidedBy {
 			t.add(termDiagnostic, c.DecidedBy[j].ReasonCode)
 			t.add(termVerdict, string(c.DecidedBy[j].Verdict))
@@ -130,12 +130,12 @@ func (t *terms) addWork(m *Manifest) {
 	}
 	for i := range m.Reminders {
 		t.add(termOwner, m.Reminders[i].Owner)
-		t.add(termHash, m.Reminders[i].Fingerprint, m.Reminders[i].Hash)
+		t.add(TermHash, m.Reminders[i].Fingerprint, m.Reminders[i].Hash)
 	}
 	for i := range m.Audits {
-		t.add(termHash, m.Audits[i].ContributionHash, m.Audits[i].DetailsHash)
+		t.add(TermHash, m.Audits[i].ContributionHash, m.Audits[i].DetailsHash)
 	}
 	if m.History != nil {
-		t.add(termHash, m.History.Hash)
+		t.add(TermHash, m.History.Hash)
 	}
 }

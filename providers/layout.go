@@ -103,7 +103,7 @@ func hashed(s string) string {
 func (l *Layout) affordable(plan []manifest.Breakpoint, limit int) []manifest.Breakpoint {
 	limit = min(max(limit, 0), len(plan))
 	for i := limit; i < len(plan) && limit > 0; i++ {
-		l.Warnf(codeBreakpoint, "the breakpoint after %s was omitted: only %d are accepted", place(plan[i]), limit)
+		l.Warnf(CodeBreakpoint, "the breakpoint after %s was omitted: only %d are accepted", place(plan[i]), limit)
 	}
 	return plan[:limit]
 }

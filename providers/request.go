@@ -59,17 +59,18 @@ func (r Request) Known(provider string) (compiler.ModelCache, error) {
 // The codes of warnings.
 const (
 	codeBelowMinimum = "below_cache_minimum"
-	codeBreakpoint   = "breakpoint_omitted"
+	CodeBreakpoint   = "breakpoint_omitted"
 	codeNotBehind    = "section_not_behind"
 	codeToolRenamed  = "tool_renamed"
 	codeArguments    = "arguments_wrapped"
 	codeEntry        = "entry_omitted"
 	codeNative       = "native_ignored"
+	CodeCacheStale   = "cache_stale"
 	codeCacheKey     = "cache_key_hashed"
 	codeToolOmitted  = "tool_omitted"
 	codeCallID       = "call_id_rewritten"
 	codeResultText   = "error_text_added"
-	codeSignature    = "signature_missing"
+	CodeSignature    = "signature_missing"
 	codeTokenizer    = "tokenizer_unknown"
 	codeMedia        = "media_omitted"
 )

@@ -21,7 +21,7 @@ const (
 	ruleCallID     RuleID = "call_id"
 	ruleCallUnique RuleID = "call_unique"
 	ruleErrorText  RuleID = "error_text"
-	ruleSignature  RuleID = "signature"
+	RuleSignature  RuleID = "signature"
 	ruleImage      RuleID = "image"
 	ruleDocument   RuleID = "document"
 	ruleMediaCount RuleID = "media_count"
@@ -72,7 +72,7 @@ func PublicRules() []Rule {
 
 		{compiler.Gemini, ruleToolName, 64, geminiName, "", codeToolRenamed, "https://github.com/maximhq/bifrost/issues/1979", "2026-03-07"},
 		{compiler.Gemini, ruleToolCount, 512, "", "", codeToolOmitted, "https://github.com/google-gemini/gemini-cli/issues/25440", "2026-04-15"},
-		{compiler.Gemini, ruleSignature, 0, "", `gemini-([3-9]|\d\d).*`, codeSignature, "https://ai.google.dev/gemini-api/docs/thought-signatures", "2026-11-23"},
+		{compiler.Gemini, RuleSignature, 0, "", `gemini-([3-9]|\d\d).*`, CodeSignature, "https://ai.google.dev/gemini-api/docs/thought-signatures", "2026-11-23"},
 		{compiler.Gemini, ruleImage, 20 << 20 / 4 * 3, `image/(png|jpeg|webp)`, "", codeMedia, "https://firebase.google.com/docs/ai-logic/input-file-requirements", "2026-11-23"},
 		{compiler.Gemini, ruleDocument, 20 << 20 / 4 * 3, `application/pdf|text/plain`, "", codeMedia, "https://firebase.google.com/docs/ai-logic/analyze-documents", "2026-11-23"},
 		{compiler.Gemini, ruleMediaCount, 3000, "", "", codeMedia, "https://firebase.google.com/docs/ai-logic/input-file-requirements", "2026-11-23"},

@@ -23,7 +23,7 @@ func (l *Layout) laySystem(r Request, plan []manifest.Breakpoint) {
 		case manifest.AfterTools:
 			l.BreakAfterTools = len(l.Tools) > 0
 			if !l.BreakAfterTools {
-				l.Warnf(codeBreakpoint, "the breakpoint after the tools has no place: there are no tools")
+				l.Warnf(CodeBreakpoint, "the breakpoint after the tools has no place: there are no tools")
 			}
 			continue
 		case manifest.AfterStable:
@@ -35,7 +35,7 @@ func (l *Layout) laySystem(r Request, plan []manifest.Breakpoint) {
 			}
 		}
 		if !ok || end < from {
-			l.Warnf(codeBreakpoint, "the breakpoint after %s has no place in the prompt", place(b))
+			l.Warnf(CodeBreakpoint, "the breakpoint after %s has no place in the prompt", place(b))
 			continue
 		}
 		if end > from { // else two breakpoints at one place

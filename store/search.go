@@ -84,10 +84,10 @@ func (s *Store) Search(ctx context.Context, q Query) (SearchResult, error) {
 	err := s.db.Snapshot(ctx, "searching", func(tx *sql.Tx) error {
 		r := search{ctx: ctx, tx: tx, store: s, query: &q, all: slices.Clone(q.Terms)}
 		if q.Workspace != "" {
-			r.all = append(r.all, manifest.Term{Kind: "workspace", Value: q.Workspace})
+			r.all = append(r.all, manifest.Term{Kind: manifest.TermWorkspace, Value: q.Workspace})
 		}
 		if q.Thread != "" {
-			r.all = append(r.all, manifest.Term{Kind: "thread", Value: q.Thread})
+			r.all = append(r.all, manifest.Term{Kind: manifest.TermThread, Value: q.Thread})
 		}
 		return r.run(&result)
 	})
@@ -120,7 +120,7 @@ type pendingMatch struct {
 func (r *search) run(to *SearchResult) error {
 	if whole := r.query.Text + r.query.Sentence; whole != "" { // one of them
 		for _, key := range [][]byte{nil, r.store.opts.FingerprintKey} {
-			r.one = append(r.one, manifest.Term{Kind: "hash", Value: manifest.Hash(whole, key)})
+			r.one = append(r.one, manifest.Term{Kind: manifest.TermHash, Value: manifest.Hash(whole, key)})
 		}
 	}
 	if r.query.Sentence != "" {
@@ -322,7 +322,7 @@ func (r *search) findTexts() error {
 	look := func(hash, text string) {
 		if (strings.Contains(oneBlank(text), sentence) || r.query.AnyOrder && haveAll(wordsOf(text), words)) && r.texts[hash] == "" && fits(hash, text, r.store.opts.FingerprintKey) {
 			r.texts[hash] = text
-			r.one = append(r.one, manifest.Term{Kind: "hash", Value: hash})
+			r.one = append(r.one, manifest.Term{Kind: manifest.TermHash, Value: hash})
 		}
 	}
 	err := sqldb.Each(r.ctx, r.tx, r.store.phrase.findWords, []any{r.query.Workspace, r.store.phrase.sentenceQuery(sentence)}, func(rows *sql.Rows) error {
@@ -360,7 +360,7 @@ func oneBlank(s string) string { return strings.Join(strings.Fields(s), " ") }
 func (r *search) newestWith() (map[int64][]string, error) {
 	newest := make(map[int64][]string, len(r.texts))
 	for hash := range r.texts {
-		ids, err := r.newest([]manifest.Term{{Kind: "hash", Value: hash}}, 1)
+		ids, err := r.newest([]manifest.Term{{Kind: manifest.TermHash, Value: hash}}, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -156,7 +156,7 @@ func (a *app) printBlame(blame *api.Blame, f *filterFlags) {
 	printList(a, "turns of the thread "+clean(f.Thread), columns, rows, func(r *manifest.BlamedTurn) cells {
 		return cells{
 			words.If(several, r.WorkspaceID), r.Seq, r.TurnID, r.ManifestID, r.Place(), r.Owner,
-			words.If(r.Cause != "", text.Thousands(r.TokensLost)), words.If(r.OfAgent, notKnownBreak) + r.Words() + words.If(!r.OfAgent && r.Expected && r.Cause != "epoch", ", after a compaction"),
+			words.If(r.Cause != "", text.Thousands(r.TokensLost)), words.If(r.OfAgent, notKnownBreak) + r.Words() + words.If(!r.OfAgent && r.Expected && r.Cause != manifest.CauseEpoch, ", after a compaction"),
 		}
 	})
 	a.printCulprits(rows)

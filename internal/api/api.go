@@ -189,7 +189,7 @@ func Turn(ctx context.Context, in interface {
 ) (*manifest.Manifest, error) {
 	const most = 1024 // records of a turn
 	found, err := in.Search(ctx, store.Query{
-		Filter: store.Filter{Workspace: m.WorkspaceID, Thread: m.ThreadID, Limit: most}, Terms: []manifest.Term{{Kind: "turn", Value: m.TurnID}},
+		Filter: store.Filter{Workspace: m.WorkspaceID, Thread: m.ThreadID, Limit: most}, Terms: []manifest.Term{{Kind: manifest.TermTurn, Value: m.TurnID}},
 	})
 	whole := m
 	for _, row := range found.Records {

@@ -211,7 +211,7 @@ func (b builder) markLast(messages []sdk.MessageParam) {
 			return
 		}
 	}
-	b.Warnf("breakpoint_omitted", "the breakpoint behind the conversation has no place in the last message")
+	b.Warnf(providers.CodeBreakpoint, "the breakpoint behind the conversation has no place in the last message")
 }
 
 func (b builder) withTail(messages []sdk.MessageParam) []sdk.MessageParam {

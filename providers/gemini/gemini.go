@@ -84,7 +84,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 		config.Tools = b.tools()
 	}
 	if o.Cache.Name != "" && !cached {
-		l.Warnf("cache_stale", "the cache %s does not match this model, stable part and tools", o.Cache.Name)
+		l.Warnf(providers.CodeCacheStale, "the cache %s does not match this model, stable part and tools", o.Cache.Name)
 	}
 	contents := b.contents(lead)
 	b.sign(contents)
@@ -205,7 +205,7 @@ const noSignature = "skip_thought_signature_validator"
 // sign gives the first call of each step a signature if it has none, as models from Gemini 3 on want it. They check
 // the current turn only; all are signed so that the bytes of a turn stay the same when the next one begins.
 func (b builder) sign(contents []*genai.Content) {
-	if !b.Has("signature") {
+	if !b.Has(providers.RuleSignature) {
 		return
 	}
 	foreign := 0
@@ -217,7 +217,7 @@ func (b builder) sign(contents []*genai.Content) {
 		}
 	}
 	if foreign > 0 {
-		b.Warnf("signature_missing", "%d steps have no signature of the model's: it does not check them, and may answer worse", foreign)
+		b.Warnf(providers.CodeSignature, "%d steps have no signature of the model's: it does not check them, and may answer worse", foreign)
 	}
 }
 

@@ -79,7 +79,7 @@ func Build(r providers.Request, o Options) (Built, error) {
 	if rules.Breakpoints > 0 {
 		params.PromptCacheOptions.Ttl = o.Lifetime
 	} else if o.Breakpoints {
-		l.Warnf("breakpoint_omitted", "model %s accepts no breakpoints (as of %s)", r.Model, known.Date)
+		l.Warnf(providers.CodeBreakpoint, "model %s accepts no breakpoints (as of %s)", r.Model, known.Date)
 	}
 	l.CheckMinimum(r, known, false)
 	return Built{Params: params, Translation: l.Translation}, nil
