@@ -133,7 +133,7 @@ func clean(text string) string {
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		return text
 	}
-	return sdk.Clean(text)
+	return sdk.CleanText(text)
 }
 
 const outcomeDenied = "denied"
@@ -167,7 +167,7 @@ func (t *Turn) trim(ctx context.Context, c Call, r *Result) error {
 	if t.options.KeepResult != nil {
 		how = t.options.KeepResult(ctx, c, r.Text)
 	}
-	r.Text, r.Changed = sdk.Head(r.Text, t.options.MaxResultChars), true
+	r.Text, r.Changed = sdk.CutText(r.Text, t.options.MaxResultChars), true
 	kept := utf8.RuneCountInString(r.Text)
 	return t.Remind(phases.Reminder{
 		Type:       "tool.output.trimmed",

@@ -37,11 +37,11 @@
 // several texts into one section usually takes these steps; one with a single text and a [phases.Frame] can leave them to
 // the host, which normalises, escapes and cuts each section again, by the same rules.
 //
-//  1. [Clean] makes it valid UTF-8 with LF newlines. [OneLine] and [PlainName] do so for a text that has to stay on one
-//     line, such as an entry of a list or a path.
+//  1. [CleanText] makes it valid UTF-8 with LF newlines. [OneLine] and [PlainName] do so for a text that has to stay on
+//     one line, such as an entry of a list or a path.
 //  2. [Escaper.Escape] puts a backslash into whatever reads like one of the plugin's own tags or lines.
-//  3. [Escaper.Cut], [Line], [Head] or [Prefix] shortens it to a limit, in Unicode scalar values ("characters") as in every
-//     limit that a host sets.
+//  3. [Escaper.Cut], [CutLine], [CutText] or [LongestPrefix] shortens it to a limit, in Unicode scalar values
+//     ("characters") as in every limit that a host sets.
 //  4. [SectionSize] says how many characters of the text budget it will use.
 //
 // # What is not here

@@ -7,8 +7,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text"
 )
 
-// BoundaryTag is the line between the stable and the dynamic part of a compiled prompt as an element of [Escaper.Tags], for
-// a plugin that escapes it itself. The host escapes it in every section.
+// BoundaryTag in [Escaper.Tags] escapes the line between the stable and the dynamic part of a compiled prompt, which is a
+// comment that begins so, for a plugin that does it itself. The host escapes that line in every section.
 const BoundaryTag = "!-- grapnel:dynamic"
 
 // Escaper escapes text so that it cannot forge a plugin's own tags and lines. It reads leniently: any case, letters
@@ -45,7 +45,7 @@ func (e Escaper) Escape(s string) (escaped string, places int) {
 // last newline that keeps at least half of that, otherwise at a grapheme boundary (a first grapheme that is too long
 // is divided), and never inside an escaped place. The result may be empty; math.MaxInt does not limit.
 func (e Escaper) Cut(escaped string, bytes, chars int) string {
-	at := len(Prefix(escaped, bytes, chars))
+	at := len(LongestPrefix(escaped, bytes, chars))
 	if at == len(escaped) {
 		return escaped
 	}

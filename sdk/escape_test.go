@@ -101,7 +101,7 @@ func FuzzEscape(f *testing.F) {
 	for range 20 {
 		f.Add(agentsdoctest.Hostile(rng, 12))
 	}
-	f.Fuzz(func(t *testing.T, raw string) { checkEscape(t, Clean(raw)) })
+	f.Fuzz(func(t *testing.T, raw string) { checkEscape(t, CleanText(raw)) })
 }
 
 func TestCut(t *testing.T) {

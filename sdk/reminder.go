@@ -23,7 +23,7 @@ func Reminder(r *phases.MergedReminder) string {
 			out.WriteString(" " + PlainName(name) + `="` + PlainName(r.Attributes[name]) + `"`)
 		}
 	}
-	text, _ := Escaper{Tags: []string{ReminderTag}}.Escape(strings.TrimRight(Clean(r.Text), "\n"))
+	text, _ := Escaper{Tags: []string{ReminderTag}}.Escape(strings.TrimRight(CleanText(r.Text), "\n"))
 	if text == "" {
 		return out.String() + "/>"
 	}

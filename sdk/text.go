@@ -11,8 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// Chars returns the number of characters in s. A byte that is not part of valid UTF-8 counts as one.
-func Chars(s string) int { return text.Chars(s) }
+// CountChars returns the number of characters in s. A byte that is not part of valid UTF-8 counts as one.
+func CountChars(s string) int { return text.Chars(s) }
 
 // SectionSize returns the number of characters that a section's fragment takes in the prompt
 // if the host does not cut it, with its frame and the backslashes that the host adds.
@@ -22,14 +22,14 @@ func SectionSize(frame phases.Frame, body string) int {
 	return text.Size(f, text.Chars(escaped))
 }
 
-// Clean returns s as a prompt may hold it: valid UTF-8 without NUL (U+FFFD replaces
+// CleanText returns s as a prompt may hold it: valid UTF-8 without NUL (U+FFFD replaces
 // both), LF newlines, no byte order mark at the beginning.
-func Clean(s string) string { return text.Normalize(text.Repair(s)) }
+func CleanText(s string) string { return text.Normalize(text.Repair(s)) }
 
-// Prefix returns the longest beginning of s that has at most the given bytes and characters; math.MaxInt does not
+// LongestPrefix returns the longest beginning of s that has at most the given bytes and characters; math.MaxInt does not
 // limit. It may divide a grapheme, such as a letter and its accent: to show the result to people or models, use
-// [Head], [Line] or [Escaper.Cut].
-func Prefix(s string, bytes, chars int) string {
+// [CutText], [CutLine] or [Escaper.Cut].
+func LongestPrefix(s string, bytes, chars int) string {
 	if bytes <= 0 || chars <= 0 {
 		return ""
 	}
@@ -42,15 +42,15 @@ func Prefix(s string, bytes, chars int) string {
 	return s[:text.Offset(s, chars)]
 }
 
-// Head returns the beginning of s with at most limit characters, as the host cuts a section: up to the last newline
+// CutText returns the beginning of s with at most limit characters, as the host cuts a section: up to the last newline
 // if that keeps at least half of the limit, otherwise up to the last grapheme boundary. If the first grapheme does
 // not fit, the result is empty.
-func Head(s string, limit int) string { return text.Head(s, limit) }
+func CutText(s string, limit int) string { return text.Head(s, limit) }
 
-// Line returns s as one line of at most limit characters and reports whether it shortened it. Runs of white space
+// CutLine returns s as one line of at most limit characters and reports whether it shortened it. Runs of white space
 // become one space and invalid UTF-8 becomes U+FFFD. A shortened line ends in "…": after the last word that fits if
 // that keeps three quarters of the limit, otherwise at a grapheme boundary.
-func Line(s string, limit int) (line string, cut bool) {
+func CutLine(s string, limit int) (line string, cut bool) {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
 	if limit <= 0 {
 		return "", s != ""

@@ -18,7 +18,7 @@ func ExampleEscaper() {
 	}
 	var body strings.Builder
 	for _, note := range notes {
-		text, _ := escaper.Escape(sdk.Clean(note.text))
+		text, _ := escaper.Escape(sdk.CleanText(note.text))
 		fmt.Fprintf(&body, "[note by: %s]\n%s\n", sdk.PlainName(note.file), text)
 	}
 	fmt.Print(body.String())
@@ -38,8 +38,8 @@ func ExampleEscaper_Cut() {
 	// Output: "All is well. "
 }
 
-func ExampleLine() {
-	line, cut := sdk.Line("The quick  brown\nfox jumps", 20)
+func ExampleCutLine() {
+	line, cut := sdk.CutLine("The quick  brown\nfox jumps", 20)
 	fmt.Println(line, cut)
 	// Output: The quick brown fox… true
 }

@@ -35,7 +35,7 @@ func TestSectionSize(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestCutLine(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, in string
@@ -54,7 +54,7 @@ func TestLine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got, cut := Line(tt.in, tt.limit); got != tt.want || cut != tt.cut {
+			if got, cut := CutLine(tt.in, tt.limit); got != tt.want || cut != tt.cut {
 				t.Errorf("got %q, %v, want %q, %v", got, cut, tt.want, tt.cut)
 			}
 		})
@@ -89,18 +89,18 @@ func FuzzText(f *testing.F) {
 	f.Add(strings.Repeat("\u200b/", 300), 100)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		name := PlainName(s)
-		if Chars(name) > maxName || !utf8.ValidString(name) || PlainName(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
-			t.Errorf("Name(%q) = %q", s, name)
+		if CountChars(name) > maxName || !utf8.ValidString(name) || PlainName(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
+			t.Errorf("PlainName(%q) = %q", s, name)
 		}
-		line, cut := Line(s, limit)
-		if whole, _ := Line(s, math.MaxInt); Chars(line) > max(0, limit) || cut != (line != whole) {
-			t.Errorf("Line(%q, %d) = %q, %v", s, limit, line, cut)
+		line, cut := CutLine(s, limit)
+		if whole, _ := CutLine(s, math.MaxInt); CountChars(line) > max(0, limit) || cut != (line != whole) {
+			t.Errorf("CutLine(%q, %d) = %q, %v", s, limit, line, cut)
 		}
 		if one := OneLine(s); OneLine(one) != one || strings.ContainsAny(one, "\n\r") {
 			t.Errorf("OneLine(%q) = %q", s, one)
 		}
-		if clean := Clean(s); !utf8.ValidString(clean) || strings.ContainsAny(clean, "\r\x00") {
-			t.Errorf("Clean(%q) = %q", s, clean)
+		if clean := CleanText(s); !utf8.ValidString(clean) || strings.ContainsAny(clean, "\r\x00") {
+			t.Errorf("CleanText(%q) = %q", s, clean)
 		}
 	})
 }

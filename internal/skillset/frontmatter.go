@@ -172,7 +172,7 @@ func (f fields) header(h *header, directory string) *FileError {
 	f.misspelt(h)
 	if n := utf8.RuneCountInString(h.description); n > maxDescription {
 		h.notef(f.lines["description"], CodeDescription, "the description has %d characters; the first %d are used", n, maxDescription-1)
-		h.description = sdk.Prefix(h.description, math.MaxInt, maxDescription-1) + "…"
+		h.description = sdk.LongestPrefix(h.description, math.MaxInt, maxDescription-1) + "…"
 	}
 	switch v := f.values[disable]; fmt.Sprint(v) {
 	case "true", "True", "TRUE":

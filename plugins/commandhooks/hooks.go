@@ -100,7 +100,7 @@ func runs[I any](p *plugin, h *agent.Hook, facts func(in I) agent.Facts) func(co
 }
 
 func doc(h *agent.Hook) string {
-	line, _ := sdk.Line(strings.Join(append([]string{h.Event + ": " + h.Command}, h.Args...), " "), 200)
+	line, _ := sdk.CutLine(strings.Join(append([]string{h.Event + ": " + h.Command}, h.Args...), " "), 200)
 	return line
 }
 
@@ -254,7 +254,7 @@ func (p *plugin) run(ctx context.Context, h *agent.Hook, f *agent.Facts) (*agent
 		}
 	}
 	if failure, ok := errors.AsType[*agent.Failure](err); ok {
-		return nil, sdk.Fail(failure.Code, sdk.Clean(failure.Message))
+		return nil, sdk.Fail(failure.Code, sdk.CleanText(failure.Message))
 	}
 	return nil, err
 }
@@ -272,13 +272,13 @@ func (p *plugin) contributions(h *agent.Hook, a *agent.Answer) ([]phases.Contrib
 		out = append(out, &phases.Rewrite{Value: a.Arguments})
 	}
 	if a.Result != nil {
-		out = append(out, &phases.Rewrite{Value: agent.Marshal(sdk.Clean(*a.Result))})
+		out = append(out, &phases.Rewrite{Value: agent.Marshal(sdk.CleanText(*a.Result))})
 	}
 	if h.Step == agent.StepSessionStart || h.Step == agent.StepCompact || h.Step == agent.StepOnlyCompact {
 		out = append(out, contexts(a.Context)...)
 	} else {
 		for _, text := range a.Context {
-			out = append(out, &phases.Reminder{Type: "hook.context", Attributes: map[string]string{"hook": h.ID}, Text: sdk.Clean(text)})
+			out = append(out, &phases.Reminder{Type: "hook.context", Attributes: map[string]string{"hook": h.ID}, Text: sdk.CleanText(text)})
 		}
 	}
 	say := func(code, text string, severity phases.Severity) {
@@ -298,12 +298,12 @@ func (p *plugin) contributions(h *agent.Hook, a *agent.Answer) ([]phases.Contrib
 
 func contexts(texts []string) (out []phases.Contribution) {
 	for _, text := range texts {
-		out = append(out, &phases.PromptContext{Content: sdk.Clean(text)})
+		out = append(out, &phases.PromptContext{Content: sdk.CleanText(text)})
 	}
 	return out
 }
 
-func clean(text string) string { return sdk.Head(sdk.Clean(text), maxText) }
+func clean(text string) string { return sdk.CutText(sdk.CleanText(text), maxText) }
 
 func (p *plugin) keep(key string, texts []string) {
 	if len(texts) == 0 {

@@ -236,7 +236,7 @@ func (v *view) instruct(ctx context.Context, call *sdk.Call, _ *phases.PrePrompt
 		if got.instructions == nil || !got.instructions.offered(v.config) {
 			continue
 		}
-		text := sdk.Head(sdk.Clean(got.of.Instructions), maxChars)
+		text := sdk.CutText(sdk.CleanText(got.of.Instructions), maxChars)
 		out = append(out, &phases.PromptSection{
 			Common: phases.Common{ContributionID: name}, SectionID: "mcp_" + name, Title: "Tools of " + name, Content: text, Stability: phases.StabilityDynamic,
 			Frame:      &phases.Frame{Open: "The server says about its tools, whose names begin with " + name + separator + ":\n\n<SERVER>", Close: "</SERVER>"},
@@ -286,7 +286,7 @@ func (v *view) call(ctx context.Context, call *sdk.ToolCall) (*phases.ToolResult
 
 // failed is the answer of a call that has no result.
 func failed(tool, why string) *phases.ToolResult {
-	text, _ := sdk.Line(why, 1000)
+	text, _ := sdk.CutLine(why, 1000)
 	out := sdk.Text(fmt.Sprintf("the tool %s failed: %s", sdk.PlainName(tool), text))
 	out.IsError = true
 	out.Diagnostics = []phases.Diagnostic{{Code: "mcp_call_failed", Severity: phases.SeverityWarning, Message: text}}

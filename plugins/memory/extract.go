@@ -215,7 +215,7 @@ func extraction(user, assistant string) phases.CompletionRequest {
 }
 
 func beginning(text string) string {
-	return sdk.Prefix(strings.ToValidUTF8(text, "\ufffd"), math.MaxInt, maxAskedText)
+	return sdk.LongestPrefix(strings.ToValidUTF8(text, "\ufffd"), math.MaxInt, maxAskedText)
 }
 
 // ask asks a model through the host, and reserves time to go on without it.
@@ -284,7 +284,7 @@ func foundedFacts(answer, user string) (facts []turnpolicy.Fact, unfounded int, 
 // modelFailed reports that the rules replaced a model. The error may contain a model's answer, so the text is for the
 // operator.
 func modelFailed(err error) phases.Diagnostic {
-	why, _ := sdk.Line(err.Error(), maxComplaint)
+	why, _ := sdk.CutLine(err.Error(), maxComplaint)
 	if errors.Is(err, context.DeadlineExceeded) {
 		why = "it did not answer in time"
 	}

@@ -96,7 +96,7 @@ func (c *sectionContent) section() *phases.PromptSection {
 }
 
 func (c *sectionContent) sentence(text string) *phases.PromptSection {
-	if c.maxChars > 0 && sdk.Chars(text) > c.maxChars {
+	if c.maxChars > 0 && sdk.CountChars(text) > c.maxChars {
 		return nil
 	}
 	return newSection(text)
@@ -119,10 +119,10 @@ func (c *sectionContent) memories() *phases.PromptSection {
 		open += " " + askedToStore
 	}
 	frame := &phases.Frame{Open: open + "\n\n" + tagOpen, Close: tagClose}
-	around := sdk.Chars(frame.Open) + sdk.Chars(frame.Close) + 2
+	around := sdk.CountChars(frame.Open) + sdk.CountChars(frame.Close) + 2
 	for n := len(c.list); n > 0; n-- {
 		lines := c.lines(n)
-		kept := sdk.Chars(lines)
+		kept := sdk.CountChars(lines)
 		if c.maxChars > 0 && around+kept > c.maxChars {
 			continue
 		}
@@ -130,7 +130,7 @@ func (c *sectionContent) memories() *phases.PromptSection {
 		s.Frame = frame
 		if n < len(c.list) {
 			// The line about the omitted ones may be longer than what it replaces.
-			s.Cut = &phases.SelfCut{Original: max(sdk.Chars(c.lines(len(c.list))), kept+1), Kept: kept}
+			s.Cut = &phases.SelfCut{Original: max(sdk.CountChars(c.lines(len(c.list))), kept+1), Kept: kept}
 		}
 		for _, i := range c.list[:n] {
 			s.SourceRefs = append(s.SourceRefs, phases.SourceRef{Kind: "memory", ID: i.ID, Label: i.Scope + " " + i.Category + " by " + i.hook})

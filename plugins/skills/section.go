@@ -115,7 +115,7 @@ func (c *composer) render(limit, n int) string {
 		s := &c.set.Skills[i]
 		b.WriteString("\n- " + s.Slug)
 		if limit > 0 {
-			description, _ := sdk.Line(s.Description, limit)
+			description, _ := sdk.CutLine(s.Description, limit)
 			b.WriteString(": " + escape(description))
 		}
 	}

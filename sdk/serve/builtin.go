@@ -71,7 +71,7 @@ func (all Plugins) Launches() (map[string]wire.Launch, error) {
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("where is this program: %w", err)
+		return nil, fmt.Errorf("finding this program's path: %w", err)
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -5,6 +5,9 @@
 // It is the only package that links hashicorp/go-plugin and gRPC for plugin authors: tests of a plugin, and hosts
 // that run it in process, do not need it.
 //
+// A host that ships plugins in its own program calls [Builtins] first thing in main: started again as one of them, the
+// program serves that plugin.
+//
 // If a host asks for the transport stdio, it gets that, without go-plugin and gRPC.
 //
 // The host logs what the plugin writes to standard error under the plugin's name; JSON lines in the form of hclog

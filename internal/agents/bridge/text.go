@@ -50,7 +50,7 @@ func fit(r agent.Room, text string, reminders []string) (string, *manifest.Reque
 func head(r agent.Room, text string, most int) string {
 	chars := utf8.RuneCountInString(text)
 	for chars > 0 {
-		head := sdk.Head(text, chars)
+		head := sdk.CutText(text, chars)
 		size := r.Size(head)
 		if size <= most {
 			return head

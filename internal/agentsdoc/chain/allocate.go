@@ -57,7 +57,7 @@ func newItem(src *Source, limits Limits) *item {
 	it.marker = extentOf(truncatedLine(it.path, src.Bytes, src.Bytes)).plus(Budget{1, 1})
 	// The LF that ends a body is ours: it must not cut a file that is exactly as long as the limit.
 	it.over = src.origin.long || len(it.body) > limits.File
-	it.within = len(sdk.Prefix(it.body, limits.File, math.MaxInt))
+	it.within = len(sdk.LongestPrefix(it.body, limits.File, math.MaxInt))
 	it.limit = extentOf(it.body[:it.within])
 	if !it.over {
 		it.limit = it.limit.plus(Budget{1, 1})
@@ -165,7 +165,7 @@ func (it *item) floorExtent() (Budget, bool) {
 	if !it.over && it.limit.Bytes <= it.floor {
 		return it.limit, false
 	}
-	return extentOf(sdk.Prefix(it.body[:it.within], it.floor, math.MaxInt)), true
+	return extentOf(sdk.LongestPrefix(it.body[:it.within], it.floor, math.MaxInt)), true
 }
 
 func (a *allocation) omitted() int {

@@ -135,7 +135,7 @@ func (s *Source) bound(limit int) {
 	}
 	s.origin.chars = utf8.RuneCountInString(s.Text)
 	// Copies release the whole text. The little beyond the limit tells [Render] that something is missing.
-	s.Text = strings.Clone(sdk.Prefix(s.Text, limit+utf8.UTFMax, math.MaxInt))
+	s.Text = strings.Clone(sdk.LongestPrefix(s.Text, limit+utf8.UTFMax, math.MaxInt))
 	if s.origin.raw != "" {
 		used := s.sourceBytes(len(s.Text))
 		s.origin.raw = strings.Clone(s.origin.raw[:used])

@@ -192,7 +192,7 @@ func (l *list) body(s *Source, free bool, most int) (text string, kept int) {
 	}
 	kept = len(raw)
 	if utf8.RuneCountInString(text) > limit {
-		text = sdk.Prefix(text, math.MaxInt, limit)
+		text = sdk.LongestPrefix(text, math.MaxInt, limit)
 		kept = s.origin.form.sourceBytes(raw, lead+len(text))
 	}
 	if isBlank(text) {

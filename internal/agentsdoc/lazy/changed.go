@@ -149,7 +149,7 @@ func (r *textBudget) block(src chain.Source) block {
 		most = 0
 	}
 	// Other presets keep characters that no prompt can carry.
-	src.Text = strings.TrimRight(sdk.Clean(src.Text), "\n")
+	src.Text = strings.TrimRight(sdk.CleanText(src.Text), "\n")
 	for most > 0 {
 		b, size, remarks := r.render(src, most)
 		if b.text == "" {

@@ -146,7 +146,7 @@ func Decode(data json.RawMessage) (Answer, error) {
 		// Whether users may read the host's message is unknown, so that stays with the operator. The code is for
 		// everyone.
 		a.Diagnostics = append(a.Diagnostics, phases.Diagnostic{
-			Code: sdk.Clean(cmp.Or(d.Code, Service)), Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: sdk.Clean(d.Message),
+			Code: sdk.CleanText(cmp.Or(d.Code, Service)), Severity: cmp.Or(d.Severity, phases.SeverityInfo), Message: sdk.CleanText(d.Message),
 		})
 	}
 	if bytes.Equal(wire.Effective, []byte("null")) {
@@ -213,7 +213,7 @@ type Rendering struct {
 // Render makes the text of a document. In its frame, and with the backslashes that a host adds, it has at most limit
 // characters; 0 means no limit, as in [phases.AnswerBudget].
 func Render(d *Document, limit int) Rendering {
-	text := sdk.Clean(d.Content)
+	text := sdk.CleanText(d.Content)
 	if strings.TrimSpace(text) == "" {
 		return Rendering{}
 	}
@@ -221,7 +221,7 @@ func Render(d *Document, limit int) Rendering {
 		limit = math.MaxInt
 	}
 	escaped, places := chain.Escaper().Escape(strings.TrimRight(text, "\n"))
-	b := body{text: escaped, chars: sdk.Chars(escaped), total: sdk.Chars(text)}
+	b := body{text: escaped, chars: sdk.CountChars(escaped), total: sdk.CountChars(text)}
 	content, kept := b.fit(limit)
 	r := Rendering{Content: content}
 	if content == "" {
@@ -236,7 +236,7 @@ func Render(d *Document, limit int) Rendering {
 	}
 	if kept < b.total {
 		r.reportf(d, chain.CodeTruncated, "kept %d of %d characters", kept, b.total)
-		r.Cut = &phases.SelfCut{Kept: sdk.Chars(content), Original: b.chars}
+		r.Cut = &phases.SelfCut{Kept: sdk.CountChars(content), Original: b.chars}
 	}
 	return r
 }
@@ -281,7 +281,7 @@ func (b *body) cut(chars int) (content string, kept int) {
 		return "", 0
 	}
 	_, inserted := chain.Escaper().Escape(piece) // finds the places that were escaped
-	kept = sdk.Chars(piece) - inserted
+	kept = sdk.CountChars(piece) - inserted
 	return piece + "\n" + marker(kept, b.total), kept
 }
 

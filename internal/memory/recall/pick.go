@@ -25,7 +25,7 @@ type Recalled struct {
 	Category string `json:"category"`
 	// Date is the day on which it was last said (UTC, 2006-01-02); empty if that is unknown.
 	Date string `json:"date,omitempty"`
-	// Text is one line of valid UTF-8, shortened by [sdk.Line]. It is not escaped.
+	// Text is one line of valid UTF-8, shortened by [sdk.CutLine]. It is not escaped.
 	Text   string  `json:"text"`
 	Pinned bool    `json:"pinned,omitempty"`
 	Score  float64 `json:"score"`
@@ -108,19 +108,19 @@ func (p *picker) put(r Scored) {
 	}
 	whole := strings.Join(strings.Fields(strings.ToValidUTF8(r.Text, "\uFFFD")), " ")
 	// Items that look alike when they are shortened are duplicates.
-	shown, _ := sdk.Line(whole, maxItemChars)
+	shown, _ := sdk.CutLine(whole, maxItemChars)
 	key := Key(shown)
 	if whole == "" || p.ids[r.ID] || p.keys[key] {
 		return
 	}
 	most := min(maxItemChars, p.left-around)
-	text, cut := sdk.Line(whole, most)
+	text, cut := sdk.CutLine(whole, most)
 	if text == "" || cut && most < minCut {
 		p.Omitted++
 		return
 	}
 	p.ids[r.ID], p.keys[key] = true, true
-	p.left -= sdk.Chars(text) + around
+	p.left -= sdk.CountChars(text) + around
 	date := ""
 	if !r.UpdatedAt.IsZero() {
 		date = r.UpdatedAt.UTC().Format(time.DateOnly)

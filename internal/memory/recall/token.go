@@ -157,5 +157,5 @@ func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return sdk.Prefix(s, math.MaxInt, n)
+	return sdk.LongestPrefix(s, math.MaxInt, n)
 }

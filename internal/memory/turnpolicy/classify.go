@@ -128,5 +128,5 @@ func tidy(text string, most int) string {
 	}, strings.ToValidUTF8(text, "\ufffd"))
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.Trim(text, " ,.;:!?。，、；：！？-")
-	return strings.TrimSpace(sdk.Prefix(text, math.MaxInt, most))
+	return strings.TrimSpace(sdk.LongestPrefix(text, math.MaxInt, most))
 }

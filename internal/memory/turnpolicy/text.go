@@ -28,7 +28,7 @@ func windows(text string) []window {
 	if utf8.RuneCountInString(text) <= lookHead+lookTail {
 		return []window{{text: text}}
 	}
-	head := sdk.Prefix(text, math.MaxInt, lookHead)
+	head := sdk.LongestPrefix(text, math.MaxInt, lookHead)
 	tail := len(text)
 	for range lookTail {
 		_, size := utf8.DecodeLastRuneInString(text[:tail])

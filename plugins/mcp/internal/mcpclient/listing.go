@@ -108,7 +108,7 @@ func (l *lister) add(t *mcp.Tool) {
 
 func (l *lister) check(t *mcp.Tool) {
 	raw, err := json.Marshal(t.InputSchema)
-	description := sdk.Clean(t.Description)
+	description := sdk.CleanText(t.Description)
 	var removed []string
 	if err == nil && len(raw) <= maxSchema {
 		raw, removed, err = toolschema.Normal(raw) // which may be longer
@@ -136,8 +136,8 @@ func (l *lister) check(t *mcp.Tool) {
 
 // blame keeps the name of a tool, and a reason if the code alone does not say it.
 func (l *lister) blame(code, name, why string) {
-	if name = sdk.PlainName(sdk.Head(name, maxName)); why != "" {
-		name += " (" + sdk.PlainName(sdk.Head(why, maxName)) + ")"
+	if name = sdk.PlainName(sdk.CutText(name, maxName)); why != "" {
+		name += " (" + sdk.PlainName(sdk.CutText(why, maxName)) + ")"
 	}
 	l.wrong[code] = append(l.wrong[code], name)
 }
@@ -213,7 +213,7 @@ func resultOf(res *mcp.CallToolResult, most int) (out Result) {
 			b.Write(raw)
 		}
 	}
-	out.Text, out.IsError = cut(sdk.Clean(b.String()), most), res.IsError
+	out.Text, out.IsError = cut(sdk.CleanText(b.String()), most), res.IsError
 	return out
 }
 
@@ -275,7 +275,7 @@ func flawOf(object map[string]json.RawMessage, into func() any) string {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		one, err := json.Marshal(map[string]json.RawMessage{key: object[key]})
 		if err != nil || json.Unmarshal(one, into()) != nil {
-			return fmt.Sprintf("its %s is not of the type that the protocol has for it", sdk.PlainName(sdk.Head(key, maxName)))
+			return fmt.Sprintf("its %s is not of the type that the protocol has for it", sdk.PlainName(sdk.CutText(key, maxName)))
 		}
 	}
 	return ""
@@ -306,7 +306,7 @@ func legiblePart(part json.RawMessage) map[string]any {
 	if err == nil && known && json.Unmarshal(fmt.Appendf(nil, `{"content":[%s]}`, part), new(mcp.CallToolResult)) == nil {
 		return nil
 	}
-	return map[string]any{"type": "text", "text": fmt.Sprintf("[content of the type %q cannot be read and is not shown]", sdk.PlainName(sdk.Head(c.Type, maxName)))}
+	return map[string]any{"type": "text", "text": fmt.Sprintf("[content of the type %q cannot be read and is not shown]", sdk.PlainName(sdk.CutText(c.Type, maxName)))}
 }
 
 func embedded(c *mcp.EmbeddedResource) string {

@@ -171,7 +171,7 @@ func (p *program) explain(err error) error {
 	if p.err != nil {
 		how = "with " + p.err.Error()
 	}
-	words, _ := sdk.Line(p.stderr.String(), 300)
+	words, _ := sdk.CutLine(p.stderr.String(), 300)
 	if words != "" {
 		words = ": " + words
 	}
@@ -196,7 +196,7 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(sdk.Clean(string(t.end)))
+	return strings.TrimSpace(sdk.CleanText(string(t.end)))
 }
 
 var errTooLong = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)

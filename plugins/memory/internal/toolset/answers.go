@@ -114,8 +114,8 @@ func AnswerGet(i *itemstore.Item) (json.RawMessage, error) {
 		short := *i
 		if n < evidence+text {
 			// The text has priority over the evidence.
-			short.Text, _ = sdk.Line(i.Text, n)
-			short.Evidence, _ = sdk.Line(i.Evidence, n-text)
+			short.Text, _ = sdk.CutLine(i.Text, n)
+			short.Evidence, _ = sdk.CutLine(i.Evidence, n-text)
 		}
 		return Whole{Item: short, Shortened: n < evidence+text}
 	})
@@ -177,7 +177,7 @@ func (a Ask) about(list []Entry) Matches {
 func AnswerForget(r itemstore.Removed, more bool) (json.RawMessage, error) {
 	why := ""
 	if r.Lingering != nil {
-		why, _ = sdk.Line(r.Lingering.Error(), maxMessage)
+		why, _ = sdk.CutLine(r.Lingering.Error(), maxMessage)
 	}
 	raw, _, err := fit(len(r.IDs), func(n int) any {
 		return Forgotten{Count: len(r.IDs), IDs: append([]string{}, r.IDs[:n]...), More: more, Lingering: why}
@@ -187,8 +187,8 @@ func AnswerForget(r itemstore.Removed, more bool) (json.RawMessage, error) {
 
 // AnswerRefusal says why a call was refused.
 func AnswerRefusal(code, message string) (json.RawMessage, error) {
-	message, _ = sdk.Line(message, maxMessage)
-	code, _ = sdk.Line(code, maxCode)
+	message, _ = sdk.CutLine(message, maxMessage)
+	code, _ = sdk.CutLine(code, maxCode)
 	return encode(Refusal{Error: message, ReasonCode: code})
 }
 
@@ -215,7 +215,7 @@ func entries(items []itemstore.Item) []Entry {
 func previews(items []itemstore.Item) []Entry {
 	all := entries(items)
 	for i := range all {
-		all[i].Text, _ = sdk.Line(all[i].Text, maxPreview)
+		all[i].Text, _ = sdk.CutLine(all[i].Text, maxPreview)
 	}
 	return all
 }
