@@ -223,7 +223,7 @@ func (a adapter) wantReply(t *testing.T, r providers.Request, e history.Entry) {
 func codes(list []providers.Warning) string {
 	var out []string
 	for _, w := range list {
-		out = append(out, string(w.Code))
+		out = append(out, w.Code)
 	}
 	return strings.Join(out, " ")
 }

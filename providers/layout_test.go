@@ -25,7 +25,7 @@ func mustLay(t testing.TB, r Request, rules Rules) *Layout {
 func warned(l *Layout) string {
 	var out []string
 	for _, w := range l.Warnings {
-		out = append(out, string(w.Code))
+		out = append(out, w.Code)
 	}
 	return strings.Join(out, " ")
 }
