@@ -87,7 +87,7 @@ var impure = []string{
 var purePackages = []string{
 	"phases", "manifest", "compiler", "internal/digest", "internal/text", "internal/recent", "internal/cond", "internal/engine/plan", "internal/engine/merge",
 	"internal/tree",
-	"plugins/fileguard/internal/fileguard/protect", "plugins/fileguard/internal/fileguard/shell", "internal/secret",
+	"internal/facts/protect", "internal/facts/shell", "internal/facts/secret",
 	"internal/memory/recall", "internal/memory/turnpolicy", "plugins/memory/internal/toolset",
 }
 

@@ -29,7 +29,7 @@ const layers = `
 	runtime, sdk, sdk/plugintest, sdk/serve, store;
 	std < internal/text/lazyregexp, tools/count;
 	internal/text/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, plugins/mcp/internal/mcpclient, internal/skillset, internal/toolschema,
-	plugins/fileguard/internal/fileguard/..., internal/memory/..., internal/proc, internal/secret, internal/text;
+	internal/facts/..., internal/memory/..., internal/proc, internal/text;
 	std < internal/tree;
 	std < internal/archtest;
 	std < internal/recent;
@@ -160,10 +160,11 @@ const layers = `
 	golang.org/x/text < internal/agentsdoc/agentsdoctest;
 	phases, sdk, plugins/scripted/... < plugins/scripted/...;
 	# The guard of files reads commands as a shell does, and .gitignore as git does.
-	mvdan.cc/sh/v3 < plugins/fileguard/internal/fileguard/shell;
-	plugins/fileguard/internal/fileguard/shell, golang.org/x/text < plugins/fileguard/internal/fileguard/protect;
-	plugins/fileguard/internal/fileguard/protect, plugins/fileguard/internal/fileguard/shell, internal/agentsdoc/ignore, internal/secret, github.com/go-json-experiment/json < plugins/fileguard/internal/fileguard;
-	phases, sdk, plugins/fileguard/internal/fileguard, plugins/fileguard/internal/fileguard/protect, internal/secret < plugins/fileguard;
+	mvdan.cc/sh/v3 < internal/facts/shell;
+	internal/facts/shell, golang.org/x/text < internal/facts/protect;
+	internal/facts/protect, internal/facts/shell, internal/agentsdoc/ignore, internal/facts/secret, github.com/go-json-experiment/json < internal/facts/guard;
+	phases, internal/facts/... < internal/facts;
+	phases, sdk, internal/facts/guard, internal/facts/protect, internal/facts/secret < plugins/fileguard;
 	plugins/fileguard < plugins/fileguard/cmd/...;
 	phases, sdk, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
@@ -188,8 +189,8 @@ const layers = `
 	# and the command know the sdk, the cores below them are values in, values out.
 	phases, golang.org/x/text < internal/memory/turnpolicy;
 	github.com/blevesearch/snowballstem, golang.org/x/text < internal/memory/recall;
-	std < internal/secret;
-	internal/secret < plugins/memory;
+	std < internal/facts/secret;
+	internal/facts/secret < plugins/memory;
 	github.com/BurntSushi/toml < tools/gitleaks;
 	internal/memory/recall, internal/memory/turnpolicy, internal/sqldb, github.com/oklog/ulid/v2 < internal/memory/itemstore;
 	phases, sdk, internal/memory/itemstore, internal/memory/turnpolicy < plugins/memory/internal/toolset;

@@ -4,7 +4,7 @@
 // The hook "call" judges every text in a call's arguments, whatever the tool: as a path, a glob or a command, which it
 // reads as a shell does. The hook "prompt" denies prompts that mention such a file with @, since agents attach its content
 // without a call. The hook "result" is the second line: it redacts what came in another way, such as by a program that puts the
-// name together. Package plugins/fileguard/internal/fileguard judges; docs/SECURITY.md says what it cannot see.
+// name together. Package internal/facts/guard judges; docs/SECURITY.md says what it cannot see.
 //
 // Stability: experimental until 1.0.
 package fileguard
@@ -18,10 +18,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/grapnelhq/grapnel/internal/secret"
+	"github.com/grapnelhq/grapnel/internal/facts/guard"
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/secret"
 	"github.com/grapnelhq/grapnel/phases"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
@@ -52,12 +52,12 @@ func newPlugin(home func() string) *sdk.Plugin {
 		Doc:          "Keeps what is in .env files, private keys and the like from the model.",
 		ConfigSchema: configSchema,
 		OnConfigure: func(_ context.Context, c *phases.Configuration) (sdk.Setup, error) {
-			guard, err := configure(c.Config)
+			g, err := configure(c.Config)
 			if err != nil {
 				return sdk.Setup{}, err
 			}
-			guard.Home = home()
-			return sdk.Setup{Hooks: hooks(guard)}, nil
+			g.Home = home()
+			return sdk.Setup{Hooks: hooks(g)}, nil
 		},
 	}
 }
@@ -73,7 +73,7 @@ func home() string {
 }
 
 // configure makes the guard that a configuration describes. Errors are [*phases.ConfigError].
-func configure(data json.RawMessage) (*fileguard.Guard, error) {
+func configure(data json.RawMessage) (*guard.Guard, error) {
 	c := config{Defaults: true, RedactSecrets: true, RedactValues: true}
 	if err := sdk.DecodeConfig(data, &c); err != nil {
 		return nil, err
@@ -96,15 +96,15 @@ func configure(data json.RawMessage) (*fileguard.Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard := &fileguard.Guard{Set: set, Values: c.RedactValues}
+	g := &guard.Guard{Set: set, Values: c.RedactValues}
 	if c.RedactSecrets {
-		guard.Secrets = secret.Formats()
+		g.Secrets = secret.Formats()
 	}
-	return guard, nil
+	return g, nil
 }
 
 // hooks are the subscriptions. All of them fail closed: that is what they are for.
-func hooks(g *fileguard.Guard) []sdk.Hook {
+func hooks(g *guard.Guard) []sdk.Hook {
 	decision, closed := []phases.Kind{phases.KindDecision}, phases.OnFailure{Default: phases.FailClosed}
 	list := []sdk.Hook{
 		{
@@ -138,7 +138,7 @@ func hooks(g *fileguard.Guard) []sdk.Hook {
 	return list
 }
 
-func verdict(f *fileguard.Finding) ([]phases.Contribution, error) {
+func verdict(f *guard.Finding) ([]phases.Contribution, error) {
 	if f == nil {
 		return nil, nil
 	}
@@ -150,7 +150,7 @@ func deny(reason string) ([]phases.Contribution, error) {
 }
 
 // redact replaces the result as a whole: what it is rewritten to may be JSON, or any text.
-func redact(g *fileguard.Guard, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
+func redact(g *guard.Guard, call *sdk.Call, in *phases.ToolPostCallInput) ([]phases.Contribution, error) {
 	left, changed := g.Result(in.Tool, in.Arguments, in.TouchedPaths, in.Result.Text, in.Result.Truncated || in.Result.Withheld, call.Context.Dir)
 	if !changed {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Gitleaks writes the rules of a version of gitleaks as the JSON that internal/secret embeds:
+// Gitleaks writes the rules of a version of gitleaks as the JSON that internal/facts/secret embeds:
 //
-//	go -C tools run ./gitleaks v8.30.1 >internal/secret/gitleaks.json
+//	go -C tools run ./gitleaks v8.30.1 >internal/facts/secret/gitleaks.json
 //
 // Importing gitleaks instead would link 13 MB and 200 modules into a program that wants its expressions alone.
 package main
@@ -19,7 +19,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// omitted are rules that internal/secret replaces, and those that need what a message has not: the path of a
+// omitted are rules that internal/facts/secret replaces, and those that need what a message has not: the path of a
 // file, or gitleaks' list of allowed words.
 var omitted = []string{
 	"curl-auth-header", "curl-auth-user", "flutterwave-public-key", "freemius-secret-key", "generic-api-key", "hashicorp-tf-password", "jwt-base64",

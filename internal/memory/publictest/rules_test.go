@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
-	"github.com/grapnelhq/grapnel/internal/secret"
+	"github.com/grapnelhq/grapnel/internal/facts/secret"
 )
 
 func rules(t *testing.T) *turnpolicy.Rules {

@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 // Glob returns a pattern whose files a shell's glob is likely to be meant for: some name matches both, and two fifths

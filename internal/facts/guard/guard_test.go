@@ -1,4 +1,4 @@
-package fileguard_test
+package guard_test
 
 import (
 	"encoding/json"
@@ -8,19 +8,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/secret"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/guard"
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/secret"
 )
 
 // newGuard is a guard with the default patterns.
-func newGuard(tb testing.TB) *fileguard.Guard {
+func newGuard(tb testing.TB) *guard.Guard {
 	tb.Helper()
 	set, err := protect.New(protect.Defaults())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &fileguard.Guard{Set: set, Home: "/repo/home", Secrets: secret.Formats()}
+	return &guard.Guard{Set: set, Home: "/repo/home", Secrets: secret.Formats()}
 }
 
 // tree is a project with protected files, links to them, and directories without any.
@@ -55,7 +55,7 @@ func tree(tb testing.TB) string {
 }
 
 // judged calls judge for each line of a file of test data, in a tree of its own: whether it is to be denied, and the rest.
-func judged(t *testing.T, file string, call func(g *fileguard.Guard, dir, text string) *fileguard.Finding) {
+func judged(t *testing.T, file string, call func(g *guard.Guard, dir, text string) *guard.Finding) {
 	t.Helper()
 	g, dir := newGuard(t), tree(t)
 	data, err := os.ReadFile(filepath.Join("testdata", file))
@@ -80,7 +80,7 @@ func judged(t *testing.T, file string, call func(g *fileguard.Guard, dir, text s
 // TestCommands has ways to read a protected file with a shell, and what agents run all day.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	judged(t, "commands.txt", func(g *fileguard.Guard, dir, command string) *fileguard.Finding {
+	judged(t, "commands.txt", func(g *guard.Guard, dir, command string) *guard.Finding {
 		if plain, err := strconv.Unquote(command); err == nil && command[0] == '"' {
 			command = plain
 		}
@@ -95,7 +95,7 @@ func TestCommands(t *testing.T) {
 // TestCalls has calls of other tools.
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	judged(t, "calls.txt", func(g *fileguard.Guard, dir, call string) *fileguard.Finding {
+	judged(t, "calls.txt", func(g *guard.Guard, dir, call string) *guard.Finding {
 		tool, args, _ := strings.Cut(call, " ")
 		if !json.Valid([]byte(args)) {
 			t.Fatalf("%s is not JSON", args)

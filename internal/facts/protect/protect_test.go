@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 func defaults(tb testing.TB) *protect.Set {

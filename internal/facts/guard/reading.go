@@ -1,11 +1,11 @@
-package fileguard
+package guard
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
 )
 
 // rooted is a reading with the directories that it begins at.

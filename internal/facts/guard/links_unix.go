@@ -1,6 +1,6 @@
 //go:build unix
 
-package fileguard
+package guard
 
 import (
 	"io/fs"

@@ -1,4 +1,4 @@
-package fileguard
+package guard
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package fileguard
+package guard
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 // script judges a text that a shell runs.

@@ -1,4 +1,4 @@
-package fileguard
+package guard
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/ignore"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 // place is where a name lies in the file system, if that can be known.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 // lines shows commands, one a line, with wildcards as a shell writes them.

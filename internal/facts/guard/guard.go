@@ -1,4 +1,4 @@
-// Package fileguard says whether a tool's call would read a protected file, and takes what is in such files out of
+// Package guard says whether a tool's call would read a protected file, and takes what is in such files out of
 // results.
 //
 // Tools are not known by name: every text in a call's arguments is judged, as a path, as a command or as a glob. What
@@ -6,7 +6,7 @@
 // reads commands; this package looks at the file system: what a glob matches, where links lead, what lies in a
 // directory. It opens no file, but for the values that [Guard.Result] takes out of results. Start reading at
 // [Guard.Call].
-package fileguard
+package guard
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/grapnelhq/grapnel/internal/secret"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/secret"
 )
 
 // Guard judges by one set of patterns. It is safe for concurrent use.

@@ -1,4 +1,4 @@
-package fileguard
+package guard
 
 import (
 	"encoding/base64"
@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/protect"
-	"github.com/grapnelhq/grapnel/plugins/fileguard/internal/fileguard/shell"
 )
 
 const (
