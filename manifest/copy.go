@@ -31,7 +31,7 @@ func (m *Manifest) Clone() Manifest {
 	c.Tools = slices.Clone(m.Tools)
 	c.HostTools, c.History, c.Reminders = slices.Clone(m.HostTools), pointed(m.History), slices.Clone(m.Reminders)
 	c.Calls = mapped(m.Calls, func(c *Call) {
-		c.DecidedBy, c.RewrittenBy = slices.Clone(c.DecidedBy), slices.Clone(c.RewrittenBy)
+		c.DecidedBy, c.RewrittenBy, c.Facts = slices.Clone(c.DecidedBy), slices.Clone(c.RewrittenBy), slices.Clone(c.Facts)
 	})
 	c.Requests = mapped(m.Requests, func(r *Request) { r.Changes = slices.Clone(r.Changes) })
 	c.HostEvents = mapped(m.HostEvents, func(e *HostEvent) { e.Facts = slices.Clone(e.Facts) })

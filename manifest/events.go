@@ -71,6 +71,11 @@ type Call struct {
 	DecidedBy []Decider `json:"decided_by,omitempty"`
 	// RewrittenBy are the subscriptions whose rewrites were applied, in order; absent without any.
 	RewrittenBy []string `json:"rewritten_by,omitempty"`
+	// Facts are words for what was known of the call as it went, sorted: hosts, outside, secrets, unparsed, writes; absent
+	// where none applies, and where no hook needed facts.
+	Facts []string `json:"facts,omitempty"`
+	// FactsHash is the hash of the facts, as canonical JSON; absent where no hook needed them.
+	FactsHash string `json:"facts_hash,omitempty"`
 }
 
 // Decider is one hook's part in a decision.

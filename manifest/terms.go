@@ -122,7 +122,7 @@ func (t *terms) addWork(m *Manifest) {
 		c := &m.Calls[i]
 		t.add(termTool, c.Tool)
 		t.add(termVerdict, string(c.Verdict))
-		t.add(TermHash, c.Came, c.Went)
+		t.add(TermHash, c.Came, c.Went, c.FactsHash)
 		for j := range c.DecidedBy {
 			t.add(termDiagnostic, c.DecidedBy[j].ReasonCode)
 			t.add(termVerdict, string(c.DecidedBy[j].Verdict))

@@ -16,7 +16,7 @@ type Dispatch struct {
 	Context      Context `json:"context"`
 	Input        Input   `json:"-"` // [DecodeInput] needs the phase
 	// Withheld names what was there and is not granted: input fields, "metadata", and
-	// the sets "policy" and "context" if the hook needs them.
+	// the sets "policy" and "context", and "facts", if the hook needs them.
 	Withheld []string `json:"withheld,omitempty"`
 	// Policies and Contexts are the turn's sets so far, by grant.
 	Policies []PolicyEntry  `json:"policies,omitempty"`
@@ -40,14 +40,14 @@ type Sight struct {
 	Policy, Context, Metadata bool
 
 	field func(name string) bool
-	lacks []string // needed sets that are not granted
+	lacks []string // needed sets, or facts, that are not granted
 }
 
 // NewSight returns the sight of a hook with the given needs; sees reports what it may
 // see: fields of the input by JSON name and the words of [SeenSets].
 func NewSight(needs []string, sees func(name string) bool) Sight {
 	s := Sight{All: sees("*"), Policy: sees(SeePolicy), Context: sees(SeeContext), Metadata: sees(SeeMetadata), field: sees}
-	for _, set := range []string{SeePolicy, SeeContext} {
+	for _, set := range []string{SeePolicy, SeeContext, SeeFacts} {
 		if !sees(set) && slices.Contains(needs, set) {
 			s.lacks = append(s.lacks, set)
 		}
@@ -71,7 +71,11 @@ func (s *Sight) Withhold(d *Dispatch) {
 	if !s.Context {
 		d.Contexts = nil
 	}
-	d.Withheld = append(d.Withheld, s.lacks...)
+	for _, name := range s.lacks {
+		if !slices.Contains(d.Withheld, name) { // facts that a test gives are a field
+			d.Withheld = append(d.Withheld, name)
+		}
+	}
 }
 
 // AnswerBudget bounds the text of an answer. Zero fields are unbounded.

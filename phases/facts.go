@@ -5,7 +5,8 @@ package phases
 // itself does, not what a program does that it starts: "make" is the command make and nothing more.
 //
 // The engine derives them, once for a call and again when its arguments are rewritten, if a condition or a plugin of the
-// phase needs them. No host and no plugin can set them. The zero value is known of nothing.
+// phase needs them: a hook that names them in its needs, or one without declared needs whose grant names them. No host and
+// no plugin can set them. The zero value is known of nothing.
 type Facts struct {
 	// Commands are the simple commands that the call may run, in order: all branches, and those inside other commands
 	// (sh -c, $( ), xargs, find -exec).
@@ -37,4 +38,21 @@ type Command struct {
 	Words []string `json:"words,omitempty"`
 	// Options are the words that begin with a hyphen, short ones one by one: -rf is -r and -f, --out=x is --out.
 	Options []string `json:"options,omitempty"`
+}
+
+// Summary returns what is known without saying of which files or hosts: the words of "hosts", "outside", "secrets",
+// "unparsed" and "writes" that apply, sorted.
+func (f *Facts) Summary() []string {
+	var words []string
+	for _, w := range []struct {
+		word    string
+		applies bool
+	}{
+		{"hosts", len(f.Hosts) > 0}, {"outside", len(f.Outside) > 0}, {"secrets", len(f.Secrets) > 0}, {"unparsed", f.Unparsed}, {"writes", len(f.Writes) > 0},
+	} {
+		if w.applies {
+			words = append(words, w.word)
+		}
+	}
+	return words
 }

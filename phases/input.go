@@ -86,6 +86,9 @@ type ToolPreCallInput struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// TouchedPaths are the files and folders that the call is about.
 	TouchedPaths []string `json:"touched_paths,omitempty"`
+	// Facts are what is known of the call. Only a hook has them that needs "facts" and may see them; the engine replaces
+	// what a host gives.
+	Facts Facts `json:"facts,omitzero"`
 }
 
 // ToolPostCallInput is the input of [ToolPostCall].
@@ -97,6 +100,8 @@ type ToolPostCallInput struct {
 	TouchedPaths []string        `json:"touched_paths,omitempty"`
 	// Outcome is the host's word for how the call ended ("ok", "error", …).
 	Outcome string `json:"outcome,omitempty"`
+	// Facts are as in [ToolPreCallInput], with the files as they are after the call.
+	Facts Facts `json:"facts,omitzero"`
 }
 
 // MaxForced is how often a turn can be made to go on at its end ([PreEnd]): Claude Code and Copilot stop after as many.

@@ -234,6 +234,9 @@ const (
 	SeeMetadata = "metadata"
 )
 
+// SeeFacts is the input field of tool calls that is derived only for who names it; see [Facts].
+const SeeFacts = "facts"
+
 // Decides reports whether the hook may allow, ask or deny.
 func (h *Hook) Decides() bool {
 	return h.Role == RoleValidate || slices.Contains(h.Kinds, KindDecision)

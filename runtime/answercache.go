@@ -17,7 +17,7 @@ func (d *dispatch) recall(c *call) {
 	if c.settled || c.hook.vary == nil || inc == nil || d.gen.dropped.Load() {
 		return
 	}
-	q := answers.Question{Context: &d.rq.context, Input: d.input, Session: d.engine.sessions.Number(d.rq.context), Chars: d.textBudget(c)}
+	q := answers.Question{Context: &d.rq.context, Input: d.inputOf(c), Session: d.engine.sessions.Number(d.rq.context), Chars: d.textBudget(c)}
 	if c.hook.sight.Policy {
 		q.Policies = sharedKey(&d.keys.policies, d.policies)
 	}

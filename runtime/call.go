@@ -136,7 +136,7 @@ func (d *dispatch) message(c *call, inc *pool.Incarnation, remaining time.Durati
 	h, m := c.hook, &c.asked
 	*m = phases.Dispatch{}
 	m.Subscription, m.Hook, m.Phase, m.Context = c.sub.ID, c.sub.Name, d.phase.Row.Phase, d.rq.context
-	m.Input, m.Policies, m.Contexts = d.input, d.policies, d.contexts
+	m.Input, m.Policies, m.Contexts = d.inputOf(c), d.policies, d.contexts
 	m.Attempt, m.Trace, m.Remaining, m.Generation, m.Incarnation = c.run.Attempts, c.span.trace, remaining, d.gen.number, inc.Number
 	m.Budget = phases.AnswerBudget{MaxChars: d.textBudget(c), MaxBytes: pool.FrameSize(&h.in.Declared)}
 	if d.rq.key != "" {
@@ -198,14 +198,22 @@ func (d *dispatch) condition(c *call) {
 		return
 	}
 	c.judged, c.run.RewrittenBy = d.applied, merge.Owners(d.applied)
-	if c.sub.Condition == nil {
-		return
-	}
-	ok, err := c.sub.Condition.Eval(cond.Env{Context: &d.rq.context, Input: d.input, Policies: d.policies})
+	ok, err := d.holds(c.sub.Condition, d.policies)
 	switch {
 	case err != nil:
 		c.fail(&phases.Error{Code: phases.CauseCondition, Message: "its condition could not be evaluated", Detail: err.Error(), Err: err})
 	case !ok:
 		c.run.State, c.settled, c.declined = phases.StateFiltered, true, false
+	case c.sub.Facts:
+		d.inform()
 	}
+}
+
+// holds evaluates a condition on the input as it is now.
+func (d *dispatch) holds(c *cond.Condition, policies []phases.PolicyEntry) (bool, error) {
+	in := d.input
+	if c.Facts() {
+		in = d.inform()
+	}
+	return c.Eval(cond.Env{Context: &d.rq.context, Input: in, Policies: policies})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/engine/background"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
 	"github.com/grapnelhq/grapnel/internal/engine/keeper"
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/internal/engine/plan"
@@ -23,6 +24,8 @@ type dispatcher struct {
 
 	table      *phases.Table
 	background *background.Work
+	// facts bounds the deriving of facts, which looks at files.
+	facts *bounded.Func
 	// sessions caches what is remembered from turn to turn.
 	sessions *sessions.Cache
 	// keeper calls the sink; nil without one.
@@ -95,6 +98,11 @@ type view struct {
 	// input is the request's with the applied rewrites.
 	input   phases.Input
 	applied []phases.MergedRewrite
+	// facts are those of the call; nil until somebody needs them. stale says that they are of other arguments than the
+	// input has, and informed is the input with them; nil until they are derived for it.
+	facts    *phases.Facts
+	stale    bool
+	informed phases.Input
 	// keys are shared by the calls that look for cached answers.
 	keys sharedKeys
 }

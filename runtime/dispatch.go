@@ -91,7 +91,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if d.phase.Row.TurnTime {
 		d.rq.state.Debit(used)
 	}
-	d.rq.state.Add(d.rq.input, out, &d.merged, d.phase.Phase)
+	d.rq.state.Add(d.rq.input, d.facts, out, &d.merged, d.phase.Phase)
 	if d.failed == nil {
 		out.Diagnostics = append(out.Diagnostics, d.addJobs(ctx, &d.merged)...)
 	}
@@ -125,6 +125,7 @@ func (e *dispatcher) prepare(ctx context.Context, g *generation, rq *request) *d
 	if !ok {
 		d = &dispatch{}
 	}
+	rq.input = withoutFacts(rq.input)
 	d.engine, d.gen, d.rq, d.input = e, g, *rq, rq.input
 	d.begin(ctx, g.planned.Load().phases[phases.PhaseOf(rq.input)].Phase)
 	phase := g.phaseOf(ctx, phases.PhaseOf(rq.input), d.start.Add(d.granted*3/4)) // the rest is for those that are up

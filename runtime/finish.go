@@ -115,6 +115,9 @@ func (d *dispatch) boundForced() {
 
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	plugins := d.gen.rows()
+	if d.facts != nil {
+		d.inform() // of what goes on
+	}
 	out := &phases.Outcome{
 		Phase: d.phase.Row.Phase, Contributions: d.merged.Contributions, Shadowed: d.merged.Shadowed, Decision: d.merged.Decision, Merged: d.merged.Merged,
 		Runs: d.runs, Plugins: plugins.rows, Error: d.failed, Omitted: d.merged.Omitted, Sources: d.merged.Sources,

@@ -128,6 +128,9 @@ type Options struct {
 	PersonaDir string
 	// SeedPersona makes New create PersonaDir with a SOUL.md and an IDENTITY.md where they are absent, or fail.
 	SeedPersona bool
+	// Home is the home directory of the user whose calls are judged: what "~" stands for in their facts ([phases.Facts]).
+	// Empty is that of the process.
+	Home string
 	// Logger takes what operators should read, such as a plugin that does not start; nil writes warnings and errors to
 	// standard error. A host that wants none gives slog.New(slog.DiscardHandler).
 	Logger *slog.Logger
@@ -185,6 +188,9 @@ func (o Options) withDefaults() Options {
 	o.Entropy = cmp.Or(o.Entropy, rand.Reader)
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Home == "" {
+		o.Home, _ = os.UserHomeDir() // without one, "~" stands for nothing that is known
 	}
 	if o.Build == "" {
 		o.Build = manifest.Build("")

@@ -182,7 +182,7 @@ func (e *Engine) newHook(g *generation, row phases.Row, sub *plan.Subscription, 
 	if sub.Cache != nil {
 		h.tags = sub.Cache.Tags
 		if !sub.Shadow && !sub.Undescribed {
-			h.vary = answers.NewVary(row, sub.Cache.Vary)
+			h.vary = answers.NewVary(row, varied(sub))
 		}
 	}
 	if old != nil && old.hooks[sub.ID] != nil {
@@ -194,6 +194,14 @@ func (e *Engine) newHook(g *generation, row phases.Row, sub *plan.Subscription, 
 		}})
 	}
 	return h
+}
+
+// varied are the fields that a hook's answers depend on: the facts of a call change with the files.
+func varied(sub *plan.Subscription) []string {
+	if sub.Facts {
+		return append(slices.Clip(sub.Cache.Vary), "input."+phases.SeeFacts)
+	}
+	return sub.Cache.Vary
 }
 
 func (e *Engine) expect(g *generation, p *planned) {

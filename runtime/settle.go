@@ -3,7 +3,6 @@ package runtime
 import (
 	"slices"
 
-	"github.com/grapnelhq/grapnel/internal/cond"
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -11,7 +10,8 @@ import (
 func (d *dispatch) rewrite() error {
 	in, err := merge.RewriteInput(d.rq.input, d.merged.Merged.Rewrites)
 	if err == nil {
-		d.input, d.applied = in, d.merged.Merged.Rewrites
+		d.stale = d.stale || d.facts != nil && !sameArguments(d.input, in)
+		d.input, d.informed, d.applied = in, nil, d.merged.Merged.Rewrites
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (d *dispatch) outdated(c *call) bool {
 		if c.declined {
 			return true
 		}
-		ok, err := c.sub.Condition.Eval(cond.Env{Context: &d.rq.context, Input: d.input, Policies: d.merged.Policies})
+		ok, err := d.holds(c.sub.Condition, d.merged.Policies)
 		if err == nil && !ok {
 			c.judged, c.run.RewrittenBy = d.applied, merge.Owners(d.applied)
 			return false

@@ -42,6 +42,7 @@ func New(ctx context.Context, cfg *config.Config, o Options) (*Engine, error) {
 	e := &Engine{}
 	e.opts, e.table, e.sessions = o.withDefaults(), table, sessions.New()
 	e.stats = stats.New(table, e.opts.Now)
+	e.facts = bounded.New("deriving facts", ErrClosed)
 	if o.Sink != nil {
 		e.keeper = keeper.New(o.Sink, ErrClosed)
 	}
@@ -137,6 +138,7 @@ func (e *Engine) close(ctx context.Context) error {
 	e.calls.Stop()
 	err = errors.Join(err, e.pool.Unkilled(), e.closePlugins(ctx))
 	e.recordOpen(ctx)
+	err = errors.Join(err, e.facts.Close(ctx))
 	if e.keeper != nil {
 		err = errors.Join(err, e.keeper.Close(ctx))
 	}

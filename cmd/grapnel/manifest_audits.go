@@ -50,6 +50,7 @@ type callRow struct {
 
 	Arguments     json.RawMessage `json:"arguments,omitempty"      jsonschema:"the arguments as they went; absent where texts were not kept"`
 	ArgumentsCame json.RawMessage `json:"arguments_came,omitempty" jsonschema:"those that came, where a rewrite changed them"`
+	FactsKept     json.RawMessage `json:"facts_kept,omitempty"     jsonschema:"the facts behind the words; absent where texts were not kept"`
 }
 
 // eventFlags select what stands in records.
@@ -130,7 +131,7 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, 
 		return err
 	}
 	for i := range rows {
-		if err := s.addArguments(ctx, &rows[i]); err != nil {
+		if err := s.addKept(ctx, &rows[i]); err != nil {
 			return err
 		}
 	}
@@ -138,25 +139,35 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, 
 		if len(rows) == 0 {
 			a.println("there are no such calls")
 		}
-		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|result|decided by|rewritten by|went|manifest|?arguments|?as they came", rows, func(x *callRow) cells {
-			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, string(x.Arguments), string(x.ArgumentsCame))...)
+		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|result|decided by|rewritten by|?facts|went|manifest|?arguments|?as they came|?facts in full", rows, func(x *callRow) cells {
+			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, string(x.Arguments), string(x.ArgumentsCame), string(x.FactsKept))...)
 		})
 		a.printOlder(older, "call")
 	})
 }
 
-// addArguments adds the arguments of a call, if they were kept.
-func (s *openedStore) addArguments(ctx context.Context, c *callRow) error {
+// addKept adds the arguments and the facts of a call, if they were kept.
+func (s *openedStore) addKept(ctx context.Context, c *callRow) error {
+	went, came := c.Went, c.Came
 	if c.Phase != phases.ToolPreCall && c.Phase != phases.PhaseToolCall { // what is hashed is something else
-		return nil
+		went, came = "", ""
 	}
-	for i, hash := range slices.Compact([]string{c.Went, c.Came}) {
-		text, err := s.keptText(ctx, hash, "the arguments of a call", c.ManifestID)
-		if err == nil {
-			*[]*json.RawMessage{&c.Arguments, &c.ArgumentsCame}[i] = json.RawMessage(text)
-		} else if !store.HasCode(err, store.CodeNotFound) {
+	for _, kept := range []struct {
+		to         *json.RawMessage
+		hash, what string
+	}{
+		{&c.Arguments, went, "the arguments of a call"},
+		{&c.ArgumentsCame, words.If(came != went, came), "the arguments of a call"},
+		{&c.FactsKept, c.FactsHash, "the facts of a call"},
+	} {
+		if kept.hash == "" {
+			continue
+		}
+		text, err := s.keptText(ctx, kept.hash, kept.what, c.ManifestID)
+		if err != nil && !store.HasCode(err, store.CodeNotFound) {
 			return err
 		}
+		*kept.to = json.RawMessage(text)
 	}
 	return nil
 }
@@ -167,7 +178,7 @@ func callCells(c *manifest.Call) cells {
 	for i, d := range c.DecidedBy {
 		by[i] = d.Subscription + " (" + string(d.Verdict) + words.If(d.ReasonCode != "", " "+d.ReasonCode) + words.If(d.Shadow, ", shadow") + ")"
 	}
-	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, resultOf(c), strings.Join(by, ", "), strings.Join(c.RewrittenBy, ", "), c.Went}
+	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, resultOf(c), strings.Join(by, ", "), strings.Join(c.RewrittenBy, ", "), strings.Join(c.Facts, " "), c.Went}
 }
 
 // resultOf says in words what came of a call.
@@ -185,7 +196,7 @@ func resultOf(c *manifest.Call) string {
 }
 
 func (a *app) printCalls(calls []manifest.Call) {
-	printList(a, "calls", "phase|tool|owner|verdict|result|decided by|rewritten by|went", calls, callCells)
+	printList(a, "calls", "phase|tool|owner|verdict|result|decided by|rewritten by|?facts|went", calls, callCells)
 }
 
 // printRequests prints a row for each change, and one for each request without any.

@@ -91,7 +91,7 @@ const layers = `
 	github.com/google/jsonschema-go < internal/engine/hostservice;
 	phases, config, manifest, compiler, internal/engine/jobs, internal/engine/answers, internal/engine/background, internal/engine/bounded, internal/engine/callctx,
 	internal/cond, internal/digest, internal/engine/hostservice, internal/engine/keeper, internal/engine/merge, internal/persona, internal/engine/plan,
-	internal/engine/pool, internal/engine/sessions, internal/engine/stats, internal/engine/supervise, internal/text, internal/engine/turnstate, internal/wire,
+	internal/engine/pool, internal/engine/sessions, internal/engine/stats, internal/engine/supervise, internal/facts, internal/text, internal/engine/turnstate, internal/wire,
 	github.com/oklog/ulid/v2 < runtime;
 
 	# What stands on the engine. Drivers of databases and providers are added

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -116,6 +117,11 @@ func (c *Condition) Policies() []string {
 		}
 	}
 	return read
+}
+
+// Facts reports whether the condition reads the facts of a call, which [Env.Input] must have then.
+func (c *Condition) Facts() bool {
+	return c != nil && slices.ContainsFunc(c.slots, func(s slot) bool { return s.leaf.grant == phases.SeeFacts })
 }
 
 // Eval reports whether the condition holds. An error is a [*phases.Error] with

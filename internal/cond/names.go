@@ -114,6 +114,10 @@ func (s *scope) input(row phases.Row) (tool leaf) {
 		}
 	}
 	s.spaces["input"] = space{fields: fields}
+	if known, ok := fields[phases.SeeFacts]; ok {
+		known.name = "call.facts"
+		s.spaces["call"] = space{fields: map[string]leaf{phases.SeeFacts: known}}
+	}
 	return fields["tool"]
 }
 

@@ -71,10 +71,29 @@ func runtimePreContextFields(f *form, m *phases.RuntimePreContextInput) {
 	sub(f, 1, &m.UserText, textFields)
 }
 
+func commandFields(f *form, m *phases.Command) {
+	f.text(1, &m.Program)
+	list(f, 2, &m.Words)
+	list(f, 3, &m.Options)
+}
+
+func factsFields(f *form, m *phases.Facts) {
+	each(f, 1, &m.Commands, commandFields)
+	list(f, 2, &m.Reads)
+	list(f, 3, &m.Writes)
+	list(f, 4, &m.Names)
+	list(f, 5, &m.Hosts)
+	list(f, 6, &m.Outside)
+	list(f, 7, &m.Secrets)
+	f.flag(8, &m.Unparsed)
+	f.text(9, &m.Why)
+}
+
 func toolPreCallFields(f *form, m *phases.ToolPreCallInput) {
 	f.text(1, &m.Tool)
 	f.raw(2, &m.Arguments)
 	list(f, 3, &m.TouchedPaths)
+	sub(f, 4, &m.Facts, factsFields)
 }
 
 func previewFields(f *form, m *phases.Preview) {
@@ -90,6 +109,7 @@ func toolPostCallFields(f *form, m *phases.ToolPostCallInput) {
 	sub(f, 3, &m.Result, previewFields)
 	list(f, 4, &m.TouchedPaths)
 	f.text(5, &m.Outcome)
+	sub(f, 6, &m.Facts, factsFields)
 }
 
 func toolEventFields(f *form, m *phases.ToolEvent) {

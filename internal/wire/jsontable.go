@@ -28,8 +28,10 @@ PreToolsInput 1:tool_calling:flag 2:existing_tools:*text
 PrePromptCompileInput 1:tool_calling:flag 2:available_tools:*text 3:sections:*text
 PostPromptCompileInput 1:manifest_json:json 2:prompt_text:Text
 RuntimePreContextInput 1:user_text:Text
-ToolPreCallInput 1:tool:text 2:arguments_json:json 3:touched_paths:*text
-ToolPostCallInput 1:tool:text 2:arguments_json:json 3:result:Preview 4:touched_paths:*text 5:outcome:text
+ToolPreCallInput 1:tool:text 2:arguments_json:json 3:touched_paths:*text 4:facts:Facts
+Facts 1:commands:*Command 2:reads:*text 3:writes:*text 4:names:*text 5:hosts:*text 6:outside:*text 7:secrets:*text 8:unparsed:flag 9:why:text
+Command 1:program:text 2:words:*text 3:options:*text
+ToolPostCallInput 1:tool:text 2:arguments_json:json 3:result:Preview 4:touched_paths:*text 5:outcome:text 6:facts:Facts
 Preview 1:text:text 2:original_length:int 3:truncated:flag 4:withheld:flag
 PostTurnInput 1:status:text 2:user_text:Preview 3:assistant_text:Preview 4:error:Preview 5:tool_events:*ToolEvent 6:domain_events:*DomainEvent 7:usage:Usage
 ToolEvent 1:tool:text 2:call_id:text 3:outcome:text 4:duration_ms:double

@@ -139,7 +139,10 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 	if n.Decides() && n.Stage == phases.RoleObserve && n.off == "" {
 		b.notef(phases.CodeNotAllowed, phases.SeverityWarning, n, "%s decides and observes: its decision comes to nothing", n.ID)
 	}
-	missing, fields := ungranted(p, n.Needs), slices.DeleteFunc(slices.Clone(n.Withheld), func(name string) bool { return slices.Contains(phases.SeenSets(), name) })
+	n.Facts = seesFacts(n)
+	missing, fields := ungranted(p, n.Needs), slices.DeleteFunc(slices.Clone(n.Withheld), func(name string) bool {
+		return name == phases.SeeFacts || slices.Contains(phases.SeenSets(), name) // what it must name to get
+	})
 	if phases.Visible(n.row) == nil && !phases.Allows(p.Grants.See, "*") {
 		fields = []string{"what is not named there"}
 	}
@@ -165,6 +168,16 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 		b.problemf(p, "", "grants.see", "%s decides and needs to see %s, which plugin %q is not granted: it would allow what it was never shown. "+
 			"Grant see: [%s], or set subscriptions.%s.without_needs: off to go on without it", n.ID, strings.Join(missing, ", "), n.Plugin, strings.Join(missing, ", "), n.ID)
 	}
+}
+
+// seesFacts reports whether a hook needs the facts of calls and may see them. If it does not declare its needs, a grant by
+// name counts; a wildcard does not.
+func seesFacts(n *node) bool {
+	named := n.Needs
+	if len(named) == 0 {
+		named = n.Grants.See
+	}
+	return slices.Contains(named, phases.SeeFacts) && phases.Allows(n.Grants.See, phases.SeeFacts) && slices.Contains(phases.Visible(n.row), phases.SeeFacts)
 }
 
 func ungranted(p *Plugin, names []string) []string {

@@ -149,6 +149,8 @@ type Subscription struct {
 
 	// ProposedTimeout is the plugin's, or the default; Timeout is the effective one.
 	ProposedTimeout time.Duration
+	// Facts says that it is sent the facts of calls: see [phases.Facts].
+	Facts bool
 	// Undescribed says that its plugin has not described itself.
 	Undescribed bool
 	// FailClosed says that some failure of it fails the phase.

@@ -13,7 +13,7 @@ import (
 
 // addDecided adds a call for a dispatch that was decided or rewritten, would have been, judges a tool's call, or says how a
 // call of the host's own tool ended.
-func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
+func (s *State) addDecided(in phases.Input, facts *phases.Facts, out *phases.Outcome) {
 	c := manifest.Call{Phase: out.Phase}
 	if out.Decision != nil {
 		c.Verdict = out.Decision.Verdict
@@ -49,21 +49,34 @@ func (s *State) addDecided(in phases.Input, out *phases.Outcome) {
 		_, c.Went = s.judgedInput(out.Rewritten)
 		texts = append(texts, s.argumentTexts(out.Rewritten)...)
 	}
+	if facts != nil {
+		raw, _ := json.Marshal(facts) //nolint:errchkjson // texts and lists of them
+		c.Facts, c.FactsHash = facts.Summary(), manifest.HashRaw(raw, s.key)
+		texts = append(texts, s.keptText(raw)...)
+	}
 	s.addCall(c, texts)
 }
 
-// maxTextBytes bounds the arguments of calls and the texts of reminders that are kept with one record.
+// maxTextBytes bounds the arguments and facts of calls and the texts of reminders that are kept with one record.
 const maxTextBytes = 1 << 20
 
 // argumentTexts are the arguments of a tool call where texts are kept and they fit.
 func (s *State) argumentTexts(in phases.Input) []manifest.Text {
 	call, ok := in.(*phases.ToolPreCallInput)
-	if !ok || !s.KeepTexts {
+	if !ok {
 		return nil
 	}
 	raw := call.Arguments
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
+	}
+	return s.keptText(raw)
+}
+
+// keptText is JSON in its canonical form where texts are kept and it fits.
+func (s *State) keptText(raw json.RawMessage) []manifest.Text {
+	if !s.KeepTexts {
+		return nil
 	}
 	text, err := digest.JSON(nil, raw)
 	if err != nil || s.textBytes+len(text) > maxTextBytes {
@@ -91,7 +104,7 @@ func (s *State) addCall(c manifest.Call, texts []manifest.Text) {
 		c.Tool = text.Head(text.Repair(c.Tool), phases.MaxIDBytes) // a model may have made it up
 	}
 	s.calls, s.arguments = append(s.calls, c), append(s.arguments, texts)
-	s.ledger.bytes += 256 + len(c.Tool) + len(c.CallID)
+	s.ledger.bytes += 256 + len(c.Tool) + len(c.CallID) + len(c.FactsHash) + 16*len(c.Facts)
 	for i := range c.DecidedBy {
 		s.ledger.bytes += 96 + len(c.DecidedBy[i].Subscription) + len(c.DecidedBy[i].ReasonCode)
 	}

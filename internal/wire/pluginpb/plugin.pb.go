@@ -4045,7 +4045,9 @@ type ToolPreCallInput struct {
 	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
 	ArgumentsJson []byte                 `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// Files and directories that the call is about.
-	TouchedPaths  []string `protobuf:"bytes,3,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
+	TouchedPaths []string `protobuf:"bytes,3,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
+	// For hooks that need "facts".
+	Facts         *Facts `protobuf:"bytes,4,opt,name=facts,proto3" json:"facts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4101,6 +4103,13 @@ func (x *ToolPreCallInput) GetTouchedPaths() []string {
 	return nil
 }
 
+func (x *ToolPreCallInput) GetFacts() *Facts {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
 // ToolPostCallInput: tool.post_call.
 type ToolPostCallInput struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4109,7 +4118,9 @@ type ToolPostCallInput struct {
 	Result        *Preview               `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
 	TouchedPaths  []string               `protobuf:"bytes,4,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
 	// The host's word for how the call ended.
-	Outcome       string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// For hooks that need "facts", with the files as they are after the call.
+	Facts         *Facts `protobuf:"bytes,6,opt,name=facts,proto3" json:"facts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4179,6 +4190,196 @@ func (x *ToolPostCallInput) GetOutcome() string {
 	return ""
 }
 
+func (x *ToolPostCallInput) GetFacts() *Facts {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+// Facts are what is known of a call from its arguments and the files that are
+// there. What could not be known is missing, and unparsed says so. Files are
+// absolute paths with links resolved.
+type Facts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The simple commands that the call may run, also those inside other commands.
+	Commands []*Command `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
+	Reads    []string   `protobuf:"bytes,2,rep,name=reads,proto3" json:"reads,omitempty"`
+	// Files that are written, removed, moved or made executable.
+	Writes []string `protobuf:"bytes,3,rep,name=writes,proto3" json:"writes,omitempty"`
+	// Files that a command names whose use is not known.
+	Names []string `protobuf:"bytes,4,rep,name=names,proto3" json:"names,omitempty"`
+	// The hosts of addresses in the call, in lower case, without ports.
+	Hosts []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// Those of the files that are not in the project.
+	Outside []string `protobuf:"bytes,6,rep,name=outside,proto3" json:"outside,omitempty"`
+	// Files whose secrets the call would get at.
+	Secrets []string `protobuf:"bytes,7,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// A part of a command could not be read: it may do more than is said here.
+	Unparsed bool `protobuf:"varint,8,opt,name=unparsed,proto3" json:"unparsed,omitempty"`
+	// What could not be read.
+	Why           string `protobuf:"bytes,9,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Facts) Reset() {
+	*x = Facts{}
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Facts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Facts) ProtoMessage() {}
+
+func (x *Facts) ProtoReflect() protoreflect.Message {
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Facts.ProtoReflect.Descriptor instead.
+func (*Facts) Descriptor() ([]byte, []int) {
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Facts) GetCommands() []*Command {
+	if x != nil {
+		return x.Commands
+	}
+	return nil
+}
+
+func (x *Facts) GetReads() []string {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *Facts) GetWrites() []string {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *Facts) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *Facts) GetHosts() []string {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *Facts) GetOutside() []string {
+	if x != nil {
+		return x.Outside
+	}
+	return nil
+}
+
+func (x *Facts) GetSecrets() []string {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *Facts) GetUnparsed() bool {
+	if x != nil {
+		return x.Unparsed
+	}
+	return false
+}
+
+func (x *Facts) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+// Command is one simple command of a call.
+type Command struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name without its directory, without what only starts it (sudo, env).
+	Program string `protobuf:"bytes,1,opt,name=program,proto3" json:"program,omitempty"`
+	// All words, the program's name first; "…" is in one that could not be known.
+	Words []string `protobuf:"bytes,2,rep,name=words,proto3" json:"words,omitempty"`
+	// The words that begin with a hyphen, short ones one by one: -rf is -r and -f.
+	Options       []string `protobuf:"bytes,3,rep,name=options,proto3" json:"options,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command) Reset() {
+	*x = Command{}
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command) ProtoMessage() {}
+
+func (x *Command) ProtoReflect() protoreflect.Message {
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command.ProtoReflect.Descriptor instead.
+func (*Command) Descriptor() ([]byte, []int) {
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Command) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *Command) GetWords() []string {
+	if x != nil {
+		return x.Words
+	}
+	return nil
+}
+
+func (x *Command) GetOptions() []string {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
 // PreEndInput: turn.pre_end. A deny makes the turn go on, with its reason as a
 // message to the model.
 type PreEndInput struct {
@@ -4195,7 +4396,7 @@ type PreEndInput struct {
 
 func (x *PreEndInput) Reset() {
 	*x = PreEndInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +4408,7 @@ func (x *PreEndInput) String() string {
 func (*PreEndInput) ProtoMessage() {}
 
 func (x *PreEndInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +4421,7 @@ func (x *PreEndInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreEndInput.ProtoReflect.Descriptor instead.
 func (*PreEndInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{49}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PreEndInput) GetText() *Text {
@@ -4261,7 +4462,7 @@ type PostTurnInput struct {
 
 func (x *PostTurnInput) Reset() {
 	*x = PostTurnInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4273,7 +4474,7 @@ func (x *PostTurnInput) String() string {
 func (*PostTurnInput) ProtoMessage() {}
 
 func (x *PostTurnInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4286,7 +4487,7 @@ func (x *PostTurnInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostTurnInput.ProtoReflect.Descriptor instead.
 func (*PostTurnInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{50}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PostTurnInput) GetStatus() string {
@@ -4351,7 +4552,7 @@ type ToolEvent struct {
 
 func (x *ToolEvent) Reset() {
 	*x = ToolEvent{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4564,7 @@ func (x *ToolEvent) String() string {
 func (*ToolEvent) ProtoMessage() {}
 
 func (x *ToolEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[51]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4577,7 @@ func (x *ToolEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolEvent.ProtoReflect.Descriptor instead.
 func (*ToolEvent) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{51}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ToolEvent) GetTool() string {
@@ -4418,7 +4619,7 @@ type DomainEvent struct {
 
 func (x *DomainEvent) Reset() {
 	*x = DomainEvent{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4430,7 +4631,7 @@ func (x *DomainEvent) String() string {
 func (*DomainEvent) ProtoMessage() {}
 
 func (x *DomainEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[52]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4443,7 +4644,7 @@ func (x *DomainEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DomainEvent.ProtoReflect.Descriptor instead.
 func (*DomainEvent) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{52}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DomainEvent) GetKind() string {
@@ -4473,7 +4674,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4485,7 +4686,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[53]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4498,7 +4699,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{53}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Usage) GetInputTokens() int64 {
@@ -4544,7 +4745,7 @@ type PreCompactionInput struct {
 
 func (x *PreCompactionInput) Reset() {
 	*x = PreCompactionInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4556,7 +4757,7 @@ func (x *PreCompactionInput) String() string {
 func (*PreCompactionInput) ProtoMessage() {}
 
 func (x *PreCompactionInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[54]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4569,7 +4770,7 @@ func (x *PreCompactionInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreCompactionInput.ProtoReflect.Descriptor instead.
 func (*PreCompactionInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{54}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PreCompactionInput) GetTrigger() string {
@@ -4611,7 +4812,7 @@ type SourceRange struct {
 
 func (x *SourceRange) Reset() {
 	*x = SourceRange{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4824,7 @@ func (x *SourceRange) String() string {
 func (*SourceRange) ProtoMessage() {}
 
 func (x *SourceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[55]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4837,7 @@ func (x *SourceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceRange.ProtoReflect.Descriptor instead.
 func (*SourceRange) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{55}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SourceRange) GetFrom() string {
@@ -4665,7 +4866,7 @@ type PostCompactionInput struct {
 
 func (x *PostCompactionInput) Reset() {
 	*x = PostCompactionInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4677,7 +4878,7 @@ func (x *PostCompactionInput) String() string {
 func (*PostCompactionInput) ProtoMessage() {}
 
 func (x *PostCompactionInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[56]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4690,7 +4891,7 @@ func (x *PostCompactionInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostCompactionInput.ProtoReflect.Descriptor instead.
 func (*PostCompactionInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{56}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PostCompactionInput) GetSummary() *Preview {
@@ -4717,7 +4918,7 @@ type SessionEndInput struct {
 
 func (x *SessionEndInput) Reset() {
 	*x = SessionEndInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4729,7 +4930,7 @@ func (x *SessionEndInput) String() string {
 func (*SessionEndInput) ProtoMessage() {}
 
 func (x *SessionEndInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[57]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4742,7 +4943,7 @@ func (x *SessionEndInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionEndInput.ProtoReflect.Descriptor instead.
 func (*SessionEndInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{57}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SessionEndInput) GetReason() string {
@@ -4763,7 +4964,7 @@ type CustomInput struct {
 
 func (x *CustomInput) Reset() {
 	*x = CustomInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4775,7 +4976,7 @@ func (x *CustomInput) String() string {
 func (*CustomInput) ProtoMessage() {}
 
 func (x *CustomInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[58]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4788,7 +4989,7 @@ func (x *CustomInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CustomInput.ProtoReflect.Descriptor instead.
 func (*CustomInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{58}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CustomInput) GetFieldsJson() []byte {
@@ -4830,7 +5031,7 @@ type Contribution struct {
 
 func (x *Contribution) Reset() {
 	*x = Contribution{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4842,7 +5043,7 @@ func (x *Contribution) String() string {
 func (*Contribution) ProtoMessage() {}
 
 func (x *Contribution) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[59]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4855,7 +5056,7 @@ func (x *Contribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contribution.ProtoReflect.Descriptor instead.
 func (*Contribution) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{59}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Contribution) GetContributionId() string {
@@ -5073,7 +5274,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5286,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[60]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5299,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{60}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Policy) GetKey() string {
@@ -5130,7 +5331,7 @@ type PromptContext struct {
 
 func (x *PromptContext) Reset() {
 	*x = PromptContext{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5142,7 +5343,7 @@ func (x *PromptContext) String() string {
 func (*PromptContext) ProtoMessage() {}
 
 func (x *PromptContext) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[61]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5155,7 +5356,7 @@ func (x *PromptContext) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptContext.ProtoReflect.Descriptor instead.
 func (*PromptContext) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{61}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PromptContext) GetContent() string {
@@ -5208,7 +5409,7 @@ type PromptSection struct {
 
 func (x *PromptSection) Reset() {
 	*x = PromptSection{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5220,7 +5421,7 @@ func (x *PromptSection) String() string {
 func (*PromptSection) ProtoMessage() {}
 
 func (x *PromptSection) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[62]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5233,7 +5434,7 @@ func (x *PromptSection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptSection.ProtoReflect.Descriptor instead.
 func (*PromptSection) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{62}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PromptSection) GetSectionId() string {
@@ -5310,7 +5511,7 @@ type SectionFrame struct {
 
 func (x *SectionFrame) Reset() {
 	*x = SectionFrame{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5322,7 +5523,7 @@ func (x *SectionFrame) String() string {
 func (*SectionFrame) ProtoMessage() {}
 
 func (x *SectionFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[63]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5335,7 +5536,7 @@ func (x *SectionFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionFrame.ProtoReflect.Descriptor instead.
 func (*SectionFrame) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{63}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SectionFrame) GetOpen() string {
@@ -5363,7 +5564,7 @@ type SelfCut struct {
 
 func (x *SelfCut) Reset() {
 	*x = SelfCut{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5375,7 +5576,7 @@ func (x *SelfCut) String() string {
 func (*SelfCut) ProtoMessage() {}
 
 func (x *SelfCut) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[64]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5388,7 +5589,7 @@ func (x *SelfCut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelfCut.ProtoReflect.Descriptor instead.
 func (*SelfCut) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{64}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SelfCut) GetOriginal() int64 {
@@ -5416,7 +5617,7 @@ type ToolBundle struct {
 
 func (x *ToolBundle) Reset() {
 	*x = ToolBundle{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5428,7 +5629,7 @@ func (x *ToolBundle) String() string {
 func (*ToolBundle) ProtoMessage() {}
 
 func (x *ToolBundle) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[65]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5441,7 +5642,7 @@ func (x *ToolBundle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolBundle.ProtoReflect.Descriptor instead.
 func (*ToolBundle) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{65}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ToolBundle) GetBundleId() string {
@@ -5473,7 +5674,7 @@ type Tool struct {
 
 func (x *Tool) Reset() {
 	*x = Tool{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5485,7 +5686,7 @@ func (x *Tool) String() string {
 func (*Tool) ProtoMessage() {}
 
 func (x *Tool) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[66]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5498,7 +5699,7 @@ func (x *Tool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tool.ProtoReflect.Descriptor instead.
 func (*Tool) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{66}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Tool) GetName() string {
@@ -5542,7 +5743,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5554,7 +5755,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[67]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5567,7 +5768,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{67}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Decision) GetVerdict() string {
@@ -5603,7 +5804,7 @@ type Rewrite struct {
 
 func (x *Rewrite) Reset() {
 	*x = Rewrite{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5615,7 +5816,7 @@ func (x *Rewrite) String() string {
 func (*Rewrite) ProtoMessage() {}
 
 func (x *Rewrite) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[68]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5628,7 +5829,7 @@ func (x *Rewrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rewrite.ProtoReflect.Descriptor instead.
 func (*Rewrite) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{68}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Rewrite) GetPath() string {
@@ -5659,7 +5860,7 @@ type Reminder struct {
 
 func (x *Reminder) Reset() {
 	*x = Reminder{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5671,7 +5872,7 @@ func (x *Reminder) String() string {
 func (*Reminder) ProtoMessage() {}
 
 func (x *Reminder) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[69]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5684,7 +5885,7 @@ func (x *Reminder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reminder.ProtoReflect.Descriptor instead.
 func (*Reminder) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{69}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Reminder) GetType() string {
@@ -5729,7 +5930,7 @@ type ManifestDiagnostic struct {
 
 func (x *ManifestDiagnostic) Reset() {
 	*x = ManifestDiagnostic{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5741,7 +5942,7 @@ func (x *ManifestDiagnostic) String() string {
 func (*ManifestDiagnostic) ProtoMessage() {}
 
 func (x *ManifestDiagnostic) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[70]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5754,7 +5955,7 @@ func (x *ManifestDiagnostic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ManifestDiagnostic.ProtoReflect.Descriptor instead.
 func (*ManifestDiagnostic) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{70}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ManifestDiagnostic) GetCode() string {
@@ -5797,7 +5998,7 @@ type Audit struct {
 
 func (x *Audit) Reset() {
 	*x = Audit{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5809,7 +6010,7 @@ func (x *Audit) String() string {
 func (*Audit) ProtoMessage() {}
 
 func (x *Audit) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[71]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5822,7 +6023,7 @@ func (x *Audit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Audit.ProtoReflect.Descriptor instead.
 func (*Audit) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{71}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Audit) GetEventKind() string {
@@ -5861,7 +6062,7 @@ type BackgroundJob struct {
 
 func (x *BackgroundJob) Reset() {
 	*x = BackgroundJob{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5873,7 +6074,7 @@ func (x *BackgroundJob) String() string {
 func (*BackgroundJob) ProtoMessage() {}
 
 func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[72]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5886,7 +6087,7 @@ func (x *BackgroundJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundJob.ProtoReflect.Descriptor instead.
 func (*BackgroundJob) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{72}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *BackgroundJob) GetJobKind() string {
@@ -5926,7 +6127,7 @@ type Noop struct {
 
 func (x *Noop) Reset() {
 	*x = Noop{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[73]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5938,7 +6139,7 @@ func (x *Noop) String() string {
 func (*Noop) ProtoMessage() {}
 
 func (x *Noop) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[73]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5951,7 +6152,7 @@ func (x *Noop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Noop.ProtoReflect.Descriptor instead.
 func (*Noop) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{73}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{75}
 }
 
 var File_grapnel_plugin_v1_plugin_proto protoreflect.FileDescriptor
@@ -6280,17 +6481,33 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\vprompt_text\x18\x02 \x01(\v2\x17.grapnel.plugin.v1.TextR\n" +
 	"promptText\"N\n" +
 	"\x16RuntimePreContextInput\x124\n" +
-	"\tuser_text\x18\x01 \x01(\v2\x17.grapnel.plugin.v1.TextR\buserText\"r\n" +
+	"\tuser_text\x18\x01 \x01(\v2\x17.grapnel.plugin.v1.TextR\buserText\"\xa2\x01\n" +
 	"\x10ToolPreCallInput\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\x02 \x01(\fR\rargumentsJson\x12#\n" +
-	"\rtouched_paths\x18\x03 \x03(\tR\ftouchedPaths\"\xc1\x01\n" +
+	"\rtouched_paths\x18\x03 \x03(\tR\ftouchedPaths\x12.\n" +
+	"\x05facts\x18\x04 \x01(\v2\x18.grapnel.plugin.v1.FactsR\x05facts\"\xf1\x01\n" +
 	"\x11ToolPostCallInput\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\x02 \x01(\fR\rargumentsJson\x122\n" +
 	"\x06result\x18\x03 \x01(\v2\x1a.grapnel.plugin.v1.PreviewR\x06result\x12#\n" +
 	"\rtouched_paths\x18\x04 \x03(\tR\ftouchedPaths\x12\x18\n" +
-	"\aoutcome\x18\x05 \x01(\tR\aoutcome\"q\n" +
+	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12.\n" +
+	"\x05facts\x18\x06 \x01(\v2\x18.grapnel.plugin.v1.FactsR\x05facts\"\xfb\x01\n" +
+	"\x05Facts\x126\n" +
+	"\bcommands\x18\x01 \x03(\v2\x1a.grapnel.plugin.v1.CommandR\bcommands\x12\x14\n" +
+	"\x05reads\x18\x02 \x03(\tR\x05reads\x12\x16\n" +
+	"\x06writes\x18\x03 \x03(\tR\x06writes\x12\x14\n" +
+	"\x05names\x18\x04 \x03(\tR\x05names\x12\x14\n" +
+	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x18\n" +
+	"\aoutside\x18\x06 \x03(\tR\aoutside\x12\x18\n" +
+	"\asecrets\x18\a \x03(\tR\asecrets\x12\x1a\n" +
+	"\bunparsed\x18\b \x01(\bR\bunparsed\x12\x10\n" +
+	"\x03why\x18\t \x01(\tR\x03why\"S\n" +
+	"\aCommand\x12\x18\n" +
+	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x14\n" +
+	"\x05words\x18\x02 \x03(\tR\x05words\x12\x18\n" +
+	"\aoptions\x18\x03 \x03(\tR\aoptions\"q\n" +
 	"\vPreEndInput\x12+\n" +
 	"\x04text\x18\x01 \x01(\v2\x17.grapnel.plugin.v1.TextR\x04text\x12\x1d\n" +
 	"\n" +
@@ -6444,7 +6661,7 @@ func file_grapnel_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 	return file_grapnel_plugin_v1_plugin_proto_rawDescData
 }
 
-var file_grapnel_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
+var file_grapnel_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_grapnel_plugin_v1_plugin_proto_goTypes = []any{
 	(*HostFrame)(nil),              // 0: grapnel.plugin.v1.HostFrame
 	(*PluginFrame)(nil),            // 1: grapnel.plugin.v1.PluginFrame
@@ -6495,35 +6712,37 @@ var file_grapnel_plugin_v1_plugin_proto_goTypes = []any{
 	(*RuntimePreContextInput)(nil), // 46: grapnel.plugin.v1.RuntimePreContextInput
 	(*ToolPreCallInput)(nil),       // 47: grapnel.plugin.v1.ToolPreCallInput
 	(*ToolPostCallInput)(nil),      // 48: grapnel.plugin.v1.ToolPostCallInput
-	(*PreEndInput)(nil),            // 49: grapnel.plugin.v1.PreEndInput
-	(*PostTurnInput)(nil),          // 50: grapnel.plugin.v1.PostTurnInput
-	(*ToolEvent)(nil),              // 51: grapnel.plugin.v1.ToolEvent
-	(*DomainEvent)(nil),            // 52: grapnel.plugin.v1.DomainEvent
-	(*Usage)(nil),                  // 53: grapnel.plugin.v1.Usage
-	(*PreCompactionInput)(nil),     // 54: grapnel.plugin.v1.PreCompactionInput
-	(*SourceRange)(nil),            // 55: grapnel.plugin.v1.SourceRange
-	(*PostCompactionInput)(nil),    // 56: grapnel.plugin.v1.PostCompactionInput
-	(*SessionEndInput)(nil),        // 57: grapnel.plugin.v1.SessionEndInput
-	(*CustomInput)(nil),            // 58: grapnel.plugin.v1.CustomInput
-	(*Contribution)(nil),           // 59: grapnel.plugin.v1.Contribution
-	(*Policy)(nil),                 // 60: grapnel.plugin.v1.Policy
-	(*PromptContext)(nil),          // 61: grapnel.plugin.v1.PromptContext
-	(*PromptSection)(nil),          // 62: grapnel.plugin.v1.PromptSection
-	(*SectionFrame)(nil),           // 63: grapnel.plugin.v1.SectionFrame
-	(*SelfCut)(nil),                // 64: grapnel.plugin.v1.SelfCut
-	(*ToolBundle)(nil),             // 65: grapnel.plugin.v1.ToolBundle
-	(*Tool)(nil),                   // 66: grapnel.plugin.v1.Tool
-	(*Decision)(nil),               // 67: grapnel.plugin.v1.Decision
-	(*Rewrite)(nil),                // 68: grapnel.plugin.v1.Rewrite
-	(*Reminder)(nil),               // 69: grapnel.plugin.v1.Reminder
-	(*ManifestDiagnostic)(nil),     // 70: grapnel.plugin.v1.ManifestDiagnostic
-	(*Audit)(nil),                  // 71: grapnel.plugin.v1.Audit
-	(*BackgroundJob)(nil),          // 72: grapnel.plugin.v1.BackgroundJob
-	(*Noop)(nil),                   // 73: grapnel.plugin.v1.Noop
-	nil,                            // 74: grapnel.plugin.v1.OnFailure.ByCauseEntry
-	nil,                            // 75: grapnel.plugin.v1.Context.FlagsEntry
-	nil,                            // 76: grapnel.plugin.v1.Context.MetadataJsonEntry
-	nil,                            // 77: grapnel.plugin.v1.Reminder.AttributesEntry
+	(*Facts)(nil),                  // 49: grapnel.plugin.v1.Facts
+	(*Command)(nil),                // 50: grapnel.plugin.v1.Command
+	(*PreEndInput)(nil),            // 51: grapnel.plugin.v1.PreEndInput
+	(*PostTurnInput)(nil),          // 52: grapnel.plugin.v1.PostTurnInput
+	(*ToolEvent)(nil),              // 53: grapnel.plugin.v1.ToolEvent
+	(*DomainEvent)(nil),            // 54: grapnel.plugin.v1.DomainEvent
+	(*Usage)(nil),                  // 55: grapnel.plugin.v1.Usage
+	(*PreCompactionInput)(nil),     // 56: grapnel.plugin.v1.PreCompactionInput
+	(*SourceRange)(nil),            // 57: grapnel.plugin.v1.SourceRange
+	(*PostCompactionInput)(nil),    // 58: grapnel.plugin.v1.PostCompactionInput
+	(*SessionEndInput)(nil),        // 59: grapnel.plugin.v1.SessionEndInput
+	(*CustomInput)(nil),            // 60: grapnel.plugin.v1.CustomInput
+	(*Contribution)(nil),           // 61: grapnel.plugin.v1.Contribution
+	(*Policy)(nil),                 // 62: grapnel.plugin.v1.Policy
+	(*PromptContext)(nil),          // 63: grapnel.plugin.v1.PromptContext
+	(*PromptSection)(nil),          // 64: grapnel.plugin.v1.PromptSection
+	(*SectionFrame)(nil),           // 65: grapnel.plugin.v1.SectionFrame
+	(*SelfCut)(nil),                // 66: grapnel.plugin.v1.SelfCut
+	(*ToolBundle)(nil),             // 67: grapnel.plugin.v1.ToolBundle
+	(*Tool)(nil),                   // 68: grapnel.plugin.v1.Tool
+	(*Decision)(nil),               // 69: grapnel.plugin.v1.Decision
+	(*Rewrite)(nil),                // 70: grapnel.plugin.v1.Rewrite
+	(*Reminder)(nil),               // 71: grapnel.plugin.v1.Reminder
+	(*ManifestDiagnostic)(nil),     // 72: grapnel.plugin.v1.ManifestDiagnostic
+	(*Audit)(nil),                  // 73: grapnel.plugin.v1.Audit
+	(*BackgroundJob)(nil),          // 74: grapnel.plugin.v1.BackgroundJob
+	(*Noop)(nil),                   // 75: grapnel.plugin.v1.Noop
+	nil,                            // 76: grapnel.plugin.v1.OnFailure.ByCauseEntry
+	nil,                            // 77: grapnel.plugin.v1.Context.FlagsEntry
+	nil,                            // 78: grapnel.plugin.v1.Context.MetadataJsonEntry
+	nil,                            // 79: grapnel.plugin.v1.Reminder.AttributesEntry
 }
 var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	2,   // 0: grapnel.plugin.v1.HostFrame.hello:type_name -> grapnel.plugin.v1.Hello
@@ -6550,14 +6769,14 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	15,  // 21: grapnel.plugin.v1.Configured.error:type_name -> grapnel.plugin.v1.Error
 	15,  // 22: grapnel.plugin.v1.HostReply.error:type_name -> grapnel.plugin.v1.Error
 	19,  // 23: grapnel.plugin.v1.Description.hooks:type_name -> grapnel.plugin.v1.Hook
-	66,  // 24: grapnel.plugin.v1.Description.tools:type_name -> grapnel.plugin.v1.Tool
+	68,  // 24: grapnel.plugin.v1.Description.tools:type_name -> grapnel.plugin.v1.Tool
 	18,  // 25: grapnel.plugin.v1.Description.limits:type_name -> grapnel.plugin.v1.PluginLimits
 	20,  // 26: grapnel.plugin.v1.Hook.on_failure:type_name -> grapnel.plugin.v1.OnFailure
-	59,  // 27: grapnel.plugin.v1.Hook.fallback:type_name -> grapnel.plugin.v1.Contribution
+	61,  // 27: grapnel.plugin.v1.Hook.fallback:type_name -> grapnel.plugin.v1.Contribution
 	21,  // 28: grapnel.plugin.v1.Hook.retry:type_name -> grapnel.plugin.v1.Retry
 	22,  // 29: grapnel.plugin.v1.Hook.budget:type_name -> grapnel.plugin.v1.TextBudget
 	23,  // 30: grapnel.plugin.v1.Hook.cache:type_name -> grapnel.plugin.v1.Cache
-	74,  // 31: grapnel.plugin.v1.OnFailure.by_cause:type_name -> grapnel.plugin.v1.OnFailure.ByCauseEntry
+	76,  // 31: grapnel.plugin.v1.OnFailure.by_cause:type_name -> grapnel.plugin.v1.OnFailure.ByCauseEntry
 	30,  // 32: grapnel.plugin.v1.Dispatch.context:type_name -> grapnel.plugin.v1.Context
 	32,  // 33: grapnel.plugin.v1.Dispatch.policies:type_name -> grapnel.plugin.v1.PolicyEntry
 	33,  // 34: grapnel.plugin.v1.Dispatch.contexts:type_name -> grapnel.plugin.v1.ContextEntry
@@ -6574,13 +6793,13 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	46,  // 45: grapnel.plugin.v1.Dispatch.runtime_pre_context:type_name -> grapnel.plugin.v1.RuntimePreContextInput
 	47,  // 46: grapnel.plugin.v1.Dispatch.tool_pre_call:type_name -> grapnel.plugin.v1.ToolPreCallInput
 	48,  // 47: grapnel.plugin.v1.Dispatch.tool_post_call:type_name -> grapnel.plugin.v1.ToolPostCallInput
-	50,  // 48: grapnel.plugin.v1.Dispatch.post_turn:type_name -> grapnel.plugin.v1.PostTurnInput
-	54,  // 49: grapnel.plugin.v1.Dispatch.pre_compaction:type_name -> grapnel.plugin.v1.PreCompactionInput
-	56,  // 50: grapnel.plugin.v1.Dispatch.post_compaction:type_name -> grapnel.plugin.v1.PostCompactionInput
-	57,  // 51: grapnel.plugin.v1.Dispatch.session_end:type_name -> grapnel.plugin.v1.SessionEndInput
-	58,  // 52: grapnel.plugin.v1.Dispatch.custom:type_name -> grapnel.plugin.v1.CustomInput
-	49,  // 53: grapnel.plugin.v1.Dispatch.pre_end:type_name -> grapnel.plugin.v1.PreEndInput
-	59,  // 54: grapnel.plugin.v1.Result.contributions:type_name -> grapnel.plugin.v1.Contribution
+	52,  // 48: grapnel.plugin.v1.Dispatch.post_turn:type_name -> grapnel.plugin.v1.PostTurnInput
+	56,  // 49: grapnel.plugin.v1.Dispatch.pre_compaction:type_name -> grapnel.plugin.v1.PreCompactionInput
+	58,  // 50: grapnel.plugin.v1.Dispatch.post_compaction:type_name -> grapnel.plugin.v1.PostCompactionInput
+	59,  // 51: grapnel.plugin.v1.Dispatch.session_end:type_name -> grapnel.plugin.v1.SessionEndInput
+	60,  // 52: grapnel.plugin.v1.Dispatch.custom:type_name -> grapnel.plugin.v1.CustomInput
+	51,  // 53: grapnel.plugin.v1.Dispatch.pre_end:type_name -> grapnel.plugin.v1.PreEndInput
+	61,  // 54: grapnel.plugin.v1.Result.contributions:type_name -> grapnel.plugin.v1.Contribution
 	16,  // 55: grapnel.plugin.v1.Result.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
 	15,  // 56: grapnel.plugin.v1.Result.error:type_name -> grapnel.plugin.v1.Error
 	30,  // 57: grapnel.plugin.v1.CallTool.context:type_name -> grapnel.plugin.v1.Context
@@ -6590,8 +6809,8 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	16,  // 61: grapnel.plugin.v1.ToolResult.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
 	15,  // 62: grapnel.plugin.v1.ToolResult.error:type_name -> grapnel.plugin.v1.Error
 	31,  // 63: grapnel.plugin.v1.Context.actor:type_name -> grapnel.plugin.v1.Actor
-	75,  // 64: grapnel.plugin.v1.Context.flags:type_name -> grapnel.plugin.v1.Context.FlagsEntry
-	76,  // 65: grapnel.plugin.v1.Context.metadata_json:type_name -> grapnel.plugin.v1.Context.MetadataJsonEntry
+	77,  // 64: grapnel.plugin.v1.Context.flags:type_name -> grapnel.plugin.v1.Context.FlagsEntry
+	78,  // 65: grapnel.plugin.v1.Context.metadata_json:type_name -> grapnel.plugin.v1.Context.MetadataJsonEntry
 	35,  // 66: grapnel.plugin.v1.ContextEntry.source_refs:type_name -> grapnel.plugin.v1.SourceRef
 	34,  // 67: grapnel.plugin.v1.ContextEntry.truncation:type_name -> grapnel.plugin.v1.Truncation
 	36,  // 68: grapnel.plugin.v1.PrePolicyInput.user_text:type_name -> grapnel.plugin.v1.Text
@@ -6599,41 +6818,44 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	36,  // 70: grapnel.plugin.v1.PostPreflightInput.user_text:type_name -> grapnel.plugin.v1.Text
 	36,  // 71: grapnel.plugin.v1.PostPromptCompileInput.prompt_text:type_name -> grapnel.plugin.v1.Text
 	36,  // 72: grapnel.plugin.v1.RuntimePreContextInput.user_text:type_name -> grapnel.plugin.v1.Text
-	37,  // 73: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
-	36,  // 74: grapnel.plugin.v1.PreEndInput.text:type_name -> grapnel.plugin.v1.Text
-	37,  // 75: grapnel.plugin.v1.PostTurnInput.user_text:type_name -> grapnel.plugin.v1.Preview
-	37,  // 76: grapnel.plugin.v1.PostTurnInput.assistant_text:type_name -> grapnel.plugin.v1.Preview
-	37,  // 77: grapnel.plugin.v1.PostTurnInput.error:type_name -> grapnel.plugin.v1.Preview
-	51,  // 78: grapnel.plugin.v1.PostTurnInput.tool_events:type_name -> grapnel.plugin.v1.ToolEvent
-	52,  // 79: grapnel.plugin.v1.PostTurnInput.domain_events:type_name -> grapnel.plugin.v1.DomainEvent
-	53,  // 80: grapnel.plugin.v1.PostTurnInput.usage:type_name -> grapnel.plugin.v1.Usage
-	55,  // 81: grapnel.plugin.v1.PreCompactionInput.source_range:type_name -> grapnel.plugin.v1.SourceRange
-	37,  // 82: grapnel.plugin.v1.PostCompactionInput.summary:type_name -> grapnel.plugin.v1.Preview
-	16,  // 83: grapnel.plugin.v1.Contribution.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
-	60,  // 84: grapnel.plugin.v1.Contribution.policy:type_name -> grapnel.plugin.v1.Policy
-	61,  // 85: grapnel.plugin.v1.Contribution.prompt_context:type_name -> grapnel.plugin.v1.PromptContext
-	62,  // 86: grapnel.plugin.v1.Contribution.prompt_section:type_name -> grapnel.plugin.v1.PromptSection
-	65,  // 87: grapnel.plugin.v1.Contribution.tool_bundle:type_name -> grapnel.plugin.v1.ToolBundle
-	67,  // 88: grapnel.plugin.v1.Contribution.decision:type_name -> grapnel.plugin.v1.Decision
-	68,  // 89: grapnel.plugin.v1.Contribution.rewrite:type_name -> grapnel.plugin.v1.Rewrite
-	69,  // 90: grapnel.plugin.v1.Contribution.reminder:type_name -> grapnel.plugin.v1.Reminder
-	70,  // 91: grapnel.plugin.v1.Contribution.manifest_diagnostic:type_name -> grapnel.plugin.v1.ManifestDiagnostic
-	71,  // 92: grapnel.plugin.v1.Contribution.audit:type_name -> grapnel.plugin.v1.Audit
-	72,  // 93: grapnel.plugin.v1.Contribution.background_job:type_name -> grapnel.plugin.v1.BackgroundJob
-	73,  // 94: grapnel.plugin.v1.Contribution.noop:type_name -> grapnel.plugin.v1.Noop
-	35,  // 95: grapnel.plugin.v1.PromptContext.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	63,  // 96: grapnel.plugin.v1.PromptSection.frame:type_name -> grapnel.plugin.v1.SectionFrame
-	35,  // 97: grapnel.plugin.v1.PromptSection.source_refs:type_name -> grapnel.plugin.v1.SourceRef
-	64,  // 98: grapnel.plugin.v1.PromptSection.cut:type_name -> grapnel.plugin.v1.SelfCut
-	66,  // 99: grapnel.plugin.v1.ToolBundle.tools:type_name -> grapnel.plugin.v1.Tool
-	77,  // 100: grapnel.plugin.v1.Reminder.attributes:type_name -> grapnel.plugin.v1.Reminder.AttributesEntry
-	0,   // 101: grapnel.plugin.v1.Plugin.Session:input_type -> grapnel.plugin.v1.HostFrame
-	1,   // 102: grapnel.plugin.v1.Plugin.Session:output_type -> grapnel.plugin.v1.PluginFrame
-	102, // [102:103] is the sub-list for method output_type
-	101, // [101:102] is the sub-list for method input_type
-	101, // [101:101] is the sub-list for extension type_name
-	101, // [101:101] is the sub-list for extension extendee
-	0,   // [0:101] is the sub-list for field type_name
+	49,  // 73: grapnel.plugin.v1.ToolPreCallInput.facts:type_name -> grapnel.plugin.v1.Facts
+	37,  // 74: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
+	49,  // 75: grapnel.plugin.v1.ToolPostCallInput.facts:type_name -> grapnel.plugin.v1.Facts
+	50,  // 76: grapnel.plugin.v1.Facts.commands:type_name -> grapnel.plugin.v1.Command
+	36,  // 77: grapnel.plugin.v1.PreEndInput.text:type_name -> grapnel.plugin.v1.Text
+	37,  // 78: grapnel.plugin.v1.PostTurnInput.user_text:type_name -> grapnel.plugin.v1.Preview
+	37,  // 79: grapnel.plugin.v1.PostTurnInput.assistant_text:type_name -> grapnel.plugin.v1.Preview
+	37,  // 80: grapnel.plugin.v1.PostTurnInput.error:type_name -> grapnel.plugin.v1.Preview
+	53,  // 81: grapnel.plugin.v1.PostTurnInput.tool_events:type_name -> grapnel.plugin.v1.ToolEvent
+	54,  // 82: grapnel.plugin.v1.PostTurnInput.domain_events:type_name -> grapnel.plugin.v1.DomainEvent
+	55,  // 83: grapnel.plugin.v1.PostTurnInput.usage:type_name -> grapnel.plugin.v1.Usage
+	57,  // 84: grapnel.plugin.v1.PreCompactionInput.source_range:type_name -> grapnel.plugin.v1.SourceRange
+	37,  // 85: grapnel.plugin.v1.PostCompactionInput.summary:type_name -> grapnel.plugin.v1.Preview
+	16,  // 86: grapnel.plugin.v1.Contribution.diagnostics:type_name -> grapnel.plugin.v1.Diagnostic
+	62,  // 87: grapnel.plugin.v1.Contribution.policy:type_name -> grapnel.plugin.v1.Policy
+	63,  // 88: grapnel.plugin.v1.Contribution.prompt_context:type_name -> grapnel.plugin.v1.PromptContext
+	64,  // 89: grapnel.plugin.v1.Contribution.prompt_section:type_name -> grapnel.plugin.v1.PromptSection
+	67,  // 90: grapnel.plugin.v1.Contribution.tool_bundle:type_name -> grapnel.plugin.v1.ToolBundle
+	69,  // 91: grapnel.plugin.v1.Contribution.decision:type_name -> grapnel.plugin.v1.Decision
+	70,  // 92: grapnel.plugin.v1.Contribution.rewrite:type_name -> grapnel.plugin.v1.Rewrite
+	71,  // 93: grapnel.plugin.v1.Contribution.reminder:type_name -> grapnel.plugin.v1.Reminder
+	72,  // 94: grapnel.plugin.v1.Contribution.manifest_diagnostic:type_name -> grapnel.plugin.v1.ManifestDiagnostic
+	73,  // 95: grapnel.plugin.v1.Contribution.audit:type_name -> grapnel.plugin.v1.Audit
+	74,  // 96: grapnel.plugin.v1.Contribution.background_job:type_name -> grapnel.plugin.v1.BackgroundJob
+	75,  // 97: grapnel.plugin.v1.Contribution.noop:type_name -> grapnel.plugin.v1.Noop
+	35,  // 98: grapnel.plugin.v1.PromptContext.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	65,  // 99: grapnel.plugin.v1.PromptSection.frame:type_name -> grapnel.plugin.v1.SectionFrame
+	35,  // 100: grapnel.plugin.v1.PromptSection.source_refs:type_name -> grapnel.plugin.v1.SourceRef
+	66,  // 101: grapnel.plugin.v1.PromptSection.cut:type_name -> grapnel.plugin.v1.SelfCut
+	68,  // 102: grapnel.plugin.v1.ToolBundle.tools:type_name -> grapnel.plugin.v1.Tool
+	79,  // 103: grapnel.plugin.v1.Reminder.attributes:type_name -> grapnel.plugin.v1.Reminder.AttributesEntry
+	0,   // 104: grapnel.plugin.v1.Plugin.Session:input_type -> grapnel.plugin.v1.HostFrame
+	1,   // 105: grapnel.plugin.v1.Plugin.Session:output_type -> grapnel.plugin.v1.PluginFrame
+	105, // [105:106] is the sub-list for method output_type
+	104, // [104:105] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_grapnel_plugin_v1_plugin_proto_init() }
@@ -6685,7 +6907,7 @@ func file_grapnel_plugin_v1_plugin_proto_init() {
 		(*Text_Value)(nil),
 		(*Text_WithheldChars)(nil),
 	}
-	file_grapnel_plugin_v1_plugin_proto_msgTypes[59].OneofWrappers = []any{
+	file_grapnel_plugin_v1_plugin_proto_msgTypes[61].OneofWrappers = []any{
 		(*Contribution_Policy)(nil),
 		(*Contribution_PromptContext)(nil),
 		(*Contribution_PromptSection)(nil),
@@ -6698,14 +6920,14 @@ func file_grapnel_plugin_v1_plugin_proto_init() {
 		(*Contribution_BackgroundJob)(nil),
 		(*Contribution_Noop)(nil),
 	}
-	file_grapnel_plugin_v1_plugin_proto_msgTypes[61].OneofWrappers = []any{}
+	file_grapnel_plugin_v1_plugin_proto_msgTypes[63].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_grapnel_plugin_v1_plugin_proto_rawDesc), len(file_grapnel_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   78,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

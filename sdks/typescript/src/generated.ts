@@ -379,6 +379,8 @@ export interface ToolPreCallInput {
   arguments: Json | undefined;
   /** Files and directories that the call is about. */
   touched_paths: string[];
+  /** For hooks that need "facts". */
+  facts: Facts;
 }
 
 /** ToolPostCallInput: tool.post_call. */
@@ -389,6 +391,42 @@ export interface ToolPostCallInput {
   touched_paths: string[];
   /** The host's word for how the call ended. */
   outcome: string;
+  /** For hooks that need "facts", with the files as they are after the call. */
+  facts: Facts;
+}
+
+/**
+ * Facts are what is known of a call from its arguments and the files that are there. What could not be known is
+ * missing, and unparsed says so. Files are absolute paths with links resolved.
+ */
+export interface Facts {
+  /** The simple commands that the call may run, also those inside other commands. */
+  commands: Command[];
+  reads: string[];
+  /** Files that are written, removed, moved or made executable. */
+  writes: string[];
+  /** Files that a command names whose use is not known. */
+  names: string[];
+  /** The hosts of addresses in the call, in lower case, without ports. */
+  hosts: string[];
+  /** Those of the files that are not in the project. */
+  outside: string[];
+  /** Files whose secrets the call would get at. */
+  secrets: string[];
+  /** A part of a command could not be read: it may do more than is said here. */
+  unparsed: boolean;
+  /** What could not be read. */
+  why: string;
+}
+
+/** Command is one simple command of a call. */
+export interface Command {
+  /** The name without its directory, without what only starts it (sudo, env). */
+  program: string;
+  /** All words, the program's name first; "…" is in one that could not be known. */
+  words: string[];
+  /** The words that begin with a hyphen, short ones one by one: -rf is -r and -f. */
+  options: string[];
 }
 
 /** PreEndInput: turn.pre_end. A deny makes the turn go on, with its reason as a message to the model. */
@@ -742,8 +780,10 @@ export const messages: Record<string, Fields> = {
   PrePromptCompileInput: {tool_calling: "bool", available_tools: "list string", sections: "list string"},
   PostPromptCompileInput: {manifest_json: "json", prompt_text: "Text"},
   RuntimePreContextInput: {user_text: "Text"},
-  ToolPreCallInput: {tool: "string", arguments_json: "json", touched_paths: "list string"},
-  ToolPostCallInput: {tool: "string", arguments_json: "json", result: "Preview", touched_paths: "list string", outcome: "string"},
+  ToolPreCallInput: {tool: "string", arguments_json: "json", touched_paths: "list string", facts: "Facts"},
+  ToolPostCallInput: {tool: "string", arguments_json: "json", result: "Preview", touched_paths: "list string", outcome: "string", facts: "Facts"},
+  Facts: {commands: "list Command", reads: "list string", writes: "list string", names: "list string", hosts: "list string", outside: "list string", secrets: "list string", unparsed: "bool", why: "string"},
+  Command: {program: "string", words: "list string", options: "list string"},
   PreEndInput: {text: "Text", open_tasks: "list string", forced: "int"},
   PostTurnInput: {status: "string", user_text: "Preview", assistant_text: "Preview", error: "Preview", tool_events: "list ToolEvent", domain_events: "list DomainEvent", usage: "Usage"},
   ToolEvent: {tool: "string", call_id: "string", outcome: "string", duration_ms: "number"},

@@ -52,6 +52,8 @@ interface Call {
     subscription: string;
     verdict: "allow" | "ask" | "deny";
   })[];
+  facts?: string[];
+  facts_hash?: string;
   owner?: string;
   phase: string;
   rewritten_by?: string[];
@@ -2335,6 +2337,10 @@ export interface Methods {
             /** verdict is what it decided. */
             verdict: string;
           }[];
+          /** facts are words for what was known of the call as it went, sorted: hosts, outside, secrets, unparsed, writes; absent where none applies, and where no hook needed facts. */
+          facts?: string[];
+          /** facts_hash is the hash of the facts, as canonical JSON; absent where no hook needed them. */
+          facts_hash?: string;
           /** owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches, and where nobody has that tool. */
           owner?: string;
           /** phase is the phase that was dispatched. */

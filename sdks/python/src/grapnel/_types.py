@@ -341,6 +341,8 @@ class ToolPreCall(Message):
     arguments: JSON = None
     touched_paths: Sequence[str] = ()
     """Files and directories that the call is about."""
+    facts: Facts | None = None
+    """For hooks that need "facts"."""
 
 
 class ToolPostCall(Message):
@@ -352,6 +354,42 @@ class ToolPostCall(Message):
     touched_paths: Sequence[str] = ()
     outcome: str = ""
     """The host's word for how the call ended."""
+    facts: Facts | None = None
+    """For hooks that need "facts", with the files as they are after the call."""
+
+
+class Facts(Message):
+    """Facts are what is known of a call from its arguments and the files that are there. What could not be known
+    is missing, and unparsed says so. Files are absolute paths with links resolved."""
+
+    commands: Sequence[Command] = ()
+    """The simple commands that the call may run, also those inside other commands."""
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
+    """Files that are written, removed, moved or made executable."""
+    names: Sequence[str] = ()
+    """Files that a command names whose use is not known."""
+    hosts: Sequence[str] = ()
+    """The hosts of addresses in the call, in lower case, without ports."""
+    outside: Sequence[str] = ()
+    """Those of the files that are not in the project."""
+    secrets: Sequence[str] = ()
+    """Files whose secrets the call would get at."""
+    unparsed: bool = False
+    """A part of a command could not be read: it may do more than is said here."""
+    why: str = ""
+    """What could not be read."""
+
+
+class Command(Message):
+    """Command is one simple command of a call."""
+
+    program: str = ""
+    """The name without its directory, without what only starts it (sudo, env)."""
+    words: Sequence[str] = ()
+    """All words, the program's name first; "…" is in one that could not be known."""
+    options: Sequence[str] = ()
+    """The words that begin with a hyphen, short ones one by one: -rf is -r and -f."""
 
 
 class PreEnd(Message):
@@ -614,6 +652,7 @@ __all__ = [
     "Audit",
     "BackgroundJob",
     "Cache",
+    "Command",
     "Context",
     "ContextEntry",
     "Contribution",
@@ -621,6 +660,7 @@ __all__ = [
     "Decision",
     "Diagnostic",
     "DomainEvent",
+    "Facts",
     "ManifestDiagnostic",
     "Noop",
     "OnFailure",

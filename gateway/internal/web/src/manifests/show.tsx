@@ -157,6 +157,7 @@ function Tools({ m }: { m: Manifest }): JSX.Element {
           { name: "Result", cell: (c) => <>{resultOf(c)} {c.code && <code class="quiet">{c.code}</code>}</> },
           { name: "Decided by", cell: (c) => <Shown text={c.decided_by?.map((d) => d.subscription + (d.shadow ? " (shadow)" : "")).join(", ") ?? "–"} /> },
           { name: "Rewritten by", wide: true, cell: (c) => <Shown text={c.rewritten_by?.join(", ") ?? "–"} /> },
+          { name: "Facts", wide: true, cell: (c) => c.facts?.join(", ") ?? "–" },
         ]} />
       )}
       {m.tools.length + (m.host_tools?.length ?? 0) + (m.calls?.length ?? 0) === 0 && <Empty title="No tool was offered, and nothing was decided" />}
