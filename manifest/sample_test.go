@@ -42,7 +42,7 @@ func sampleManifest(sections, runs, plugins int) Manifest {
 	m.Reminders = []Reminder{{Type: "tool.output", Owner: "p", ContributionID: "c", Fingerprint: Fingerprint("r", nil), Hash: Hash("r", nil), Chars: 9}}
 	m.Calls = []Call{{
 		Phase: phases.ToolPreCall, CallID: "call-1", Tool: "shell", Owner: phases.OwnerHost, Came: Hash("x", nil), Went: Hash("y", nil),
-		Verdict: phases.VerdictAllow, RewrittenBy: []string{"p.r"},
+		Verdict: phases.VerdictAllow, RewrittenBy: []string{"p.r"}, Facts: []string{"hosts"}, FactsHash: Hash("{}", nil),
 		DecidedBy: []Decider{{Subscription: "p.h", Verdict: phases.VerdictAllow, ReasonCode: "known", Shadow: true}},
 	}}
 	m.Requests = []Request{{

@@ -50,6 +50,10 @@ func fullEnv() Env {
 			Tool:         "shell",
 			Arguments:    json.RawMessage(`{"command": "rm -rf /", "n": 3, "deep": {"list": [1, {"a": "b"}]}}`),
 			TouchedPaths: []string{"/src/app/main.go", "/etc/passwd"},
+			Facts: phases.Facts{
+				Commands: []phases.Command{{Program: "cd", Words: []string{"cd", "x"}}, {Program: "rm", Words: []string{"rm", "-rf", "/"}, Options: []string{"-r", "-f"}}},
+				Secrets:  []string{"/src/app/.env"},
+			},
 		},
 		Policies: []phases.PolicyEntry{
 			{Domain: "memory", Key: "enabled", Value: json.RawMessage(`true`)},
@@ -111,6 +115,10 @@ func TestEval(t *testing.T) {
 		{"empty dynamic range", `len(len(dir)..1) == 0`, true},
 		{"map with index", `map(input.touched_paths, #index) == [0, 1]`, true},
 		{"functions", `upper(trim(" a ")) == "A" && split(dir, "/")[1] == "src" && int("4") == 4 && max(1, 2) == 2 && type(dir) == "string"`, true},
+		{"facts", `len(call.facts.secrets) > 0 and not call.facts.unparsed and call.facts.why == ""`, true},
+		{"commands of the facts", `any(call.facts.commands, .program == "rm" and "-r" in .options)`, true},
+		{"no such command", `any(call.facts.commands, .program == "cd" and "-r" in .options)`, false},
+		{"facts as a field", `input.facts.secrets == call.facts.secrets`, true},
 		{"keys", `"command" in keys(input.arguments) && "n" in input.arguments`, true},
 		{"conditional", `turn.mode == "agent" ? tool.name == "shell" : false`, true},
 		{"map literal", `{"a": dir}.a == dir`, true},
@@ -186,9 +194,13 @@ func TestCompileMistakes(t *testing.T) {
 		{"unknown name", `trun.mode == "a"`, 1, 1, `unknown name "trun" (did you mean "turn"?)`},
 		{"unknown field", `turn.mod == "a"`, 1, 6, `"turn" has no field "mod" (did you mean "mode"?)`},
 		{"unknown field, none near", `turn.colour == "a"`, 1, 6, `it has id, mode, profile`},
-		{"unknown input field on line 2", "true &&\n  input.tol == ''", 2, 9, `"input" has no field "tol" (did you mean "tool"?)`},
+		{"unknown input field on line 2, of a call", "true &&\n  input.tol == ''", 2, 9, `"input" has no field "tol" (did you mean "tool"?)`},
 		{"unknown field of a nested object", `input.usage.input_token > 1`, 1, 13, `(did you mean "input_tokens"?)`},
 		{"unknown field of an entry", `any(input.tool_events, .tol == "")`, 1, 25, `(did you mean "tool"?)`},
+		{"unknown facts of a call", `len(call.facts.secret) > 0`, 1, 16, `"call.facts" has no field "secret" (did you mean "secrets"?)`},
+		{"unknown member of a command of a call", `any(call.facts.commands, .programme == "rm")`, 1, 27, `(did you mean "program"?)`},
+		{"unknown field of a call", `call.fact.unparsed`, 1, 6, `"call" has no field "fact" (did you mean "facts"?)`},
+		{"facts without a call", `len(call.facts.secrets) > 0`, 1, 5, `unknown name "call"`},
 		{"one sign of equality", `dir = "x"`, 1, 5, `unexpected token Operator("="): a comparison is written ==`},
 		{"another inequality", `dir <> "x"`, 1, 6, `a comparison is written !=`},
 		{"an operator as a function", `contains(dir, "x")`, 1, 1, `: contains is an operator: a contains b`},
@@ -236,10 +248,11 @@ func TestCompileMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			_, err := Compile(tt.source, rowOf(t, phases.PostTurn), nil)
-			if tt.name == "unknown input field on line 2" {
-				_, err = Compile(tt.source, rowOf(t, phases.ToolPreCall), nil)
+			phase := phases.PostTurn
+			if strings.HasSuffix(tt.name, "of a call") {
+				phase = phases.ToolPreCall
 			}
+			_, err := Compile(tt.source, rowOf(t, phase), nil)
 			mistake, ok := errors.AsType[*Error](err)
 			if !ok {
 				t.Fatalf("Compile(%.80s) = %v, want an *Error", tt.source, err)

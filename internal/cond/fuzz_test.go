@@ -57,6 +57,7 @@ func conditionEnv(document, text string) Env {
 		},
 		Input: &phases.ToolPostCallInput{
 			Tool: "shell", Arguments: json.RawMessage(document), TouchedPaths: []string{"/src/app/main.go", text}, Result: phases.NewPreview(text, MaxBytes), Outcome: "ok",
+			Facts: phases.Facts{Commands: []phases.Command{{Program: text, Words: []string{text, "-r"}, Options: []string{"-r"}}}, Secrets: []string{text}},
 		},
 		Policies: []phases.PolicyEntry{
 			{Domain: "a", Key: "b", Value: json.RawMessage(document)},
@@ -74,7 +75,7 @@ func printed(t *testing.T, env Env) string {
 	if !ok {
 		t.Fatalf("the input is a %T", env.Input)
 	}
-	all := []any{env.Context, in.Tool, string(in.Arguments), in.TouchedPaths, in.Result, in.Outcome}
+	all := []any{env.Context, in.Tool, string(in.Arguments), in.TouchedPaths, in.Result, in.Outcome, in.Facts}
 	for _, p := range env.Policies {
 		all = append(all, p.Domain, p.Key, string(p.Value))
 	}
@@ -94,6 +95,7 @@ func conditionSeeds() []string {
 		`any(input.touched_paths, # matches "\\.go$")`, `lower(input.result) == upper("x")`, `len(split(dir, "/")) > 2`, `count(1..9, # > 3) == one(1..3, # == 2)`,
 		`map(input.touched_paths, trim(#)) == filter(input.touched_paths, len(#) > 1)`, `1 < (2 < 3) < 4`, `trim(trim("a", "b"), "c")`, `{"a": [1, dir]}.a[0] in 1..len(dir)`,
 		`any(1..9, all(1..9, #))`, `input.arguments.n == 3 ? actor.kind == "user" : phase == "tool.post_call"`, `-1 ** 9 % 0`, `"a" + dir startsWith string(input.arguments.n)`,
-		`thread.id == "th" and thread.conversation_id == "conv"`, `$env`, `#`, "\x00", `"\xff"`, "·load($env, 1)",
+		`thread.id == "th" and thread.conversation_id == "conv"`, `$env`, `#`,
+		`any(call.facts.commands, .program == "rm" and "-r" in .options)`, `len(call.facts.secrets) > 0 or call.facts.unparsed`, "\x00", `"\xff"`, "·load($env, 1)",
 	}
 }

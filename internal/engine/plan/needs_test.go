@@ -96,6 +96,8 @@ func TestConditionsSeeWhatTheirAuthorMaySee(t *testing.T) {
 		{name: "within a function", when: `toJSON(input.arguments) contains "x" or any(texts(input.arguments), # == "x")`, problem: "grant see: [arguments]"},
 		{name: "by another way of writing it", when: `input["arguments"] != nil`, problem: "grant see: [arguments]"},
 		{name: "always sent", when: `tool.name == "sh" && input.tool == "sh" && turn.mode == "chat" && flags.x && dir != "" && actor.id != ""`},
+		{name: "withheld facts", when: `call.facts.unparsed`, see: []string{"arguments"}, problem: "grant see: [facts]"},
+		{name: "granted facts", when: `call.facts.unparsed`, see: []string{"facts"}},
 		{name: "the operator's own", when: `input.arguments.path == "x" && policy["a/b"] == true`, operator: true},
 		{name: "varies with what is withheld", vary: []string{"input.arguments"}, problem: `vary "input.arguments" may not be seen`},
 		{name: "varies with metadata", vary: []string{"metadata"}, problem: `vary "metadata" may not be seen`},
@@ -175,5 +177,37 @@ func TestRequested(t *testing.T) {
 	}
 	if got := (&Plugin{Name: "p"}).Requested(); got != nil {
 		t.Errorf("a plugin without a description asks for %+v", got)
+	}
+}
+
+// TestWhoIsSentFacts: a hook that names them and may see them, of a phase that has them.
+func TestWhoIsSentFacts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		phase      phases.Phase
+		needs, see []string
+		want       bool
+	}{
+		{"needed and granted", phases.ToolPreCall, []string{"arguments", "facts"}, []string{"facts"}, true},
+		{"needed, and a wildcard", phases.ToolPostCall, []string{"facts"}, []string{"*"}, true},
+		{"not granted", phases.ToolPreCall, []string{"facts"}, []string{"arguments"}, false},
+		{"not needed", phases.ToolPreCall, []string{"arguments"}, []string{"facts", "arguments"}, false},
+		{"needs unknown, granted by name", phases.ToolPreCall, nil, []string{"facts"}, true},
+		{"needs unknown, and a wildcard", phases.ToolPreCall, nil, []string{"*"}, false},
+		{"another phase", phases.PreTools, nil, []string{"facts"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := plugin("house", phases.Hook{Name: "h", Phase: tt.phase, Kinds: []phases.Kind{phases.KindAudit}, Needs: tt.needs})
+			p.Grants.See = tt.see
+			planned, _, err := Build([]Plugin{p}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := planned.Subscription("house.h").Facts; got != tt.want {
+				t.Errorf("facts: %v, want %v", got, tt.want)
+			}
+		})
 	}
 }
