@@ -43,3 +43,22 @@ func BenchmarkFromMemory(b *testing.B) {
 	turn := phases.Context{WorkspaceID: "w", ThreadID: "t", TurnID: "1", SessionID: "s", Dir: "/w", Mode: phases.ModeAgent}
 	benchmarkDispatch(b, newHosted(plugin("house", hook)).start(b), turn)
 }
+
+// BenchmarkToolCall is a call that one guard inside the host judges, by its arguments or by what is known of it.
+func BenchmarkToolCall(b *testing.B) {
+	for _, need := range []string{"arguments", phases.SeeFacts} {
+		b.Run(need, func(b *testing.B) {
+			hook := on("guard", phases.ToolPreCall, reply(), phases.KindDecision)
+			hook.Needs = []string{need}
+			h := newHosted(plugin("house", hook))
+			h.opts.Inline = []string{"house"}
+			eng, at := h.start(b), phases.Context{WorkspaceID: "w", ThreadID: "t", Dir: project(b)}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := eng.Dispatch(b.Context(), at, command("git status && cat README.md | head -5")); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -99,7 +99,7 @@ func pyType(f field) (typ, zero string) {
 		return "Mapping[str, " + typ + "]", "{}"
 	case f.List:
 		return "Sequence[" + typ + "]", "()"
-	case typ == "Text", typ == "Preview":
+	case typ == "Text", typ == "Preview", typ == "Facts":
 		return typ, typ + "()"
 	case f.Type == "bool" && strings.Contains(f.Doc, "absent means true"):
 		return typ, "True"

@@ -4039,33 +4039,33 @@ func (x *RuntimePreContextInput) GetUserText() *Text {
 	return nil
 }
 
-// ToolPreCallInput: tool.pre_call.
-type ToolPreCallInput struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
-	ArgumentsJson []byte                 `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	// Files and directories that the call is about.
-	TouchedPaths []string `protobuf:"bytes,3,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
-	// For hooks that need "facts".
-	Facts         *Facts `protobuf:"bytes,4,opt,name=facts,proto3" json:"facts,omitempty"`
+// Command is one simple command of a call.
+type Command struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name without its directory, without what only starts it (sudo, env).
+	Program string `protobuf:"bytes,1,opt,name=program,proto3" json:"program,omitempty"`
+	// All words, the program's name first; "…" is in one that could not be known.
+	Words []string `protobuf:"bytes,2,rep,name=words,proto3" json:"words,omitempty"`
+	// The words that begin with a hyphen, short ones one by one: -rf is -r and -f.
+	Options       []string `protobuf:"bytes,3,rep,name=options,proto3" json:"options,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ToolPreCallInput) Reset() {
-	*x = ToolPreCallInput{}
+func (x *Command) Reset() {
+	*x = Command{}
 	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ToolPreCallInput) String() string {
+func (x *Command) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ToolPreCallInput) ProtoMessage() {}
+func (*Command) ProtoMessage() {}
 
-func (x *ToolPreCallInput) ProtoReflect() protoreflect.Message {
+func (x *Command) ProtoReflect() protoreflect.Message {
 	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -4077,122 +4077,28 @@ func (x *ToolPreCallInput) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ToolPreCallInput.ProtoReflect.Descriptor instead.
-func (*ToolPreCallInput) Descriptor() ([]byte, []int) {
+// Deprecated: Use Command.ProtoReflect.Descriptor instead.
+func (*Command) Descriptor() ([]byte, []int) {
 	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{47}
 }
 
-func (x *ToolPreCallInput) GetTool() string {
+func (x *Command) GetProgram() string {
 	if x != nil {
-		return x.Tool
+		return x.Program
 	}
 	return ""
 }
 
-func (x *ToolPreCallInput) GetArgumentsJson() []byte {
+func (x *Command) GetWords() []string {
 	if x != nil {
-		return x.ArgumentsJson
+		return x.Words
 	}
 	return nil
 }
 
-func (x *ToolPreCallInput) GetTouchedPaths() []string {
+func (x *Command) GetOptions() []string {
 	if x != nil {
-		return x.TouchedPaths
-	}
-	return nil
-}
-
-func (x *ToolPreCallInput) GetFacts() *Facts {
-	if x != nil {
-		return x.Facts
-	}
-	return nil
-}
-
-// ToolPostCallInput: tool.post_call.
-type ToolPostCallInput struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
-	ArgumentsJson []byte                 `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	Result        *Preview               `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
-	TouchedPaths  []string               `protobuf:"bytes,4,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
-	// The host's word for how the call ended.
-	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// For hooks that need "facts", with the files as they are after the call.
-	Facts         *Facts `protobuf:"bytes,6,opt,name=facts,proto3" json:"facts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolPostCallInput) Reset() {
-	*x = ToolPostCallInput{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[48]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolPostCallInput) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolPostCallInput) ProtoMessage() {}
-
-func (x *ToolPostCallInput) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[48]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolPostCallInput.ProtoReflect.Descriptor instead.
-func (*ToolPostCallInput) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{48}
-}
-
-func (x *ToolPostCallInput) GetTool() string {
-	if x != nil {
-		return x.Tool
-	}
-	return ""
-}
-
-func (x *ToolPostCallInput) GetArgumentsJson() []byte {
-	if x != nil {
-		return x.ArgumentsJson
-	}
-	return nil
-}
-
-func (x *ToolPostCallInput) GetResult() *Preview {
-	if x != nil {
-		return x.Result
-	}
-	return nil
-}
-
-func (x *ToolPostCallInput) GetTouchedPaths() []string {
-	if x != nil {
-		return x.TouchedPaths
-	}
-	return nil
-}
-
-func (x *ToolPostCallInput) GetOutcome() string {
-	if x != nil {
-		return x.Outcome
-	}
-	return ""
-}
-
-func (x *ToolPostCallInput) GetFacts() *Facts {
-	if x != nil {
-		return x.Facts
+		return x.Options
 	}
 	return nil
 }
@@ -4225,7 +4131,7 @@ type Facts struct {
 
 func (x *Facts) Reset() {
 	*x = Facts{}
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4237,7 +4143,7 @@ func (x *Facts) String() string {
 func (*Facts) ProtoMessage() {}
 
 func (x *Facts) ProtoReflect() protoreflect.Message {
-	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4250,7 +4156,7 @@ func (x *Facts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Facts.ProtoReflect.Descriptor instead.
 func (*Facts) Descriptor() ([]byte, []int) {
-	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{49}
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Facts) GetCommands() []*Command {
@@ -4316,33 +4222,106 @@ func (x *Facts) GetWhy() string {
 	return ""
 }
 
-// Command is one simple command of a call.
-type Command struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name without its directory, without what only starts it (sudo, env).
-	Program string `protobuf:"bytes,1,opt,name=program,proto3" json:"program,omitempty"`
-	// All words, the program's name first; "…" is in one that could not be known.
-	Words []string `protobuf:"bytes,2,rep,name=words,proto3" json:"words,omitempty"`
-	// The words that begin with a hyphen, short ones one by one: -rf is -r and -f.
-	Options       []string `protobuf:"bytes,3,rep,name=options,proto3" json:"options,omitempty"`
+// ToolPreCallInput: tool.pre_call.
+type ToolPreCallInput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
+	ArgumentsJson []byte                 `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	// Files and directories that the call is about.
+	TouchedPaths []string `protobuf:"bytes,3,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
+	// For hooks that need "facts".
+	Facts         *Facts `protobuf:"bytes,4,opt,name=facts,proto3" json:"facts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Command) Reset() {
-	*x = Command{}
+func (x *ToolPreCallInput) Reset() {
+	*x = ToolPreCallInput{}
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolPreCallInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolPreCallInput) ProtoMessage() {}
+
+func (x *ToolPreCallInput) ProtoReflect() protoreflect.Message {
+	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolPreCallInput.ProtoReflect.Descriptor instead.
+func (*ToolPreCallInput) Descriptor() ([]byte, []int) {
+	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ToolPreCallInput) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ToolPreCallInput) GetArgumentsJson() []byte {
+	if x != nil {
+		return x.ArgumentsJson
+	}
+	return nil
+}
+
+func (x *ToolPreCallInput) GetTouchedPaths() []string {
+	if x != nil {
+		return x.TouchedPaths
+	}
+	return nil
+}
+
+func (x *ToolPreCallInput) GetFacts() *Facts {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+// ToolPostCallInput: tool.post_call.
+type ToolPostCallInput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tool          string                 `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
+	ArgumentsJson []byte                 `protobuf:"bytes,2,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	Result        *Preview               `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
+	TouchedPaths  []string               `protobuf:"bytes,4,rep,name=touched_paths,json=touchedPaths,proto3" json:"touched_paths,omitempty"`
+	// The host's word for how the call ended.
+	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// For hooks that need "facts", with the files as they are after the call.
+	Facts         *Facts `protobuf:"bytes,6,opt,name=facts,proto3" json:"facts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolPostCallInput) Reset() {
+	*x = ToolPostCallInput{}
 	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Command) String() string {
+func (x *ToolPostCallInput) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Command) ProtoMessage() {}
+func (*ToolPostCallInput) ProtoMessage() {}
 
-func (x *Command) ProtoReflect() protoreflect.Message {
+func (x *ToolPostCallInput) ProtoReflect() protoreflect.Message {
 	mi := &file_grapnel_plugin_v1_plugin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -4354,28 +4333,49 @@ func (x *Command) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Command.ProtoReflect.Descriptor instead.
-func (*Command) Descriptor() ([]byte, []int) {
+// Deprecated: Use ToolPostCallInput.ProtoReflect.Descriptor instead.
+func (*ToolPostCallInput) Descriptor() ([]byte, []int) {
 	return file_grapnel_plugin_v1_plugin_proto_rawDescGZIP(), []int{50}
 }
 
-func (x *Command) GetProgram() string {
+func (x *ToolPostCallInput) GetTool() string {
 	if x != nil {
-		return x.Program
+		return x.Tool
 	}
 	return ""
 }
 
-func (x *Command) GetWords() []string {
+func (x *ToolPostCallInput) GetArgumentsJson() []byte {
 	if x != nil {
-		return x.Words
+		return x.ArgumentsJson
 	}
 	return nil
 }
 
-func (x *Command) GetOptions() []string {
+func (x *ToolPostCallInput) GetResult() *Preview {
 	if x != nil {
-		return x.Options
+		return x.Result
+	}
+	return nil
+}
+
+func (x *ToolPostCallInput) GetTouchedPaths() []string {
+	if x != nil {
+		return x.TouchedPaths
+	}
+	return nil
+}
+
+func (x *ToolPostCallInput) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *ToolPostCallInput) GetFacts() *Facts {
+	if x != nil {
+		return x.Facts
 	}
 	return nil
 }
@@ -6481,7 +6481,21 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\vprompt_text\x18\x02 \x01(\v2\x17.grapnel.plugin.v1.TextR\n" +
 	"promptText\"N\n" +
 	"\x16RuntimePreContextInput\x124\n" +
-	"\tuser_text\x18\x01 \x01(\v2\x17.grapnel.plugin.v1.TextR\buserText\"\xa2\x01\n" +
+	"\tuser_text\x18\x01 \x01(\v2\x17.grapnel.plugin.v1.TextR\buserText\"S\n" +
+	"\aCommand\x12\x18\n" +
+	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x14\n" +
+	"\x05words\x18\x02 \x03(\tR\x05words\x12\x18\n" +
+	"\aoptions\x18\x03 \x03(\tR\aoptions\"\xfb\x01\n" +
+	"\x05Facts\x126\n" +
+	"\bcommands\x18\x01 \x03(\v2\x1a.grapnel.plugin.v1.CommandR\bcommands\x12\x14\n" +
+	"\x05reads\x18\x02 \x03(\tR\x05reads\x12\x16\n" +
+	"\x06writes\x18\x03 \x03(\tR\x06writes\x12\x14\n" +
+	"\x05names\x18\x04 \x03(\tR\x05names\x12\x14\n" +
+	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x18\n" +
+	"\aoutside\x18\x06 \x03(\tR\aoutside\x12\x18\n" +
+	"\asecrets\x18\a \x03(\tR\asecrets\x12\x1a\n" +
+	"\bunparsed\x18\b \x01(\bR\bunparsed\x12\x10\n" +
+	"\x03why\x18\t \x01(\tR\x03why\"\xa2\x01\n" +
 	"\x10ToolPreCallInput\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\x02 \x01(\fR\rargumentsJson\x12#\n" +
@@ -6493,21 +6507,7 @@ const file_grapnel_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x06result\x18\x03 \x01(\v2\x1a.grapnel.plugin.v1.PreviewR\x06result\x12#\n" +
 	"\rtouched_paths\x18\x04 \x03(\tR\ftouchedPaths\x12\x18\n" +
 	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12.\n" +
-	"\x05facts\x18\x06 \x01(\v2\x18.grapnel.plugin.v1.FactsR\x05facts\"\xfb\x01\n" +
-	"\x05Facts\x126\n" +
-	"\bcommands\x18\x01 \x03(\v2\x1a.grapnel.plugin.v1.CommandR\bcommands\x12\x14\n" +
-	"\x05reads\x18\x02 \x03(\tR\x05reads\x12\x16\n" +
-	"\x06writes\x18\x03 \x03(\tR\x06writes\x12\x14\n" +
-	"\x05names\x18\x04 \x03(\tR\x05names\x12\x14\n" +
-	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x18\n" +
-	"\aoutside\x18\x06 \x03(\tR\aoutside\x12\x18\n" +
-	"\asecrets\x18\a \x03(\tR\asecrets\x12\x1a\n" +
-	"\bunparsed\x18\b \x01(\bR\bunparsed\x12\x10\n" +
-	"\x03why\x18\t \x01(\tR\x03why\"S\n" +
-	"\aCommand\x12\x18\n" +
-	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x14\n" +
-	"\x05words\x18\x02 \x03(\tR\x05words\x12\x18\n" +
-	"\aoptions\x18\x03 \x03(\tR\aoptions\"q\n" +
+	"\x05facts\x18\x06 \x01(\v2\x18.grapnel.plugin.v1.FactsR\x05facts\"q\n" +
 	"\vPreEndInput\x12+\n" +
 	"\x04text\x18\x01 \x01(\v2\x17.grapnel.plugin.v1.TextR\x04text\x12\x1d\n" +
 	"\n" +
@@ -6710,10 +6710,10 @@ var file_grapnel_plugin_v1_plugin_proto_goTypes = []any{
 	(*PrePromptCompileInput)(nil),  // 44: grapnel.plugin.v1.PrePromptCompileInput
 	(*PostPromptCompileInput)(nil), // 45: grapnel.plugin.v1.PostPromptCompileInput
 	(*RuntimePreContextInput)(nil), // 46: grapnel.plugin.v1.RuntimePreContextInput
-	(*ToolPreCallInput)(nil),       // 47: grapnel.plugin.v1.ToolPreCallInput
-	(*ToolPostCallInput)(nil),      // 48: grapnel.plugin.v1.ToolPostCallInput
-	(*Facts)(nil),                  // 49: grapnel.plugin.v1.Facts
-	(*Command)(nil),                // 50: grapnel.plugin.v1.Command
+	(*Command)(nil),                // 47: grapnel.plugin.v1.Command
+	(*Facts)(nil),                  // 48: grapnel.plugin.v1.Facts
+	(*ToolPreCallInput)(nil),       // 49: grapnel.plugin.v1.ToolPreCallInput
+	(*ToolPostCallInput)(nil),      // 50: grapnel.plugin.v1.ToolPostCallInput
 	(*PreEndInput)(nil),            // 51: grapnel.plugin.v1.PreEndInput
 	(*PostTurnInput)(nil),          // 52: grapnel.plugin.v1.PostTurnInput
 	(*ToolEvent)(nil),              // 53: grapnel.plugin.v1.ToolEvent
@@ -6791,8 +6791,8 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	44,  // 43: grapnel.plugin.v1.Dispatch.pre_prompt_compile:type_name -> grapnel.plugin.v1.PrePromptCompileInput
 	45,  // 44: grapnel.plugin.v1.Dispatch.post_prompt_compile:type_name -> grapnel.plugin.v1.PostPromptCompileInput
 	46,  // 45: grapnel.plugin.v1.Dispatch.runtime_pre_context:type_name -> grapnel.plugin.v1.RuntimePreContextInput
-	47,  // 46: grapnel.plugin.v1.Dispatch.tool_pre_call:type_name -> grapnel.plugin.v1.ToolPreCallInput
-	48,  // 47: grapnel.plugin.v1.Dispatch.tool_post_call:type_name -> grapnel.plugin.v1.ToolPostCallInput
+	49,  // 46: grapnel.plugin.v1.Dispatch.tool_pre_call:type_name -> grapnel.plugin.v1.ToolPreCallInput
+	50,  // 47: grapnel.plugin.v1.Dispatch.tool_post_call:type_name -> grapnel.plugin.v1.ToolPostCallInput
 	52,  // 48: grapnel.plugin.v1.Dispatch.post_turn:type_name -> grapnel.plugin.v1.PostTurnInput
 	56,  // 49: grapnel.plugin.v1.Dispatch.pre_compaction:type_name -> grapnel.plugin.v1.PreCompactionInput
 	58,  // 50: grapnel.plugin.v1.Dispatch.post_compaction:type_name -> grapnel.plugin.v1.PostCompactionInput
@@ -6818,10 +6818,10 @@ var file_grapnel_plugin_v1_plugin_proto_depIdxs = []int32{
 	36,  // 70: grapnel.plugin.v1.PostPreflightInput.user_text:type_name -> grapnel.plugin.v1.Text
 	36,  // 71: grapnel.plugin.v1.PostPromptCompileInput.prompt_text:type_name -> grapnel.plugin.v1.Text
 	36,  // 72: grapnel.plugin.v1.RuntimePreContextInput.user_text:type_name -> grapnel.plugin.v1.Text
-	49,  // 73: grapnel.plugin.v1.ToolPreCallInput.facts:type_name -> grapnel.plugin.v1.Facts
-	37,  // 74: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
-	49,  // 75: grapnel.plugin.v1.ToolPostCallInput.facts:type_name -> grapnel.plugin.v1.Facts
-	50,  // 76: grapnel.plugin.v1.Facts.commands:type_name -> grapnel.plugin.v1.Command
+	47,  // 73: grapnel.plugin.v1.Facts.commands:type_name -> grapnel.plugin.v1.Command
+	48,  // 74: grapnel.plugin.v1.ToolPreCallInput.facts:type_name -> grapnel.plugin.v1.Facts
+	37,  // 75: grapnel.plugin.v1.ToolPostCallInput.result:type_name -> grapnel.plugin.v1.Preview
+	48,  // 76: grapnel.plugin.v1.ToolPostCallInput.facts:type_name -> grapnel.plugin.v1.Facts
 	36,  // 77: grapnel.plugin.v1.PreEndInput.text:type_name -> grapnel.plugin.v1.Text
 	37,  // 78: grapnel.plugin.v1.PostTurnInput.user_text:type_name -> grapnel.plugin.v1.Preview
 	37,  // 79: grapnel.plugin.v1.PostTurnInput.assistant_text:type_name -> grapnel.plugin.v1.Preview

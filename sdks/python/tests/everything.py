@@ -33,6 +33,12 @@ def close():
     sys.stderr.write("closed\n")
 
 
+@plugin.hook("facts", kinds=["decision"], phase="tool.pre_call", needs=["facts"])
+def facts(input, call):
+    rm = any(c.program == "rm" and "-r" in c.options for c in input.facts.commands)
+    return deny("secrets", code="secrets") if input.facts.secrets or rm or input.facts.unparsed else None
+
+
 @plugin.hook("guard", kinds=["decision"], role="validate", needs=["arguments"])
 def tool_pre_call(input, call):
     return deny("no shell here", code="shell") if input.tool == "shell" else None

@@ -41,6 +41,17 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.call(hook="guard", input={"tool": "read"}).json, {})
         self.assertEqual([c.verdict for c in self.call(hook="many").contributions], ["allow", "deny"])
 
+    def test_facts(self):
+        for facts, denied in (
+            ({}, False),
+            ({"secrets": ["/a/.env"]}, True),
+            ({"commands": [{"program": "ls", "words": ["ls"]}, {"program": "rm", "options": ["-r"]}]}, True),
+            ({"unparsed": True, "why": "eval"}, True),
+        ):
+            with self.subTest(facts):
+                self.assertEqual(len(self.call(hook="facts", input={"tool": "shell", "facts": facts}).contributions), denied)
+        self.assertEqual(self.call(hook="facts", input={"tool": "shell"}).json, {})
+
     def test_tool(self):
         for value in ("text", {"a": [1, 2.5, None, True, "ä\u2028"]}, [], 0, False):
             self.assertEqual(self.call(tool="echo", input=value).content, value)

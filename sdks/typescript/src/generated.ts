@@ -373,26 +373,14 @@ export interface RuntimePreContextInput {
   user_text: Text;
 }
 
-/** ToolPreCallInput: tool.pre_call. */
-export interface ToolPreCallInput {
-  tool: string;
-  arguments: Json | undefined;
-  /** Files and directories that the call is about. */
-  touched_paths: string[];
-  /** For hooks that need "facts". */
-  facts: Facts;
-}
-
-/** ToolPostCallInput: tool.post_call. */
-export interface ToolPostCallInput {
-  tool: string;
-  arguments: Json | undefined;
-  result: Preview;
-  touched_paths: string[];
-  /** The host's word for how the call ended. */
-  outcome: string;
-  /** For hooks that need "facts", with the files as they are after the call. */
-  facts: Facts;
+/** Command is one simple command of a call. */
+export interface Command {
+  /** The name without its directory, without what only starts it (sudo, env). */
+  program: string;
+  /** All words, the program's name first; "…" is in one that could not be known. */
+  words: string[];
+  /** The words that begin with a hyphen, short ones one by one: -rf is -r and -f. */
+  options: string[];
 }
 
 /**
@@ -419,14 +407,26 @@ export interface Facts {
   why: string;
 }
 
-/** Command is one simple command of a call. */
-export interface Command {
-  /** The name without its directory, without what only starts it (sudo, env). */
-  program: string;
-  /** All words, the program's name first; "…" is in one that could not be known. */
-  words: string[];
-  /** The words that begin with a hyphen, short ones one by one: -rf is -r and -f. */
-  options: string[];
+/** ToolPreCallInput: tool.pre_call. */
+export interface ToolPreCallInput {
+  tool: string;
+  arguments: Json | undefined;
+  /** Files and directories that the call is about. */
+  touched_paths: string[];
+  /** For hooks that need "facts". */
+  facts: Facts;
+}
+
+/** ToolPostCallInput: tool.post_call. */
+export interface ToolPostCallInput {
+  tool: string;
+  arguments: Json | undefined;
+  result: Preview;
+  touched_paths: string[];
+  /** The host's word for how the call ended. */
+  outcome: string;
+  /** For hooks that need "facts", with the files as they are after the call. */
+  facts: Facts;
 }
 
 /** PreEndInput: turn.pre_end. A deny makes the turn go on, with its reason as a message to the model. */
@@ -780,10 +780,10 @@ export const messages: Record<string, Fields> = {
   PrePromptCompileInput: {tool_calling: "bool", available_tools: "list string", sections: "list string"},
   PostPromptCompileInput: {manifest_json: "json", prompt_text: "Text"},
   RuntimePreContextInput: {user_text: "Text"},
+  Command: {program: "string", words: "list string", options: "list string"},
+  Facts: {commands: "list Command", reads: "list string", writes: "list string", names: "list string", hosts: "list string", outside: "list string", secrets: "list string", unparsed: "bool", why: "string"},
   ToolPreCallInput: {tool: "string", arguments_json: "json", touched_paths: "list string", facts: "Facts"},
   ToolPostCallInput: {tool: "string", arguments_json: "json", result: "Preview", touched_paths: "list string", outcome: "string", facts: "Facts"},
-  Facts: {commands: "list Command", reads: "list string", writes: "list string", names: "list string", hosts: "list string", outside: "list string", secrets: "list string", unparsed: "bool", why: "string"},
-  Command: {program: "string", words: "list string", options: "list string"},
   PreEndInput: {text: "Text", open_tasks: "list string", forced: "int"},
   PostTurnInput: {status: "string", user_text: "Preview", assistant_text: "Preview", error: "Preview", tool_events: "list ToolEvent", domain_events: "list DomainEvent", usage: "Usage"},
   ToolEvent: {tool: "string", call_id: "string", outcome: "string", duration_ms: "number"},

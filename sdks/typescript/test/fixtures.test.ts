@@ -50,6 +50,7 @@ test("withheld fields look as a host sends them", async () => {
   });
   assert.deepEqual(seen.input, {
     tool: "t", arguments: { withheld: true, chars: 7 }, result: { text: "", original_length: 4, truncated: false, withheld: true }, touched_paths: [], outcome: "",
+    facts: { commands: [], reads: [], writes: [], names: [], hosts: [], outside: [], secrets: [], unparsed: false, why: "" },
   });
   assert.deepEqual({ ...seen.call.context.metadata }, {});
   assert.deepEqual(seen.call.policies, []);

@@ -79,8 +79,10 @@ test("ping is answered while calls run", () => {
 test("defaults are filled in, and names from the wire are harmless", () => {
   let seen: any;
   const { session } = start(guard((input, call) => void (seen = { input, call })));
-  session.receive('{"id":2,"incarnation":"7","dispatch":{"hook":"h","phase":"tool.pre_call","remaining_ns":"1500000000","tool_pre_call":{"tool":"t","arguments_json":{"__proto__":{"a":1}},"touched_paths":null},"context":{"flags":{"__proto__":true,"on":true},"metadata_json":{"m":[1,null]}}}}');
+  session.receive('{"id":2,"incarnation":"7","dispatch":{"hook":"h","phase":"tool.pre_call","remaining_ns":"1500000000","tool_pre_call":{"tool":"t","arguments_json":{"__proto__":{"a":1}},"touched_paths":null,"facts":{"commands":[{"program":"rm"}],"secrets":["/a/.env"]}},"context":{"flags":{"__proto__":true,"on":true},"metadata_json":{"m":[1,null]}}}}');
   assert.deepEqual(seen.input.touched_paths, []);
+  assert.deepEqual(seen.input.facts.commands, [{ program: "rm", words: [], options: [] }]);
+  assert.deepEqual([seen.input.facts.secrets, seen.input.facts.hosts, seen.input.facts.unparsed], [["/a/.env"], [], false]);
   assert.deepEqual(Object.keys(seen.input.arguments), ["__proto__"]);
   assert.equal(seen.call.remaining_ms, 1500);
   assert.equal(seen.call.context.flags.on, true);

@@ -334,28 +334,15 @@ class RuntimePreContext(Message):
     user_text: Text = Text()
 
 
-class ToolPreCall(Message):
-    """tool.pre_call."""
+class Command(Message):
+    """Command is one simple command of a call."""
 
-    tool: str = ""
-    arguments: JSON = None
-    touched_paths: Sequence[str] = ()
-    """Files and directories that the call is about."""
-    facts: Facts | None = None
-    """For hooks that need "facts"."""
-
-
-class ToolPostCall(Message):
-    """tool.post_call."""
-
-    tool: str = ""
-    arguments: JSON = None
-    result: Preview = Preview()
-    touched_paths: Sequence[str] = ()
-    outcome: str = ""
-    """The host's word for how the call ended."""
-    facts: Facts | None = None
-    """For hooks that need "facts", with the files as they are after the call."""
+    program: str = ""
+    """The name without its directory, without what only starts it (sudo, env)."""
+    words: Sequence[str] = ()
+    """All words, the program's name first; "…" is in one that could not be known."""
+    options: Sequence[str] = ()
+    """The words that begin with a hyphen, short ones one by one: -rf is -r and -f."""
 
 
 class Facts(Message):
@@ -381,15 +368,28 @@ class Facts(Message):
     """What could not be read."""
 
 
-class Command(Message):
-    """Command is one simple command of a call."""
+class ToolPreCall(Message):
+    """tool.pre_call."""
 
-    program: str = ""
-    """The name without its directory, without what only starts it (sudo, env)."""
-    words: Sequence[str] = ()
-    """All words, the program's name first; "…" is in one that could not be known."""
-    options: Sequence[str] = ()
-    """The words that begin with a hyphen, short ones one by one: -rf is -r and -f."""
+    tool: str = ""
+    arguments: JSON = None
+    touched_paths: Sequence[str] = ()
+    """Files and directories that the call is about."""
+    facts: Facts = Facts()
+    """For hooks that need "facts"."""
+
+
+class ToolPostCall(Message):
+    """tool.post_call."""
+
+    tool: str = ""
+    arguments: JSON = None
+    result: Preview = Preview()
+    touched_paths: Sequence[str] = ()
+    outcome: str = ""
+    """The host's word for how the call ended."""
+    facts: Facts = Facts()
+    """For hooks that need "facts", with the files as they are after the call."""
 
 
 class PreEnd(Message):
