@@ -159,7 +159,7 @@ type ModelBudget struct {
 
 // Manifest says how manifests are made and kept.
 type Manifest struct {
-	// KeepText keeps the texts of prompts and reminders, and the arguments of tool calls, in the store.
+	// KeepText keeps the texts of prompts and reminders, and the arguments and facts of tool calls, in the store.
 	KeepText bool `json:"keep_text,omitempty"`
 	// FingerprintKey keys hashes and fingerprints, so that short texts cannot be guessed.
 	FingerprintKey Secret `json:"fingerprint_key,omitzero"`

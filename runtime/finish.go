@@ -115,7 +115,7 @@ func (d *dispatch) boundForced() {
 
 func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	plugins := d.gen.rows()
-	if d.facts != nil {
+	if d.facts != nil && d.failed == nil {
 		d.inform() // of what goes on
 	}
 	out := &phases.Outcome{

@@ -35,7 +35,7 @@ func (s sample) input(p phases.Phase) phases.Input {
 		"existing_tools": []string{s.tool}, "available_tools": []string{s.tool}, "sections": []string{"identity"},
 		"manifest": struct{}{}, "prompt_text": s.text, "tool": s.tool, "arguments": s.arguments(), "touched_paths": []string{"/nonexistent/a"},
 		"result": preview, "outcome": "ok", "status": phases.TurnSucceeded, "assistant_text": preview, "summary": preview,
-		"text": s.text, "open_tasks": []string{s.text},
+		"text": s.text, "open_tasks": []string{s.text}, "facts": phases.Facts{Secrets: []string{s.text}, Unparsed: true, Why: s.text},
 	}
 	if p == phases.PostTurn {
 		fields["user_text"] = preview

@@ -25,7 +25,7 @@ type State struct {
 	gathers bool
 	// key keys hashes and fingerprints; nil leaves them plain.
 	key []byte
-	// KeepTexts keeps the arguments of tool calls and the texts of reminders for the records; it is set before anything else.
+	// KeepTexts keeps the arguments and facts of tool calls and the texts of reminders for the records; it is set before anything else.
 	KeepTexts bool
 
 	mu       sync.Mutex
