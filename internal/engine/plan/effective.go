@@ -140,12 +140,7 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 		b.notef(phases.CodeNotAllowed, phases.SeverityWarning, n, "%s decides and observes: its decision comes to nothing", n.ID)
 	}
 	n.Facts = seesFacts(n)
-	missing, fields := ungranted(p, n.Needs), slices.DeleteFunc(slices.Clone(n.Withheld), func(name string) bool {
-		return name == phases.SeeFacts || slices.Contains(phases.SeenSets(), name) // what it must name to get
-	})
-	if phases.Visible(n.row) == nil && !phases.Allows(p.Grants.See, "*") {
-		fields = []string{"what is not named there"}
-	}
+	missing, fields := ungranted(p, n.Needs), unseenFields(n)
 	guard := n.Decides() && !n.Shadow && n.Stage != phases.RoleObserve
 	turnOff := o.WithoutNeeds != nil && *o.WithoutNeeds == phases.TurnOff
 	if o.WithoutNeeds != nil && !turnOff {
@@ -168,6 +163,16 @@ func (b *builder) checkNeeds(p *Plugin, n *node, o phases.Override) {
 		b.problemf(p, "", "grants.see", "%s decides and needs to see %s, which plugin %q is not granted: it would allow what it was never shown. "+
 			"Grant see: [%s], or set subscriptions.%s.without_needs: off to go on without it", n.ID, strings.Join(missing, ", "), n.Plugin, strings.Join(missing, ", "), n.ID)
 	}
+}
+
+// unseenFields are the fields that a hook without declared needs may miss: facts are only for who names them.
+func unseenFields(n *node) []string {
+	if phases.Visible(n.row) == nil && !phases.Allows(n.Grants.See, "*") {
+		return []string{"what is not named there"}
+	}
+	return slices.DeleteFunc(slices.Clone(n.Withheld), func(name string) bool {
+		return name == phases.SeeFacts || slices.Contains(phases.SeenSets(), name)
+	})
 }
 
 // seesFacts reports whether a hook needs the facts of calls and may see them. If it does not declare its needs, a grant by
