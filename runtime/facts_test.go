@@ -77,7 +77,7 @@ func TestFactsOfWhatRuns(t *testing.T) {
 		{"a rewrite that poses as facts", command("ls"), to("cat .env", &phases.Rewrite{Path: "/facts", Value: json.RawMessage(`{"commands":[]}`)}), "", phases.VerdictDeny, 1},
 		{"a condition that holds", command("cat .env"), nil, `len(call.facts.secrets) > 0`, phases.VerdictDeny, 1},
 		{"a condition that does not", command("ls"), nil, `len(call.facts.secrets) > 0`, "", 0},
-		{"a condition on what was rewritten", command("ls"), to("rm -rf .env"), `any(call.facts.commands, .program == "rm" and "-r" in .options)`, phases.VerdictDeny, 1},
+		{"a condition on what was rewritten", command("ls"), to("rm -rf x && cat .env"), `any(call.facts.commands, .program == "rm" and "-r" in .options)`, phases.VerdictDeny, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
