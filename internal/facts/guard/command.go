@@ -3,6 +3,7 @@ package guard
 import (
 	"cmp"
 	"errors"
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"slices"
 	"strings"
 
@@ -61,10 +62,10 @@ func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
 		inner := inDirs(dirs, c.Dir)
 		dirs = append(slices.Clip(inner[1:]), c.Dir)
 	}
-	args := unwrap(c.Args)
+	words, _, _ := shell.Unwrap(c.Args)
 	one := *c
-	one.Args = args
-	dirs = append(slices.Clip(dirs), changed(args)...)
+	one.Args = words
+	dirs = append(slices.Clip(dirs), changed(words)...)
 	for _, file := range c.Files {
 		if f := j.redirect(file, dirs); f != nil {
 			return f
@@ -86,20 +87,6 @@ func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
 		}
 	}
 	return nil
-}
-
-// unwrap drops sudo, env and the like from the front of a command, with their options.
-func unwrap(args []string) []string {
-	for i, arg := range args {
-		name := (&shell.Command{Args: []string{arg}}).Name()
-		if i > 0 && (strings.HasPrefix(arg, "-") || strings.Contains(arg, "=") || strings.Trim(arg, "0123456789.smhd") == "") {
-			continue
-		}
-		if !shell.Wraps(name) {
-			return args[i:]
-		}
-	}
-	return args
 }
 
 // changed are the directories that options make a command work in.
@@ -269,7 +256,7 @@ func (j *judge) bodies(c *shell.Command, dirs []string, depth int) *Finding {
 		case oneOf(shells, name), slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf(shells, n) }):
 			f = j.script(body, dirs, depth-1)
 		case oneOf(filters+" apply_patch patch", name) && filtered(c.Feeds):
-			for _, file := range patched(body) {
+			for _, file := range argument.Patched(body) {
 				f = cmp.Or(f, j.file(file, dirs))
 			}
 		default:

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,7 +57,7 @@ func (j *judge) link(name string) *Finding {
 		return nil // Call and Prompt refuse what they could not judge
 	}
 	if p, ok := j.Set.Path(real); ok {
-		return &Finding{File: name, Pattern: p, How: "it leads to " + visible(real) + ":"}
+		return &Finding{File: name, At: name, Pattern: p, How: "it leads to " + visible(real) + ":"}
 	}
 	info, err := os.Stat(real)
 	if err != nil || !info.Mode().IsRegular() || !shared(info) {
@@ -69,7 +70,7 @@ func (j *judge) link(name string) *Finding {
 				continue
 			}
 			if other, err := entry.Info(); err == nil && os.SameFile(info, other) {
-				return &Finding{File: name, Pattern: p, How: "it is the same file as " + visible(entry.Name()) + ":"}
+				return &Finding{File: name, At: name, Pattern: p, How: "it is the same file as " + visible(entry.Name()) + ":"}
 			}
 		}
 	}
@@ -145,7 +146,7 @@ func (j *judge) found(name string, entry fs.DirEntry) *Finding {
 		return j.file(name, nil)
 	}
 	if p, ok := j.Set.Path(name); ok {
-		return &Finding{File: name, Pattern: p}
+		return &Finding{File: name, At: name, Pattern: p}
 	}
 	return nil
 }
@@ -228,7 +229,7 @@ func (w *walker) rules(dir string) {
 }
 
 func (w *walker) walk(at, name string, depth int) *Finding {
-	if depth > maxDepth {
+	if depth > argument.MaxDepth {
 		return nil
 	}
 	if w.git {

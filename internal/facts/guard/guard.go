@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"path"
 	"strings"
 
@@ -35,6 +36,8 @@ type Guard struct {
 type Finding struct {
 	// File is the file as the call names it, or as it was found.
 	File string
+	// At is the file seen from the working directory; a name with wildcards has the marks of package shell.
+	At string
 	// Pattern is what protects it; empty if the call could not be judged.
 	Pattern string
 	// How says how the call gets at the file, where that is not plain to see.
@@ -69,7 +72,7 @@ func visible(name string) string {
 
 // Call judges one call. dir is the absolute directory that relative paths start from; empty if it is unknown.
 func (g *Guard) Call(tool string, arguments json.RawMessage, touched []string, dir string) *Finding {
-	root, err := decode(arguments)
+	root, err := argument.Decode(arguments)
 	if err != nil {
 		return &Finding{How: "the arguments cannot be judged: " + err.Error()}
 	}

@@ -38,7 +38,7 @@ func (j *judge) file(name string, dirs []string) *Finding {
 	}
 	for _, full := range inDirs(dirs, name) {
 		if p, ok := j.Set.Path(full); ok {
-			return &Finding{File: name, Pattern: p}
+			return &Finding{File: name, At: at(dirs, name), Pattern: p}
 		}
 	}
 	for _, full := range inDirs(dirs, name) {
@@ -47,6 +47,14 @@ func (j *judge) file(name string, dirs []string) *Finding {
 		}
 	}
 	return nil
+}
+
+// at is a name seen from the first of the directories.
+func at(dirs []string, name string) string {
+	if len(dirs) == 0 {
+		return name
+	}
+	return shell.Join(dirs[0], name)
 }
 
 // web reports whether a text has the address of something elsewhere.
@@ -66,7 +74,7 @@ func (j *judge) word(word string, dirs []string) *Finding {
 	if strings.ContainsAny(word, "*?") && !strings.ContainsAny(word, " \t\n") && !web(word) { // the command's own glob
 		own := strings.NewReplacer("*", string(shell.Unknown), "?", string(shell.Any)).Replace(word)
 		if p, ok := j.Set.Glob(own); ok {
-			return &Finding{File: word, Pattern: p}
+			return &Finding{File: word, At: at(dirs, word), Pattern: p}
 		}
 	}
 	if text, ok := decoded(word); ok {
@@ -95,7 +103,7 @@ func (j *judge) meant(glob string, dirs []string) *Finding {
 			return f
 		}
 		if p, ok := j.Set.Glob(elem); ok && strings.ContainsAny(elem, "*?[") {
-			return &Finding{File: elem, Pattern: p}
+			return &Finding{File: elem, At: at(dirs, elem), Pattern: p}
 		}
 	}
 	if f := j.file(strings.NewReplacer("{", "", "}", "", "[", "", "]", "").Replace(glob), dirs); f != nil {
@@ -116,7 +124,7 @@ func (j *judge) glob(word string, dirs []string) *Finding {
 	for _, part := range pieces(word) {
 		for _, full := range inDirs(dirs, part.text) {
 			if p, ok := j.Set.Glob(full); ok && strings.ContainsAny(path.Base(full), wildcards) {
-				return &Finding{File: plain(part.text), Pattern: p}
+				return &Finding{File: plain(part.text), At: at(dirs, part.text), Pattern: p}
 			}
 		}
 		base := path.Base(part.text)
@@ -124,10 +132,10 @@ func (j *judge) glob(word string, dirs []string) *Finding {
 			return &Finding{How: plain(part.text) + " can be any hidden file, as far as one can tell before it runs: write the name"}
 		}
 		if f := j.file(part.text, dirs); f != nil {
-			return &Finding{File: plain(f.File), Pattern: f.Pattern, How: f.How}
+			return &Finding{File: plain(f.File), At: f.At, Pattern: f.Pattern, How: f.How}
 		}
 		if p, ok := j.Set.Path(strings.ReplaceAll(part.text, string(shell.Unknown), "")); ok && strings.ContainsRune(part.text, shell.Unknown) {
-			return &Finding{File: plain(part.text), Pattern: p}
+			return &Finding{File: plain(part.text), At: at(dirs, part.text), Pattern: p}
 		}
 	}
 	return nil
@@ -181,7 +189,7 @@ func (j *judge) tokens(text string, dirs []string) *Finding {
 		if protect.Suffix(p) && !part.quoted && !strings.ContainsAny(name, "/\\") && part.text != text && !j.exists(name, dirs) && code(rest) {
 			continue
 		}
-		return &Finding{File: name, Pattern: p}
+		return &Finding{File: name, At: at(dirs, name), Pattern: p}
 	}
 	return nil
 }

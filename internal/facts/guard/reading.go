@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"slices"
 	"strings"
 
@@ -190,32 +191,32 @@ var (
 )
 
 // inFiles reports whether an argument, or one in it, is of a search in files.
-func inFiles(n node) bool {
-	return uses[fold(n.key)] >= usePattern || filesArgument().MatchString(fold(n.key)) || slices.ContainsFunc(n.kids, inFiles)
+func inFiles(n argument.Node) bool {
+	return argument.UseOf(n.Key) >= argument.Pattern || filesArgument().MatchString(argument.Fold(n.Key)) || slices.ContainsFunc(n.Kids, inFiles)
 }
 
 // search judges a search by a tool of the agent's, which shows lines of all files below a directory. Others search the
 // web, the agent's tools, a memory or something behind an MCP server.
-func (j *judge) search(n node) *Finding {
-	if !j.searches() || n.kind != '{' || oneOf("toolsearch websearch googlewebsearch", fold(j.tool)) || !filesSearch().MatchString(j.tool) && !inFiles(n) {
+func (j *judge) search(n argument.Node) *Finding {
+	if !j.searches() || n.Kind != '{' || oneOf("toolsearch websearch googlewebsearch", argument.Fold(j.tool)) || !filesSearch().MatchString(j.tool) && !inFiles(n) {
 		return nil
 	}
-	mode, given := n.member("outputmode")
+	mode, given := n.Member("outputmode")
 	if given && mode != "content" || !given && j.tool == "grep" { // it shows names only
 		return nil
 	}
 	r := reading{git: true, hidden: true, lenient: true, how: "the search would read it; leave it out (glob \"!.env*\"), or search a smaller directory:"}
-	if glob, ok := n.member("glob", "include", "includepattern"); ok {
+	if glob, ok := n.Member("glob", "include", "includepattern"); ok {
 		if rest, negated := strings.CutPrefix(glob, "!"); negated {
 			r.except = []string{strings.Trim(rest, "{}")}
 		} else {
 			r.only = []string{pathBase(glob)}
 		}
 	}
-	if exclude, ok := n.member("exclude", "excludepattern"); ok {
+	if exclude, ok := n.Member("exclude", "excludepattern"); ok {
 		r.except = append(r.except, exclude)
 	}
-	dir, ok := n.member("path", "dirpath", "directory", "dir", "folder")
+	dir, ok := n.Member("path", "dirpath", "directory", "dir", "folder")
 	if !ok {
 		dir = "."
 	}

@@ -2,11 +2,13 @@
 // far as that can be known from the text alone.
 //
 // It is a pure function of the text and errs on the side of saying too much: branches are all taken, a variable has all
-// the values that it was given, and what cannot be known becomes the wildcard [Unknown]. Start reading at [Read].
+// the values that it may have been given, and what cannot be known becomes the wildcard [Unknown]. What may run and cannot
+// be read is a command whose name is [Unknown]. Start reading at [Read].
 package shell
 
 import (
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -19,7 +21,10 @@ const (
 	Star    = '\uE000' // any letters of a name
 	Any     = '\uE001' // one letter of a name
 	Unknown = '\uE002' // any text at all
+	gap     = '\uE003' // precedes a letter that separates words; only while a word is read
 )
+
+const unknown = string(Unknown)
 
 // Bounds of one command.
 const (
@@ -41,10 +46,12 @@ var (
 type Command struct {
 	// Args are the words, the name first. A word of several values is as many words.
 	Args []string
-	// Files are the targets of redirections.
-	Files []string
-	// Texts are the bodies of here-documents and here-strings.
+	// Files are the targets of redirections, and Written those of them that are written.
+	Files, Written []string
+	// Texts are the bodies of here-documents and here-strings, and what <( ) prints.
 	Texts []string
+	// Input are the texts that come out of the pipe, if they are plain to see.
+	Input []string
 	// Dir is the directory, relative to where the command begins unless it is absolute or begins with ~. It begins with
 	// [Unknown] if it cannot be known.
 	Dir string
@@ -54,6 +61,12 @@ type Command struct {
 	Fed bool
 	// Inside says that its output becomes part of another command.
 	Inside bool
+	// Pseudo says that nothing runs: behind "=" stand the values that the variable Sets is given, behind "for" the items
+	// of a loop.
+	Pseudo bool
+	Sets   string
+	// Function says that the script has a function of this name, which is what runs.
+	Function bool
 }
 
 // Name is the command's name without its directory.
@@ -73,15 +86,20 @@ func Read(script string) ([]Command, error) {
 	if depth(script) > maxDepth {
 		return nil, ErrTooComplex
 	}
-	script = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", string(Unknown), "\uFFFD", "\x00", "").Replace(script)
+	script = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "").Replace(script)
 	file, err := parse(script, syntax.LangBash)
+	r := &reader{vars: map[string][]string{"HOME": {"~"}, "PWD": {"."}, "IFS": {" \t\n"}}}
 	if err != nil {
 		if other, wrong := parse(script, syntax.LangZsh); wrong == nil {
 			file, err = other, nil
+			r.unclear() // a word may run commands in ways of its own
 		}
 	}
-	r := &reader{vars: map[string][]string{"HOME": {"~"}, "PWD": {"."}, "IFS": {" "}}}
 	r.stmts(file.Stmts, flow{})
+	if r.again && r.steps <= maxSteps { // with the values that variables are given further down
+		r.commands, r.functions, r.dir, r.steps, r.branch = nil, nil, "", 0, 1
+		r.stmts(file.Stmts, flow{})
+	}
 	if r.steps > maxSteps {
 		return nil, ErrTooComplex
 	}
@@ -112,16 +130,24 @@ func depth(script string) int {
 
 // flow is where a statement's input comes from and its output goes.
 type flow struct {
-	feeds       []string
-	fed, inside bool
+	feeds, input []string
+	fed, inside  bool
 }
 
 type reader struct {
-	commands []Command
-	vars     map[string][]string
-	dir      string
-	steps    int
+	commands  []Command
+	vars      map[string][]string
+	functions map[string]string // with the directory that a function was read in
+	made      []string          // texts of the files that the words of a command are
+	dir       string
+	steps     int
+	branch    int  // how many things around may not run, or run apart
+	again     bool // there are variables that get values in another order than that of the text
+	opaque    bool // variables are set in ways that cannot be read
 }
+
+// unclear reports that something may run that cannot be read.
+func (r *reader) unclear() { r.add(Command{Args: []string{unknown}}, flow{}) }
 
 // step counts work, and reports whether there may be more of it.
 func (r *reader) step() bool {
@@ -139,7 +165,7 @@ func (r *reader) stmt(s *syntax.Stmt, f flow) {
 	if s == nil || !r.step() {
 		return
 	}
-	files, texts := r.redirects(s.Redirs)
+	files, written, texts := r.redirects(s.Redirs)
 	at := len(r.commands)
 	r.command(s.Cmd, f)
 	if len(files)+len(texts) == 0 {
@@ -149,25 +175,35 @@ func (r *reader) stmt(s *syntax.Stmt, f flow) {
 		r.add(Command{}, f) // of a loop, or "< file" alone
 	}
 	last := &r.commands[len(r.commands)-1]
-	last.Files, last.Texts = append(last.Files, files...), append(last.Texts, texts...)
+	last.Files, last.Written, last.Texts = append(last.Files, files...), append(last.Written, written...), append(last.Texts, texts...)
 }
 
-func (r *reader) redirects(list []*syntax.Redirect) (files, texts []string) {
+func (r *reader) redirects(list []*syntax.Redirect) (files, written, texts []string) {
 	for _, redirect := range list {
-		switch {
+		switch op := redirect.Op; {
 		case redirect.Hdoc != nil:
 			texts = append(texts, r.parts(redirect.Hdoc.Parts, true)...)
-		case redirect.Op == syntax.WordHdoc:
-			texts = append(texts, r.word(redirect.Word)...)
+		case op == syntax.WordHdoc:
+			texts = append(texts, r.texts(redirect.Word)...)
 		case redirect.Word != nil:
-			files = append(files, r.word(redirect.Word)...)
+			names := r.texts(redirect.Word)
+			if op == syntax.DplIn || op == syntax.DplOut {
+				names = slices.DeleteFunc(names, func(name string) bool { return strings.Trim(name, "0123456789-") == "" }) // a descriptor
+			}
+			files = append(files, names...)
+			if op != syntax.RdrIn && op != syntax.DplIn {
+				written = append(written, names...)
+			}
 		}
 	}
-	return files, texts
+	return files, written, texts
 }
 
 func (r *reader) add(c Command, f flow) {
-	c.Dir, c.Feeds, c.Fed, c.Inside = r.dir, f.feeds, f.fed, f.inside
+	c.Dir, c.Feeds, c.Input, c.Fed, c.Inside = r.dir, f.feeds, f.input, f.fed, f.inside
+	for _, arg := range c.Args {
+		r.steps += len(arg) / 32 // long words are work for those who look at them
+	}
 	r.commands = append(r.commands, c)
 }
 
@@ -183,33 +219,44 @@ func (r *reader) command(cmd syntax.Command, f flow) {
 	case *syntax.Block:
 		r.stmts(cmd.Stmts, f)
 	case *syntax.IfClause:
-		for c := cmd; c != nil; c = c.Else {
-			r.stmts(c.Cond, f)
-			r.stmts(c.Then, f)
-		}
-	case *syntax.WhileClause:
 		r.stmts(cmd.Cond, f)
-		r.stmts(cmd.Do, f)
+		branches := []func(){func() { r.stmts(cmd.Then, f) }}
+		for c := cmd.Else; c != nil; c = c.Else {
+			branches = append(branches, func() { r.stmts(append(slices.Clip(c.Cond), c.Then...), f) })
+		}
+		r.branches(branches...)
+	case *syntax.WhileClause:
+		r.loop(cmd, func() {
+			r.stmts(cmd.Cond, f)
+			r.stmts(cmd.Do, f)
+		})
 	case *syntax.ForClause:
 		if items, ok := cmd.Loop.(*syntax.WordIter); ok {
 			values := r.words(items.Items)
 			r.set(items.Name.Value, values)
-			r.add(Command{Args: append([]string{"for"}, values...)}, flow{})
+			r.add(Command{Args: append([]string{"for"}, values...), Pseudo: true}, flow{})
+		} else {
+			r.nested(cmd.Loop)
 		}
-		r.stmts(cmd.Do, f)
+		r.loop(cmd, func() { r.stmts(cmd.Do, f) })
 	case *syntax.CaseClause:
 		r.nested(cmd.Word)
+		var branches []func()
 		for _, item := range cmd.Items {
-			r.stmts(item.Stmts, f)
+			for _, pattern := range item.Patterns {
+				r.nested(pattern)
+			}
+			branches = append(branches, func() { r.stmts(item.Stmts, f) })
 		}
+		r.branches(branches...)
 	case *syntax.FuncDecl:
-		r.stmt(cmd.Body, f)
+		r.function(cmd, f)
 	case *syntax.TimeClause:
 		r.stmt(cmd.Stmt, f)
 	case *syntax.CoprocClause:
-		r.stmt(cmd.Stmt, f)
+		r.apart(func() { r.stmt(cmd.Stmt, f) })
 	case *syntax.DeclClause:
-		r.assigns(cmd.Args, f)
+		r.declare(cmd, f)
 	case nil:
 	default: // tests and arithmetic read files only by what is substituted in them
 		r.nested(cmd)
@@ -224,32 +271,130 @@ func (r *reader) nested(node syntax.Node) {
 			r.apart(func() { r.stmts(n.Stmts, flow{inside: true}) })
 			return false
 		case *syntax.ProcSubst:
-			r.apart(func() { r.stmts(n.Stmts, flow{inside: true}) })
+			r.process(n)
 			return false
+		case *syntax.ExtGlob:
+			if strings.ContainsAny(n.Pattern.Value, "$`") {
+				r.unclear()
+			}
 		}
 		return true
 	})
 }
 
-// apart reads what runs in a shell of its own, whose directory ends with it.
+// process reads <( ) and >( ), and returns the text of the file that it stands for.
+func (r *reader) process(p *syntax.ProcSubst) []string {
+	if p.Op == syntax.CmdIn {
+		return r.output(p.Stmts)
+	}
+	r.apart(func() { r.stmts(p.Stmts, flow{fed: true}) })
+	return nil
+}
+
+// apart reads what runs in a shell of its own, whose directory and functions end with it.
 func (r *reader) apart(read func()) {
-	dir := r.dir
+	dir, functions := r.dir, maps.Clone(r.functions)
+	r.branch++
 	read()
+	r.branch--
+	r.dir, r.functions = dir, functions
+}
+
+// branches reads what may run or not, each from where it begins.
+func (r *reader) branches(list ...func()) {
+	dir, functions := r.dir, maps.Clone(r.functions)
+	after := dir
+	r.branch++
+	for _, read := range list {
+		r.dir = dir
+		if read(); r.dir != dir {
+			after = unknown
+		}
+	}
+	r.branch--
+	r.dir, r.functions = after, functions
+}
+
+// loop reads what may run again where it ended.
+func (r *reader) loop(node syntax.Node, read func()) {
+	r.again = r.again || len(r.vars) > 3
+	if moves(node) {
+		r.dir = unknown
+	}
+	r.branches(read)
+}
+
+// moves reports whether a part of the script changes its directory.
+func moves(node syntax.Node) (found bool) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			name := call.Args[0].Lit()
+			found = found || name == "" || slices.Contains([]string{"cd", "pushd", "popd", "chdir", "builtin", "command", "eval", "source", "."}, name)
+		}
+		_, apart := n.(*syntax.Subshell)
+		return !apart
+	})
+	return found
+}
+
+// function reads the body of a function, which runs where the function is called.
+func (r *reader) function(decl *syntax.FuncDecl, f flow) {
+	dir := r.dir
+	r.again = true
+	r.branches(func() { r.stmt(decl.Body, f) })
+	if r.functions == nil {
+		r.functions = map[string]string{}
+	}
+	for _, name := range append(decl.Names, decl.Name) {
+		if name != nil {
+			r.functions[name.Value] = r.dir
+		}
+	}
 	r.dir = dir
 }
 
 func (r *reader) binary(cmd *syntax.BinaryCmd, f flow) {
 	if cmd.Op != syntax.Pipe && cmd.Op != syntax.PipeAll {
-		r.stmt(cmd.X, f)
-		r.stmt(cmd.Y, f)
+		if first := r.chain(cmd, f); first != r.dir {
+			r.dir = unknown // of which commands ran, nothing is known
+		}
 		return
 	}
 	right := f
 	right.fed = true
 	left := f
 	left.feeds = append(slices.Clone(f.feeds), names(cmd.Y)...)
+	at := len(r.commands)
 	r.apart(func() { r.stmt(cmd.X, left) })
+	right.input = printed(r.commands[at:])
 	r.apart(func() { r.stmt(cmd.Y, right) })
+}
+
+// chain reads commands with && and || between them, each as if those before it had done what they should, and returns
+// the directory behind the first one.
+func (r *reader) chain(cmd *syntax.BinaryCmd, f flow) (first string) {
+	before := r.dir
+	if x, ok := cmd.X.Cmd.(*syntax.BinaryCmd); ok && len(cmd.X.Redirs) == 0 && (x.Op == syntax.AndStmt || x.Op == syntax.OrStmt) {
+		first = r.chain(x, f)
+	} else {
+		r.stmt(cmd.X, f)
+		first = r.dir
+	}
+	r.branch++
+	defer func() { r.branch-- }()
+	if cmd.Op == syntax.AndStmt {
+		r.stmt(cmd.Y, f)
+		return first
+	}
+	after := r.dir
+	if r.dir != before {
+		r.dir = unknown
+	}
+	at := r.dir
+	if r.stmt(cmd.Y, f); r.dir == at {
+		r.dir = after
+	}
+	return first
 }
 
 // names are the names of the simple commands in a statement, as they are written.
@@ -271,50 +416,97 @@ func names(s *syntax.Stmt) []string {
 	return list
 }
 
-// Wraps reports whether a command runs the one that follows it.
-func Wraps(name string) bool {
-	return slices.Contains([]string{
-		"sudo", "doas", "env", "nohup", "time", "nice", "ionice", "timeout", "gtimeout", "command", "exec", "builtin", "stdbuf", "setsid", "busybox", "noglob",
-	}, name)
-}
-
 func (r *reader) call(call *syntax.CallExpr, f flow) {
-	r.assigns(call.Assigns, f)
 	if len(call.Args) == 0 {
+		r.assigns(call.Assigns, f)
 		return
 	}
-	c := Command{Args: r.words(call.Args)}
+	r.branch++ // the values hold for this command
+	r.assigns(call.Assigns, f)
+	r.branch--
+	made := r.made
+	r.made = nil
+	names, rest := r.word(call.Args[0]), r.words(call.Args[1:])
+	texts := r.made
+	r.made = made
+	if len(names) > 1 && braces(call.Args[0]) {
+		names = []string{strings.Join(names, string(gap)+" ")}
+	}
+	for _, name := range names {
+		r.simple(Command{Args: append(split(name), rest...), Texts: texts}, f)
+	}
+}
+
+// simple reads a command whose words are known.
+func (r *reader) simple(c Command, f flow) {
+	if len(c.Args) == 0 {
+		r.unclear()
+		return
+	}
+	dir, called := r.functions[c.Args[0]]
+	c.Function = called
 	r.add(c, f)
-	switch c.Name() {
+	if called && dir != r.dir {
+		r.unclear()
+		r.dir = unknown
+	}
+	if !called {
+		r.builtin(c.Args)
+	}
+}
+
+// builtin follows the commands that change the shell itself.
+func (r *reader) builtin(args []string) {
+	for len(args) > 1 && (args[0] == "builtin" || args[0] == "command") {
+		args = args[1:]
+	}
+	switch (&Command{Args: args}).Name() {
 	case "cd", "pushd", "chdir":
-		r.change(c.Args[1:])
+		r.change(args)
 	case "popd":
-		r.dir = string(Unknown)
-	case "read", "mapfile", "readarray":
-		for _, arg := range c.Args[1:] {
-			r.set(arg, []string{string(Unknown)})
+		r.dir = unknown
+	case "unset":
+		r.functions = nil
+	case "eval", "source", ".":
+		r.opaque, r.again, r.dir = true, true, unknown
+	case "read", "mapfile", "readarray", "getopts":
+		for _, arg := range args[1:] {
+			r.set(arg, []string{unknown})
+		}
+	case "printf", "wait":
+		for i, arg := range args[:len(args)-1] {
+			if strings.HasPrefix(arg, "-v") || strings.HasPrefix(arg, "-p") {
+				r.set(arg[2:], []string{unknown})
+				r.set(args[i+1], []string{unknown})
+			}
 		}
 	}
 }
 
-// change follows cd.
+// change follows cd, which takes .. for what stands before it.
 func (r *reader) change(args []string) {
 	target := "~"
-	for _, arg := range args {
-		if arg == "-" {
-			target = string(Unknown)
-		} else if !strings.HasPrefix(arg, "-") {
-			target = arg
-			break
+	if args[0] == "pushd" {
+		target = unknown
+	}
+	given := slices.DeleteFunc(slices.Clone(args[1:]), func(arg string) bool { return len(arg) > 1 && arg[0] == '-' })
+	if len(given) == 1 {
+		target = given[0]
+	}
+	switch {
+	case len(given) > 1, target == "-", strings.HasPrefix(target, "+"), strings.ContainsAny(target, unknown+string(Star)+string(Any)):
+		r.dir = unknown
+	default:
+		if r.dir = Join(r.dir, target); !strings.HasPrefix(r.dir, "~") && !strings.HasPrefix(r.dir, unknown) {
+			r.dir = path.Clean(r.dir)
 		}
 	}
-	r.dir = Join(r.dir, target)
 }
 
 // Join is a path in a directory, both as a [Command] has them.
 func Join(dir, name string) string {
 	switch {
-	case strings.HasPrefix(name, "/"), strings.HasPrefix(name, "~"), strings.HasPrefix(name, string(Unknown)), dir == "":
+	case strings.HasPrefix(name, "/"), strings.HasPrefix(name, "~"), strings.HasPrefix(name, unknown), dir == "":
 		return name
 	case name == "" || name == ".":
 		return dir
@@ -322,32 +514,66 @@ func Join(dir, name string) string {
 	return dir + "/" + name
 }
 
+// declare reads declare, local, export and the like.
+func (r *reader) declare(decl *syntax.DeclClause, f flow) {
+	for _, a := range decl.Args {
+		if option := a.Value; a.Naked && option != nil && strings.HasPrefix(option.Lit(), "-") && strings.Contains(option.Lit(), "n") || decl.Variant.Value == "nameref" {
+			r.opaque, r.again = true, true // another name for a variable
+		}
+	}
+	r.assigns(decl.Args, f)
+}
+
 // assigns keeps the values of variables, and reports each as a word of the command "=".
 func (r *reader) assigns(list []*syntax.Assign, f flow) {
 	for _, a := range list {
-		var values []string
-		switch {
-		case a.Value != nil:
-			values = r.word(a.Value)
-		case a.Array != nil:
-			for _, elem := range a.Array.Elems {
-				if elem.Value != nil {
-					values = append(values, r.word(elem.Value)...)
-				}
-			}
+		if a.Index != nil {
+			r.nested(a.Index)
 		}
+		values := r.values(a)
+		name := ""
 		if a.Name != nil && !a.Naked {
+			name = a.Name.Value
 			if a.Append {
-				values = product(r.vars[a.Name.Value], values)
+				values = append(product(r.vars[name], values), values...)
 			}
-			r.set(a.Name.Value, values)
+			r.set(name, values)
 		}
 		if len(values) > 0 {
-			r.add(Command{Args: append([]string{"="}, values...)}, flow{inside: f.inside})
+			r.add(Command{Args: append([]string{"="}, values...), Pseudo: true, Sets: name}, flow{inside: f.inside})
 		}
 	}
 }
 
+func (r *reader) values(a *syntax.Assign) []string {
+	var values []string
+	switch {
+	case a.Value != nil:
+		for _, value := range r.texts(a.Value) {
+			values = append(values, strings.NewReplacer(string(Star), "*", string(Any), "?").Replace(value))
+		}
+	case a.Array != nil:
+		for _, elem := range a.Array.Elems {
+			if elem.Index != nil {
+				r.nested(elem.Index)
+			}
+			if elem.Value != nil {
+				values = append(values, r.words([]*syntax.Word{elem.Value})...)
+			}
+		}
+	}
+	return values
+}
+
+// set gives a variable values: others than before if that is sure, otherwise more.
 func (r *reader) set(name string, values []string) {
-	r.vars[name] = values[:min(len(values), maxAlts)]
+	if r.branch > 0 {
+		values = append(slices.Clone(r.vars[name]), values...)
+		slices.Sort(values)
+		values = slices.Compact(values)
+	}
+	if len(values) > maxAlts {
+		values = append(values[:maxAlts-1:maxAlts-1], unknown)
+	}
+	r.vars[name] = values
 }

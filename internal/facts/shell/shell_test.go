@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 		`x=a; cat ${x}b $y`: {"= a", "cat ab …"}, `x=a y=$x-b z`: {"= a", "= a-b", "z"}, `cat ${x:-a}`: {"= a", "cat a"}, `cat ${x%a}`: {"cat …"}, `cat $(echo a)b`: {"echo a", "cat ab"}, `cat $(make)`: {"make", "cat …"},
 		`cat <a >b`: {"cat <>a <>b"}, "cat <<E\n$(x)\nE": {"x", "cat <<…\n"}, "cat <<'E'\n$(x)\nE": {"cat <<$(x)\n"}, `cat <<<a`: {"cat <<a"}, `<a`: {" <>a"}, `cd a && cat b; cd c; d`: {"cd a", "cat b in a", "cd c in a", "d in a/c"},
 		`(cd a; b); c`: {"cd a", "b in a", "c"}, `a | b | sudo c`: {"a | sudo,c,b", "b | sudo,c", "sudo c"}, `for i in a b; do c $i; done`: {"for a b", "c a b"}, `f() { a; }; f`: {"a", "f"}, `if a; then b; elif c; then d; else e; fi`: {"a", "b", "c", "d", "e"},
-		`while a; do b; done <c`: {"a", "b", " <>c"}, `case $(a) in x) b;; esac`: {"a", "b"}, `[[ $(a) ]]`: {"a"}, `cat <(a)`: {"a", "cat …"}, `a=(b c); d "${a[@]}"`: {"= b c", "d b c"}, `~/x`: {"~/x"}, ``: nil, `# a`: nil,
+		`while a; do b; done <c`: {"a", "b", " <>c"}, `case $(a) in x) b;; esac`: {"a", "b"}, `[[ $(a) ]]`: {"a"}, `cat <(a)`: {"a", "cat /dev/fd/63 <<…"}, `a=(b c); d "${a[@]}"`: {"= b c", "d b c"}, `~/x`: {"~/x"}, ``: nil, `# a`: nil,
 	} {
 		if diff := cmp.Diff(lines(t, script), want); diff != "" {
 			t.Errorf("%q (-got +want):\n%s", script, diff)

@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"encoding/base64"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -12,9 +14,70 @@ import (
 func (r *reader) words(list []*syntax.Word) []string {
 	var all []string
 	for _, w := range list {
-		all = append(all, r.word(w)...)
+		for _, value := range r.word(w) {
+			all = append(all, split(value)...)
+		}
 	}
 	return all
+}
+
+// texts returns the values of a word that is not split.
+func (r *reader) texts(w *syntax.Word) []string {
+	all := r.word(w)
+	for i, value := range all {
+		all[i] = strings.ReplaceAll(value, string(gap), "")
+	}
+	return all
+}
+
+// split returns the words that a value falls apart into: at letters with a gap before them.
+func split(value string) []string {
+	parts := strings.Split(value, string(gap))
+	if len(parts) == 1 {
+		return parts
+	}
+	var all []string
+	for i, part := range parts {
+		if i > 0 {
+			_, size := utf8.DecodeRuneInString(part)
+			part = part[size:]
+		}
+		if part != "" {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// open marks what a shell does with a value that is not in quotes: it is split, and wildcards count.
+func (r *reader) open(values []string, quoted bool) []string {
+	separators := strings.Join(r.vars["IFS"], "")
+	if quoted {
+		return values
+	}
+	opened := make([]string, len(values))
+	for i, value := range values {
+		if strings.ContainsAny(value, separators) {
+			var b strings.Builder
+			for _, letter := range value {
+				if strings.ContainsRune(separators, letter) {
+					b.WriteRune(gap)
+				}
+				b.WriteRune(letter)
+			}
+			value = b.String()
+		}
+		opened[i] = globs(strings.ReplaceAll(value, `\`, `\\`))
+	}
+	return opened
+}
+
+// braces reports whether a word may be several because of braces.
+func braces(w *syntax.Word) bool {
+	return slices.ContainsFunc(w.Parts, func(part syntax.WordPart) bool {
+		lit, ok := part.(*syntax.Lit)
+		return ok && strings.Contains(lit.Value, "{")
+	})
 }
 
 // word returns the values of one word, with an unknown text for braces that make too many.
@@ -22,28 +85,32 @@ func (r *reader) word(w *syntax.Word) []string {
 	if w == nil {
 		return nil
 	}
+	if !braces(w) {
+		r.step()
+		return r.parts(w.Parts, false)
+	}
 	split := &syntax.Word{Parts: slices.Clone(w.Parts)}
 	syntax.SplitBraces(split)
 	if len(split.Parts) > maxAlts {
-		return append(r.braces(split), r.parts(split.Parts, false)...)
+		return append(r.between(split), r.parts(split.Parts, false)...)
 	}
 	var all []string
 	for one, err := range expand.BracesSeq(nil, split) {
 		if err != nil || len(all) >= 4*maxAlts || !r.step() {
-			return append(r.braces(split), r.parts(split.Parts, false)...)
+			return append(r.between(split), r.parts(split.Parts, false)...)
 		}
 		all = append(all, r.parts(one.Parts, false)...)
 	}
 	return all
 }
 
-// braces returns the words between the braces of a word, each by itself.
-func (r *reader) braces(w *syntax.Word) []string {
+// between returns the words between the braces of a word, each by itself.
+func (r *reader) between(w *syntax.Word) []string {
 	var all []string
 	for _, part := range w.Parts {
 		if b, ok := part.(*syntax.BraceExp); ok && r.step() {
 			for _, elem := range b.Elems {
-				all = append(append(all, r.parts(elem.Parts, false)...), r.braces(elem)...)
+				all = append(append(all, r.parts(elem.Parts, false)...), r.between(elem)...)
 			}
 		}
 	}
@@ -58,13 +125,13 @@ func product(before, after []string) []string {
 	case len(after) == 0:
 		return before
 	case len(before)*len(after) > maxAlts:
-		after = []string{string(Unknown)}
+		after = []string{unknown}
 	}
 	var all []string
 	for _, b := range before {
 		for _, a := range after {
 			if len(b)+len(a) > maxValue {
-				a = string(Unknown)
+				a = unknown
 			}
 			all = append(all, b+a)
 		}
@@ -76,7 +143,7 @@ func (r *reader) parts(parts []syntax.WordPart, quoted bool) []string {
 	values := []string{""}
 	for _, part := range parts {
 		if !r.step() {
-			return []string{string(Unknown)}
+			return []string{unknown}
 		}
 		values = product(values, r.part(part, quoted))
 	}
@@ -100,34 +167,47 @@ func (r *reader) part(part syntax.WordPart, quoted bool) []string {
 	case *syntax.DblQuoted:
 		return r.parts(part.Parts, true)
 	case *syntax.ParamExp:
-		return r.param(part)
+		return r.open(r.param(part), quoted)
 	case *syntax.CmdSubst:
-		return r.output(part.Stmts)
-	case *syntax.ProcSubst: // a file with that text
-		return r.output(part.Stmts)
+		return r.open(r.output(part.Stmts), quoted)
+	case *syntax.ProcSubst:
+		r.made = append(r.made, r.process(part)...)
+		return []string{"/dev/fd/63"}
 	}
 	if _, braces := part.(*syntax.BraceExp); !braces {
 		r.nested(part)
 	}
-	return []string{string(Unknown)}
+	return []string{unknown}
 }
 
 // param returns the values of a parameter, and of what stands in for it.
 func (r *reader) param(p *syntax.ParamExp) []string {
 	var values []string
-	if p.Param != nil {
+	if p.Param != nil && !r.opaque {
 		values = r.vars[p.Param.Value]
 	}
 	simple := !p.Excl && !p.Length && !p.Width && !p.IsSet && p.Slice == nil && p.Repl == nil && p.NestedParam == nil && p.Flags == nil &&
 		len(p.Modifiers) == 0 && p.Names == 0
+	if p.Slice != nil {
+		r.nested(p)
+	} else if p.Index != nil {
+		r.nested(p.Index)
+	}
 	if p.Repl != nil {
+		r.nested(p.Repl.Orig)
 		r.loose(p.Repl.With)
 	}
 	if p.Exp != nil {
 		other := r.word(p.Exp.Word)
 		switch p.Exp.Op {
-		case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+			r.loose(p.Exp.Word)
+			return append([]string{""}, other...)
+		case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
 			if p.Param != nil && len(values) == 0 {
+				if name := p.Param.Value; strings.ToUpper(name) == name { // of the environment
+					other = append(other, unknown)
+				}
 				r.set(p.Param.Value, other)
 			}
 			r.loose(p.Exp.Word)
@@ -137,35 +217,74 @@ func (r *reader) param(p *syntax.ParamExp) []string {
 		}
 	}
 	if !simple || len(values) == 0 {
-		return []string{string(Unknown)}
+		return []string{unknown}
 	}
 	return values
 }
 
 func (r *reader) loose(w *syntax.Word) {
-	if values := r.word(w); len(values) > 0 {
-		r.add(Command{Args: append([]string{"="}, values...)}, flow{})
+	if values := r.texts(w); len(values) > 0 {
+		r.add(Command{Args: append([]string{"="}, values...), Pseudo: true}, flow{})
 	}
 }
 
-// output returns what commands print, if that is plain to see: the words of echo and printf, and a here-document of
-// cat.
+// output returns what commands print, if that is plain to see.
 func (r *reader) output(stmts []*syntax.Stmt) []string {
 	at := len(r.commands)
 	r.apart(func() { r.stmts(stmts, flow{inside: true}) })
-	if made := r.commands[at:]; len(made) == 1 {
-		switch c := &made[0]; {
-		case (c.Name() == "echo" || c.Name() == "printf") && len(c.Files) == 0:
-			args := c.Args[1:]
-			for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-				args = args[1:]
-			}
-			return []string{strings.TrimSuffix(strings.Join(args, " "), `\n`)}
-		case c.Name() == "cat" && len(c.Args) == 1 && len(c.Texts) == 1 && len(c.Files) == 0:
-			return c.Texts
+	if texts := printed(r.commands[at:]); texts != nil {
+		for i, text := range texts {
+			texts[i] = strings.TrimRight(text, "\n")
+		}
+		return texts
+	}
+	return []string{unknown}
+}
+
+// printed returns what commands print, if that is plain to see: the words of echo and printf, a here-document or the
+// input of cat, and what base64 decodes.
+func printed(made []Command) []string {
+	if len(made) == 0 {
+		return nil
+	}
+	c := &made[len(made)-1]
+	alone := len(made) == 1 && len(c.Files) == 0
+	texts := slices.Concat(c.Texts, c.Input)
+	piped := len(texts) == 1 && len(c.Files) == 0 && (len(made) == 1 || len(c.Input) > 0)
+	switch name := c.Name(); {
+	case alone && !c.Pseudo && (name == "echo" || name == "printf"):
+		if text, ok := echoed(c.Args); ok {
+			return []string{text}
+		}
+	case piped && name == "cat" && len(c.Args) == 1:
+		return slices.Clone(texts)
+	case piped && name == "base64" && len(c.Args) == 2 && slices.Contains([]string{"-d", "-D", "--decode"}, c.Args[1]):
+		if data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(texts[0]), "")); err == nil {
+			return []string{string(data)}
 		}
 	}
-	return []string{string(Unknown)}
+	return nil
+}
+
+// echoed returns what echo or printf prints; it is not known if escapes or formats make it.
+func echoed(args []string) (string, bool) {
+	name, args := args[0], args[1:]
+	end := "\n"
+	if name == "printf" {
+		if end = ""; len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
+		if len(args) > 1 && strings.Trim(args[0], `%s\n `) == "" {
+			args = args[1:]
+		}
+	} else {
+		for len(args) > 0 && (args[0] == "-n" || args[0] == "-e" || args[0] == "-E" || args[0] == "-en" || args[0] == "-ne") {
+			args = args[1:]
+		}
+	}
+	text := strings.Join(args, " ")
+	plain := strings.TrimSuffix(text, `\n`)
+	return plain + end, !strings.Contains(plain, `\`) && (name == "echo" || !strings.Contains(plain, "%"))
 }
 
 // unescape drops the backslashes before the given letters; before any, if none are given.
