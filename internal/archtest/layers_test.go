@@ -162,7 +162,8 @@ const layers = `
 	# The guard of files reads commands as a shell does, and .gitignore as git does.
 	mvdan.cc/sh/v3 < internal/facts/shell;
 	internal/facts/shell, golang.org/x/text < internal/facts/protect;
-	internal/facts/protect, internal/facts/shell, internal/agentsdoc/ignore, internal/facts/secret, github.com/go-json-experiment/json < internal/facts/guard;
+	internal/jsonscan, github.com/go-json-experiment/json < internal/facts/argument;
+	internal/facts/argument, internal/facts/protect, internal/facts/shell, internal/agentsdoc/ignore, internal/facts/secret, github.com/go-json-experiment/json < internal/facts/guard;
 	phases, internal/facts/... < internal/facts;
 	phases, sdk, internal/facts/guard, internal/facts/protect, internal/facts/secret < plugins/fileguard;
 	plugins/fileguard < plugins/fileguard/cmd/...;

@@ -274,16 +274,16 @@ func (j *judge) inner(c *shell.Command, dirs []string, depth int) *Finding {
 	name := c.Name()
 	var list []string
 	for _, at := range scripts(c) {
-		list = append(list, plain(c.Args[at]))
+		list = append(list, shell.Plain(c.Args[at]))
 	}
 	piped := slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf(shells, n) })
 	switch {
 	case name == "eval", piped && oneOf("echo printf", name):
-		list = append(list, plain(strings.Join(c.Args[1:], " ")))
+		list = append(list, shell.Plain(strings.Join(c.Args[1:], " ")))
 	case oneOf(runners+" source . "+shells, name):
 		for _, arg := range c.Args[1:] {
 			if strings.ContainsAny(arg, " \t\n") {
-				list = append(list, plain(arg))
+				list = append(list, shell.Plain(arg))
 			}
 		}
 	}

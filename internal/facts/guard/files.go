@@ -57,7 +57,7 @@ func (j *judge) link(name string) *Finding {
 		return nil // Call and Prompt refuse what they could not judge
 	}
 	if p, ok := j.Set.Path(real); ok {
-		return &Finding{File: name, At: name, Pattern: p, How: "it leads to " + visible(real) + ":"}
+		return &Finding{File: name, At: name, Pattern: p, How: "it leads to " + shell.Visible(real) + ":"}
 	}
 	info, err := os.Stat(real)
 	if err != nil || !info.Mode().IsRegular() || !shared(info) {
@@ -70,7 +70,7 @@ func (j *judge) link(name string) *Finding {
 				continue
 			}
 			if other, err := entry.Info(); err == nil && os.SameFile(info, other) {
-				return &Finding{File: name, At: name, Pattern: p, How: "it is the same file as " + visible(entry.Name()) + ":"}
+				return &Finding{File: name, At: name, Pattern: p, How: "it is the same file as " + shell.Visible(entry.Name()) + ":"}
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (j *judge) expand(dir, glob string) *Finding {
 	}
 	f := j.matches(base, elems[first:])
 	if f == nil && j.left <= 0 {
-		return &Finding{How: plain(glob) + " matches more files than can be checked for protected ones: name a directory with fewer"}
+		return &Finding{How: shell.Plain(glob) + " matches more files than can be checked for protected ones: name a directory with fewer"}
 	}
 	return f
 }
@@ -180,7 +180,7 @@ func (j *judge) walk(root string, r *reading) *Finding {
 	}
 	f := w.walk(at, filepath.Clean(root), 0)
 	if f == nil && j.left <= 0 && !r.lenient {
-		return &Finding{How: fmt.Sprintf("%s there are more files in %s than can be checked for protected ones: name a smaller directory, or use git grep or rg", r.how, visible(root))}
+		return &Finding{How: fmt.Sprintf("%s there are more files in %s than can be checked for protected ones: name a smaller directory, or use git grep or rg", r.how, shell.Visible(root))}
 	}
 	if f != nil && f.How == "" {
 		f.How = r.how

@@ -18,6 +18,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/facts/protect"
 	"github.com/grapnelhq/grapnel/internal/facts/secret"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 // Guard judges by one set of patterns. It is safe for concurrent use.
@@ -49,25 +50,11 @@ func (f *Finding) Reason() string {
 	if f.Pattern == "" {
 		return f.How
 	}
-	why := fmt.Sprintf("%s is protected (%s): what is in it is not for you. Ask the user if you need something of it", visible(f.File), f.Pattern)
+	why := fmt.Sprintf("%s is protected (%s): what is in it is not for you. Ask the user if you need something of it", shell.Visible(f.File), f.Pattern)
 	if f.How != "" {
 		return f.How + " " + why
 	}
 	return why
-}
-
-// visible is a name without wildcards' marks and signs that a terminal obeys, cut to 200 letters.
-func visible(name string) string {
-	text := []rune(plain(strings.ToValidUTF8(name, "\uFFFD")))
-	for i, r := range text {
-		if r < ' ' || r == 0x7f {
-			text[i] = '\uFFFD'
-		}
-	}
-	if len(text) > 200 {
-		text = append(text[:199:199], '…')
-	}
-	return string(text)
 }
 
 // Call judges one call. dir is the absolute directory that relative paths start from; empty if it is unknown.
@@ -106,7 +93,7 @@ func (g *Guard) Prompt(text, dir string) *Finding {
 			return f
 		}
 		if f := j.walk(name, &reading{git: true, hidden: true, lenient: true}); f != nil {
-			f.How = fmt.Sprintf("the prompt mentions the directory %s:", visible(name))
+			f.How = fmt.Sprintf("the prompt mentions the directory %s:", shell.Visible(name))
 			return f
 		}
 	}

@@ -114,28 +114,23 @@ func (j *judge) meant(glob string, dirs []string) *Finding {
 
 const wildcards = string(shell.Star) + string(shell.Any) + string(shell.Unknown)
 
-// plain shows wildcards as a shell does.
-func plain(word string) string {
-	return strings.NewReplacer(string(shell.Star), "*", string(shell.Any), "?", string(shell.Unknown), "…").Replace(word)
-}
-
 // glob judges a word with wildcards: by the names that it is meant for, and by what it matches.
 func (j *judge) glob(word string, dirs []string) *Finding {
 	for _, part := range pieces(word) {
 		for _, full := range inDirs(dirs, part.text) {
 			if p, ok := j.Set.Glob(full); ok && strings.ContainsAny(path.Base(full), wildcards) {
-				return &Finding{File: plain(part.text), At: at(dirs, part.text), Pattern: p}
+				return &Finding{File: shell.Plain(part.text), At: at(dirs, part.text), Pattern: p}
 			}
 		}
 		base := path.Base(part.text)
 		if strings.HasPrefix(base, "."+string(shell.Unknown)) && strings.Trim(base, "."+wildcards) == "" {
-			return &Finding{How: plain(part.text) + " can be any hidden file, as far as one can tell before it runs: write the name"}
+			return &Finding{How: shell.Plain(part.text) + " can be any hidden file, as far as one can tell before it runs: write the name"}
 		}
 		if f := j.file(part.text, dirs); f != nil {
-			return &Finding{File: plain(f.File), At: f.At, Pattern: f.Pattern, How: f.How}
+			return &Finding{File: shell.Plain(f.File), At: f.At, Pattern: f.Pattern, How: f.How}
 		}
 		if p, ok := j.Set.Path(strings.ReplaceAll(part.text, string(shell.Unknown), "")); ok && strings.ContainsRune(part.text, shell.Unknown) {
-			return &Finding{File: plain(part.text), At: at(dirs, part.text), Pattern: p}
+			return &Finding{File: shell.Plain(part.text), At: at(dirs, part.text), Pattern: p}
 		}
 	}
 	return nil

@@ -88,11 +88,11 @@ func exceptions(args []string) []string {
 	for i, arg := range args {
 		for _, head := range []string{"--exclude=", "--exclude-dir=", "--ignore=", "--glob=!", "-g!", ":!", ":^", ":(exclude)", "!"} {
 			if glob, ok := strings.CutPrefix(arg, head); ok && glob != "" {
-				globs = append(globs, plain(glob))
+				globs = append(globs, shell.Plain(glob))
 			}
 		}
 		if i > 0 && (oneOf("--exclude --exclude-dir --ignore --ignore-dir", args[i-1]) || args[i-1] == "-x" && args[0] == "zip") {
-			globs = append(globs, plain(arg))
+			globs = append(globs, shell.Plain(arg))
 		}
 	}
 	return globs
@@ -137,7 +137,7 @@ func included(args []string) []string {
 			glob, ok = arg, true
 		}
 		if ok && !strings.HasPrefix(glob, "!") {
-			globs = append(globs, plain(glob))
+			globs = append(globs, shell.Plain(glob))
 		}
 		if kind := strings.TrimPrefix(arg, "--type="); kind != arg || oneOf("-t --type", before) {
 			globs = append(globs, "*."+kind)
@@ -165,7 +165,7 @@ func finding(c *shell.Command) []rooted {
 			r.roots = roots(r.roots)
 			return []rooted{r}
 		case oneOf("-name -iname -path -ipath -wholename", before):
-			glob := plain(arg)
+			glob := shell.Plain(arg)
 			if i > 0 && oneOf("! -not", args[i-1]) {
 				r.except = append(r.except, glob)
 			} else if strings.HasSuffix(before, "name") {

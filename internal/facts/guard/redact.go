@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"github.com/grapnelhq/grapnel/internal/facts/argument"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 	"io/fs"
 	"net/url"
 	"os"
@@ -138,7 +139,7 @@ func (r *redaction) text(text string) string {
 		bare := strings.TrimRight(line, "\r\n")
 		if name, ok := first(heading().FindStringSubmatch(bare)); ok {
 			if inside = r.file(name, nil) != nil; inside {
-				b.WriteString(line + note(visible(name)+" is protected") + "\n")
+				b.WriteString(line + note(shell.Visible(name)+" is protected") + "\n")
 				changed = true
 				continue
 			}

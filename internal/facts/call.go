@@ -1,0 +1,210 @@
+package facts
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+)
+
+// call is the work on the arguments of one call.
+type call struct {
+	*finder
+	tool  []string // the words in its name
+	shell bool     // it runs commands
+	list  *[]string
+}
+
+// Words in the names of tools that say what they do with files.
+const (
+	runTools   = "bash shell sh exec terminal command cmd run execute process zsh ssh"
+	writeTools = "write edit patch create delete remove move rename save update insert replace append mkdir rm multiedit put modify touch"
+	readTools  = "read view open get cat grep search glob list ls fetch load find stat tree info show head tail download query"
+	otherShell = "powershell pwsh cmd"
+)
+
+func (f *finder) call(tool string, root argument.Node, paths []string) {
+	c := call{finder: f, tool: toolWords(tool)}
+	c.shell = c.named(runTools)
+	c.list = c.use(root)
+	for _, name := range paths {
+		f.file(c.list, "", name)
+	}
+	c.node(root, argument.Word, "", "")
+	if c.list == &f.Reads && len(f.Reads)+len(f.Names) == 0 && root.Kind == '{' && len(c.tool) > 0 && oneOf(strings.Join(c.tool, ""), "grep glob ls list searchfilecontent grepsearch listdirectory filesearch codebasesearch") {
+		f.file(&f.Reads, "", ".")
+	}
+}
+
+// toolWords are the words in a tool's name, in lower case: those of an MCP server's tool without the server.
+func toolWords(tool string) []string {
+	if strings.HasPrefix(tool, "mcp__") {
+		tool = tool[strings.LastIndex(tool, "__")+2:]
+	}
+	var b strings.Builder
+	lower := false
+	for _, r := range tool {
+		if unicode.IsUpper(r) && lower || !unicode.IsLetter(r) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		lower = unicode.IsLower(r)
+	}
+	return strings.FieldsFunc(b.String(), func(r rune) bool { return !unicode.IsLetter(r) })
+}
+
+func (c *call) named(list string) bool {
+	return slices.ContainsFunc(c.tool, func(word string) bool { return oneOf(word, list) })
+}
+
+// use says what a tool does with the files that its arguments name.
+func (c *call) use(root argument.Node) *[]string {
+	command, _ := root.Member("command")
+	switch {
+	case command == "view" && !c.shell:
+		return &c.Reads
+	case c.named("copy"), c.shell:
+		return &c.Names
+	case c.named(writeTools), slices.ContainsFunc(root.Kids, func(n argument.Node) bool {
+		return oneOf(argument.Fold(n.Key), "newstring newstr filetext newsource codeedit newtext inserttext") || oneOf(argument.Fold(n.Key), "content contents") && n.Kind == '"' && pathMember(root)
+	}):
+		return &c.Writes
+	case c.named(readTools):
+		return &c.Reads
+	}
+	return &c.Names
+}
+
+func pathMember(root argument.Node) bool {
+	return slices.ContainsFunc(root.Kids, func(n argument.Node) bool { return fileMember().MatchString(argument.Fold(n.Key)) })
+}
+
+// fileMember matches the folded names of arguments that are files or directories.
+var fileMember = lazyregexp.New(`(?:path|file|uri|dir|directory|folder|filename|cwd|root|source|destination)s?$`)
+
+// node adds what a value says; use is what it is for, key its name, dir where the call works.
+func (c *call) node(n argument.Node, use argument.Use, key, dir string) {
+	switch n.Kind {
+	case '"':
+		c.value(n.Text, use, key, dir)
+		return
+	case '[':
+		if words := argument.Texts(n); use == argument.Command && words != nil && c.shell {
+			c.command(&shell.Command{Args: words}, dir, 0)
+			return
+		}
+	case '{':
+		for _, kid := range n.Kids {
+			if kid.Kind != '"' || argument.UseOf(kid.Key) != argument.Dir {
+				continue
+			}
+			if c.shell || oneOf(argument.Fold(kid.Key), "cwd workdir workingdirectory workingdir root basepath") {
+				dir = shell.Join(dir, kid.Text)
+			}
+		}
+		if c.split(n, dir) {
+			return
+		}
+	}
+	for _, kid := range n.Kids {
+		inner := use
+		if n.Kind == '{' && use != argument.Content {
+			inner, key = argument.UseOf(kid.Key), argument.Fold(kid.Key)
+		}
+		if n.Kind == '{' && inner == argument.Word && strings.ContainsAny(kid.Key, "./") {
+			c.plausible(dir, kid.Key)
+		}
+		c.node(kid, inner, key, dir)
+	}
+}
+
+// split reads a command whose name is one member and whose arguments are another.
+func (c *call) split(n argument.Node, dir string) bool {
+	name, ok := n.Member("command", "cmd", "program", "executable")
+	if !ok || strings.ContainsAny(name, " \t\n") {
+		return false
+	}
+	for _, kid := range n.Kids {
+		if oneOf(argument.Fold(kid.Key), "args arguments argv") && kid.Kind == '[' {
+			c.command(&shell.Command{Args: append([]string{name}, argument.Texts(kid)...)}, dir, 0)
+			return true
+		}
+	}
+	return false
+}
+
+// value adds what one text says.
+func (c *call) value(text string, use argument.Use, key, dir string) {
+	trimmed := strings.TrimSpace(text)
+	if use != argument.Content || c.named("patch") {
+		for _, name := range argument.Patched(text) {
+			c.file(&c.Writes, dir, name)
+		}
+	}
+	switch {
+	case trimmed == "", use == argument.Content, use == argument.Exclude, strings.HasPrefix(trimmed, "*** Begin Patch"):
+	case use == argument.Command:
+		c.run(text, key, dir)
+	case use == argument.Pattern && c.named("grep search rg ag"), use == argument.Glob && strings.HasPrefix(text, "!"):
+	case use == argument.Pattern, use == argument.Glob:
+		c.pattern(text, dir)
+	case use == argument.Dir && c.shell:
+	default:
+		c.word(text, key, dir)
+	}
+}
+
+// run adds a command. What is called so is not always a shell's.
+func (c *call) run(text, key, dir string) {
+	if inner, err := argument.Decode(json.RawMessage(text)); err == nil && inner.Kind == '[' && argument.Texts(inner) != nil {
+		c.command(&shell.Command{Args: argument.Texts(inner)}, dir, 0)
+		return
+	}
+	switch {
+	case c.named(otherShell) && !c.named("run bash"):
+		c.unclear("a command of another shell")
+	case key == "code" || key == "stdin" || key == "chars":
+		c.unclear("what is told to a program is not known")
+	case c.shell, key != "args" && key != "argv" && strings.ContainsAny(strings.TrimSpace(text), " \t\n;|&$`"):
+		c.script(text, dir, 0)
+	case key == "args", key == "argv":
+		c.word(text, key, dir)
+	}
+}
+
+// pattern adds the directory in which a tool's own glob begins.
+func (c *call) pattern(glob, dir string) {
+	if at := strings.IndexAny(glob, "*?[{"); at >= 0 {
+		glob = glob[:strings.LastIndexByte(glob[:at], '/')+1]
+	}
+	if glob != "" {
+		c.file(c.list, dir, glob)
+	}
+}
+
+// word adds a text that may be a file or an address.
+func (c *call) word(text, key, dir string) {
+	if inner, err := argument.Decode(json.RawMessage(strings.TrimSpace(text))); err == nil && (inner.Kind == '{' || inner.Kind == '[') {
+		c.node(inner, argument.Word, key, dir)
+		return
+	}
+	w := words{finder: c.finder, Command: &shell.Command{}, dir: dir, usage: &usage{}}
+	switch {
+	case w.hosts(text):
+	case fileMember().MatchString(key):
+		list := c.list
+		if c.named("copy") {
+			list = &c.Reads
+			if oneOf(key, "destination dest target to destinationpath targetpath") {
+				list = &c.Writes
+			}
+		}
+		c.file(list, dir, text)
+	default:
+		c.plausible(dir, text)
+	}
+}

@@ -1,0 +1,117 @@
+package facts
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// script adds what a shell's text does.
+func (f *finder) script(text, dir string, depth int) {
+	if depth > maxDepth || strings.ContainsRune(text, shell.Unknown) {
+		f.unclear("a command inside a command is not known")
+		return
+	}
+	commands, err := shell.Read(text)
+	if err != nil {
+		f.unclear(err.Error())
+	}
+	if errors.Is(err, shell.ErrSyntax) && strings.TrimSpace(text) == "" {
+		return
+	}
+	for i := range commands {
+		f.command(&commands[i], dir, depth)
+	}
+}
+
+// command adds what one command does, and those that it starts.
+func (f *finder) command(c *shell.Command, dir string, depth int) {
+	dir = f.within(dir, c.Dir)
+	for _, name := range c.Files {
+		if slices.Contains(c.Written, name) {
+			f.file(&f.Writes, dir, name)
+		} else {
+			f.file(&f.Reads, dir, name)
+		}
+	}
+	if c.Pseudo {
+		f.variable(c.Sets, c.Args[1:], dir, depth)
+		return
+	}
+	if len(c.Args) == 0 || c.Function {
+		return
+	}
+	inner, sets, ok := shell.Unwrap(c.Args)
+	if !ok || len(inner) > 1 && shell.Wraps((&shell.Command{Args: inner}).Name()) && strings.ContainsRune(strings.Join(inner, ""), shell.Unknown) {
+		f.unclear("what " + c.Args[0] + " starts is not known")
+		return
+	}
+	for _, set := range sets {
+		name, value, _ := strings.Cut(set, "=")
+		f.variable(name, []string{value}, dir, depth)
+	}
+	one := *c
+	one.Args = inner
+	f.simple(&one, dir, depth)
+}
+
+// within follows a change of the directory, which is not known if it may fail.
+func (f *finder) within(dir, change string) string {
+	if change == "" {
+		return dir
+	}
+	dir = shell.Join(dir, change)
+	at, ok := f.full("", dir)
+	if made := func(c phases.Command) bool {
+		return slices.Contains(c.Words[1:], filepath.Base(change)) || slices.Contains(c.Words[1:], change)
+	}; ok && !f.isDir(at) && !slices.ContainsFunc(f.Commands[:max(len(f.Commands)-1, 0)], made) {
+		f.unclear("there is no directory " + change)
+	}
+	return dir
+}
+
+// These variables are commands that programs run, or change what a shell and others do.
+var (
+	commandVariable = lazyregexp.New(`^(?:\w+_)?(?:PAGER|EDITOR|VISUAL|BROWSER|SHELL|SSH_COMMAND|ASKPASS|RSH)$|^PROMPT_COMMAND$|^LESSOPEN$|^LESSCLOSE$`)
+	hiddenVariable  = lazyregexp.New(`^(?:LD|DYLD)_|^(?:BASH_)?ENV$|^PS[0-4]$|^(?:HOME|PWD|OLDPWD|CDPATH|SHELLOPTS|BASHOPTS|GLOBIGNORE|PYTHONSTARTUP|PYTHONINSPECT|PERL5OPT|PERL5DB|RUBYOPT|ZDOTDIR|BASH_FUNC_.*|GIT_CONFIG.*|GIT_EXTERNAL_DIFF|GIT_PROXY_COMMAND|GIT_EXEC_PATH|GCONV_PATH)$`)
+)
+
+func (f *finder) variable(name string, values []string, dir string, depth int) {
+	switch {
+	case hiddenVariable().MatchString(name), name == "NODE_OPTIONS" && strings.Contains(strings.Join(values, " "), "r"):
+		f.unclear("what " + name + " makes programs do is not known")
+	case commandVariable().MatchString(name):
+		for _, value := range values {
+			f.script(value, dir, depth+1)
+		}
+	}
+}
+
+// simple adds what a command does that starts with its program's name.
+func (f *finder) simple(c *shell.Command, dir string, depth int) {
+	if f.text += len(strings.Join(c.Args, "")); len(f.Commands) >= maxCommands || f.text > maxText {
+		f.unclear("there are too many commands")
+		return
+	}
+	name := c.Name()
+	if c.Args[0] == "" || strings.ContainsAny(c.Args[0], wildcards+string(shell.Unknown)) || c.Args[0][0] == '=' {
+		f.unclear("the name of a command is not known: " + c.Args[0])
+		name = ""
+	}
+	u := programs()[name]
+	if u == nil {
+		u = &usage{operands: "n"}
+	}
+	said := phases.Command{Program: name, Options: u.flags(c.Args[1:])}
+	for _, word := range c.Args {
+		said.Words = append(said.Words, strings.ToValidUTF8(shell.Plain(word), "\uFFFD"))
+	}
+	f.Commands = append(f.Commands, said)
+	w := words{finder: f, usage: u, Command: c, dir: dir, depth: depth, name: name}
+	w.all()
+}

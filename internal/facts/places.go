@@ -1,0 +1,152 @@
+package facts
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
+)
+
+const (
+	maxEntries = 20_000 // of directories that are looked at for one call
+	maxLinks   = 40     // links in one path, as in a kernel
+	wildcards  = string(shell.Star) + string(shell.Any)
+)
+
+// places is the file system as a call sees it. It remembers links, so that each is looked at once.
+type places struct {
+	dir, home string // absolute; empty if unknown
+	links     map[string]string
+	left      int
+}
+
+// full is a name in a directory as an absolute path, with links and .. as they are; not ok if it cannot be known.
+func (p *places) full(dir, name string) (string, bool) {
+	name, _, _ = strings.Cut(name, "\x00")
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "file://"), "file:"); ok || strings.HasPrefix(name, "file://") {
+		name = rest
+	}
+	name = shell.Join(dir, name)
+	switch {
+	case len(name) > 4096 || strings.ContainsRune(name, shell.Unknown):
+		return "", false
+	case name == "~" || strings.HasPrefix(name, "~/"):
+		return p.home + name[1:], p.home != ""
+	case filepath.IsAbs(name):
+		return name, true
+	}
+	return p.dir + "/" + name, p.dir != "" && !strings.HasPrefix(name, "~")
+}
+
+// resolve follows links as far as a path is there.
+func (p *places) resolve(name string) string {
+	at := "/"
+	rest := strings.Split(filepath.ToSlash(name), "/")
+	for links := 0; len(rest) > 0; {
+		elem := rest[0]
+		rest = rest[1:]
+		switch elem {
+		case "", ".":
+			continue
+		case "..":
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, elem)
+		target := p.link(next)
+		if links++; target == "" || links > 255+maxLinks {
+			at = next
+			continue
+		}
+		if links += 255 / maxLinks; strings.HasPrefix(target, "/") {
+			at = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return at
+}
+
+// link returns what a symbolic link leads to; empty if a path is not one. Those of /proc differ from process to process.
+func (p *places) link(name string) string {
+	target, known := p.links[name]
+	if !known && !strings.HasPrefix(name, "/proc/") {
+		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			target, _ = os.Readlink(name)
+		}
+		p.links[name] = target
+	}
+	return target
+}
+
+func (p *places) isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+func (p *places) exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// project is the directory above dir that has .git, or dir.
+func (p *places) project() string {
+	top := p.resolve(p.dir)
+	for dir := top; ; dir = filepath.Dir(dir) {
+		if p.exists(filepath.Join(dir, ".git")) {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return top
+		}
+	}
+}
+
+// expand returns the paths that a shell puts in the place of a path with wildcards: the path itself if there are none,
+// and the directory for all below it. It is not ok if there is too much to look at.
+func (p *places) expand(name string) (list []string, ok bool) {
+	elems := strings.Split(name, "/")
+	list = []string{"/"}
+	for i, elem := range elems {
+		var next []string
+		for _, dir := range list {
+			switch {
+			case !strings.ContainsAny(elem, wildcards):
+				if joined := dir + "/" + elem; i == 0 || len(list) == 1 || p.exists(joined) {
+					next = append(next, strings.TrimPrefix(joined, "/"))
+				}
+			case len(elem) > 3 && strings.Trim(elem, string(shell.Star)) == "": // **
+				return list, true
+			default:
+				next = append(next, p.matches(dir, elem)...)
+			}
+		}
+		if list = next; p.left <= 0 {
+			return nil, false
+		}
+	}
+	if len(list) == 0 {
+		list = []string{shell.Plain(name)}
+	}
+	return list, true
+}
+
+func (p *places) matches(dir, glob string) (list []string) {
+	f, err := os.Open(dir)
+	if err != nil || p.left <= 0 {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // only read
+	names, _ := f.Readdirnames(p.left)
+	p.left -= len(names) + 1
+	slices.Sort(names)
+	for _, name := range names {
+		if protect.Match(glob, name) {
+			list = append(list, dir+"/"+name)
+		}
+	}
+	return list
+}

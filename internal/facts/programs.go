@@ -1,0 +1,84 @@
+package facts
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
+
+//go:embed programs.txt
+var programsText string
+
+// usage is what a program does with its words: a line of programs.txt.
+type usage struct {
+	operands string
+	skip     int  // operands that are not files
+	here     bool // without operands it works in the directory
+	options  map[string]byte
+}
+
+// programs has all lines by the name of the program.
+//
+//nolint:gochecknoglobals // made once
+var programs = sync.OnceValue(func() map[string]*usage {
+	all := map[string]*usage{}
+	for line := range strings.Lines(programsText) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] == "#" {
+			continue
+		}
+		u := &usage{operands: fields[1], options: map[string]byte{}}
+		if u.operands[0] >= '1' && u.operands[0] <= '9' {
+			u.skip, u.operands = int(u.operands[0]-'0'), u.operands[1:]
+		}
+		u.operands, u.here = strings.CutSuffix(u.operands, ".")
+		for _, field := range fields[2:] {
+			kind, names, _ := strings.Cut(field, ":")
+			for name := range strings.SplitSeq(names, ",") {
+				u.options[name] = kind[0]
+			}
+		}
+		for name := range strings.SplitSeq(fields[0], ",") {
+			all[name] = u
+		}
+	}
+	return all
+})
+
+// option splits a word into the option that takes a value and this value, if it is attached. Of short options in one
+// word it is the first one that the usage knows.
+func (u *usage) option(word string) (kind byte, value string, attached bool) {
+	name, value, attached := strings.Cut(word, "=")
+	if kind := u.options[name]; kind != 0 || strings.HasPrefix(word, "--") {
+		return kind, value, attached
+	}
+	for i := 1; i < len(word); i++ {
+		if kind := u.options["-"+word[i:i+1]]; kind != 0 {
+			return kind, word[i+1:], i+1 < len(word)
+		}
+	}
+	return 0, "", false
+}
+
+// flags are the options among words, as facts list them.
+func (u *usage) flags(words []string) []string {
+	var list []string
+	for _, word := range words {
+		name, _, _ := strings.Cut(word, "=")
+		switch {
+		case word == "--":
+			return list
+		case len(word) < 2 || word[0] != '-':
+		case word[1] == '-' || u.operands == "find" || word[1] >= '0' && word[1] <= '9' || len(word) > 2 && u.options[name] != 0:
+			list = append(list, name)
+		default:
+			for _, letter := range name[1:] {
+				list = append(list, "-"+string(letter))
+				if kind := u.options["-"+string(letter)]; kind != 0 && strings.IndexByte("gekx", kind) < 0 {
+					break // the rest is its value
+				}
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,25 @@
+package shell
+
+import "strings"
+
+// Plain shows the wildcards in a word as a shell does, and … for what is unknown.
+func Plain(word string) string {
+	if !strings.ContainsAny(word, unknown+string(Star)+string(Any)) {
+		return word
+	}
+	return strings.NewReplacer(string(Star), "*", string(Any), "?", unknown, "…").Replace(word)
+}
+
+// Visible is a text without wildcards' marks and signs that a terminal obeys, cut to 200 letters.
+func Visible(name string) string {
+	text := []rune(Plain(strings.ToValidUTF8(name, "\uFFFD")))
+	for i, r := range text {
+		if r < ' ' || r == 0x7f {
+			text[i] = '\uFFFD'
+		}
+	}
+	if len(text) > 200 {
+		text = append(text[:199:199], '…')
+	}
+	return string(text)
+}

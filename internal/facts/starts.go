@@ -1,0 +1,285 @@
+package facts
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+)
+
+const (
+	shells = "sh bash zsh dash ksh mksh ash rbash"
+	// elsewhere run commands on another machine, in a container, later, or by a template.
+	elsewhere = "parallel watch su runuser script at batch crontab screen tmux entr nsenter chroot unshare bwrap firejail systemd-run flock strace ltrace gdb valgrind perf expect proxychains proxychains4 torsocks setpriv runcon start-stop-daemon daemonize pexec rush sem rsh rlogin"
+	// within, behind the name of a program, start the words that follow.
+	within = "uv:run poetry:run pipenv:run bundle:exec pdm:run hatch:run rye:run conda:run npm:exec npm:x pnpm:exec yarn:exec mise:exec direnv:exec dotenv:run rbenv:exec pyenv:exec"
+)
+
+func oneOf(word, list string) bool { return slices.Contains(strings.Fields(list), word) }
+
+// starts adds the commands that a command starts, as far as they can be read.
+func (w *words) starts() {
+	switch name, args := w.name, w.Args[1:]; {
+	case oneOf(name, shells):
+		w.shell(args)
+	case name == "eval":
+		w.script(strings.Join(args, " "), w.dir, w.depth+1)
+	case name == "source", name == ".":
+		w.source(args)
+	case name == "trap" && len(args) > 1:
+		w.script(args[0], w.dir, w.depth+1)
+	case name == "alias" && len(args) > 0, name == "enable", name == "complete", name == "bind", name == "fc", name == "history" && len(args) > 0:
+		w.unclear(name + " gives names another meaning")
+	case name == "xargs":
+		w.xargs(args)
+	case w.usage.operands == "l":
+		w.language()
+	case oneOf(name, elsewhere), oneOf(name, "docker podman kubectl nerdctl") && len(args) > 0 && (slices.Contains(args, "exec") || slices.Contains(args, "run")):
+		w.unclear("what " + name + " runs is not known")
+	case oneOf(name, "fd fdfind") && (slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "-x --exec -X --exec-batch") })):
+		w.unclear("what fd runs is not known")
+	case unreadable(w.Command) != "":
+		w.unclear(unreadable(w.Command))
+	default:
+		w.inner()
+	}
+}
+
+// codes are the words, by program, that are code of another language, or have programs run that stand in a file.
+//
+//nolint:gochecknoglobals // immutable table
+var codes = map[string]func() *regexp.Regexp{
+	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--textconv)` +
+		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
+	"sed":     lazyregexp.New(`\n(?:[^-\n].*)?(?:^|[\n;{}!0-9/$ ])[erwRWF](?:\s|$)|\n(?:-[^\n]*\n)*s(.).*[/|#,@!:][0-9gpiImM]*[ew]|[0-9$/]\s*[eErRwW]`),
+	"awk":     lazyregexp.New(`system\s*\(|getline|print[^;\n}]*[|>]|\|&|@(?:load|include)|ARGV|close\s*\(`),
+	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=)|\n--file=?\n?-`),
+	"sqlite3": lazyregexp.New(`\n\.(?:shell|system|read|import|output|once|backup|save|restore|load|excel|log|clone|archive|cd|edit|www)|readfile|writefile|edit\(|load_extension`),
+	"psql":    lazyregexp.New(`\\[!ioewg]|(?i)copy|pg_read|lo_(?:im|ex)port`),
+	"mysql":   lazyregexp.New(`\\!|(?i)system|source|load_file|outfile|infile`),
+	"rg":      lazyregexp.New(`\n--(?:pre|hostname-bin|pager)`),
+	"ssh":     lazyregexp.New(`\n-[a-zA-Z]*[oFJ]`),
+}
+
+// unreadable says why what a command runs cannot be read; empty if it starts nothing.
+func unreadable(c *shell.Command) string {
+	name := c.Name()
+	switch name {
+	case "gawk", "mawk", "nawk", "original-awk":
+		name = "awk"
+	case "gsed":
+		name = "sed"
+	case "gmake":
+		name = "make"
+	case "mariadb":
+		name = "mysql"
+	}
+	fed := c.Fed || len(c.Texts) > 0 || len(c.Files) > len(c.Written)
+	code := codes[name]
+	switch {
+	case code != nil && code().MatchString(strings.Join(c.Args, "\n")):
+		return "what a word of " + name + " does is not known"
+	case (name == "sed" || name == "awk") && slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, shell.Unknown) }):
+		return "a word of " + name + " is not known"
+	case fed && oneOf(name, "ed ex vi vim sqlite3 psql mysql gdb lldb bc dc ftp sftp patch at batch crontab docker podman kubectl make"):
+		return "what " + name + " is told to do is not known"
+	}
+	return ""
+}
+
+// shell adds the script that a shell runs.
+func (w *words) shell(args []string) {
+	given := false
+	for i := 0; i < len(args); i++ {
+		switch word := args[i]; {
+		case oneOf(word, "-o +o -O +O") && i+1 < len(args):
+			i++
+		case strings.HasPrefix(word, "--rcfile") || strings.HasPrefix(word, "--init-file"):
+			w.unclear("what a file has a shell run is not known")
+		case word == "--version" || word == "--help":
+			return
+		case len(word) > 1 && (word[0] == '-' || word[0] == '+'):
+			given = given || word[1] != '-' && strings.Contains(word, "c")
+		case given:
+			w.script(word, w.dir, w.depth+1)
+			return
+		case slices.Contains(w.Args, "-s") || strings.HasPrefix(word, "/dev/"):
+			w.fed()
+			return
+		default:
+			w.file(&w.Reads, w.dir, word)
+			w.unclear("what is in the script " + word + " is not known")
+			return
+		}
+	}
+	w.fed()
+}
+
+// fed adds the script that a command reads.
+func (w *words) fed() {
+	texts := slices.Concat(w.Texts, w.Input)
+	if len(texts) == 0 || len(w.Files) > len(w.Written) {
+		w.unclear("what " + w.name + " is told to do is not known")
+	}
+	for _, text := range texts {
+		w.script(text, w.dir, w.depth+1)
+	}
+}
+
+func (w *words) source(args []string) {
+	switch {
+	case len(args) == 0:
+	case strings.HasPrefix(args[0], "/dev/"):
+		w.fed()
+	default:
+		w.file(&w.Reads, w.dir, args[0])
+		w.unclear("what is in the script " + args[0] + " is not known")
+	}
+}
+
+// language finds out whether an interpreter runs a program that is a file.
+func (w *words) language() {
+	if !w.known && (len(w.operand) == 0 || w.operand[0] == "-" || strings.HasPrefix(w.operand[0], "/dev/")) {
+		w.unclear("what " + w.name + " is told to do is not known")
+		return
+	}
+	if w.skip > 0 && len(w.operand) > 0 {
+		w.other(w.operand[0])
+	}
+}
+
+// start adds a command that another one starts, with values in the place of a word.
+func (w *words) start(args []string, place string, values []string) {
+	var filled []string
+	for _, arg := range args {
+		if place == "" || !strings.Contains(arg, place) {
+			filled = append(filled, arg)
+			continue
+		}
+		for _, value := range values {
+			filled = append(filled, strings.ReplaceAll(arg, place, value))
+		}
+	}
+	if len(filled) > 0 && w.depth < maxDepth {
+		w.command(&shell.Command{Args: filled}, w.dir, w.depth+1)
+	} else if len(filled) > 0 {
+		w.unclear("a command inside a command is not known")
+	}
+}
+
+// xargs adds the command that xargs starts with the words it reads.
+func (w *words) xargs(args []string) {
+	items := []string{string(shell.Unknown)}
+	switch {
+	case len(w.Files) > len(w.Written):
+	case len(w.Texts)+len(w.Input) > 0:
+		items = strings.Fields(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(strings.Join(slices.Concat(w.Texts, w.Input), " ")))
+	case w.Fed && len(w.listed) > 0:
+		items = w.listed
+	}
+	place := ""
+	for i := 0; i < len(args); i++ {
+		switch word := args[i]; {
+		case oneOf(word, "-I -J -R") && i+1 < len(args):
+			i++
+			place = args[i]
+		case strings.HasPrefix(word, "-I") || strings.HasPrefix(word, "-i") || strings.HasPrefix(word, "--replace"):
+			if place = strings.TrimPrefix(strings.TrimPrefix(word, "--replace"), "="); place == word {
+				place = word[2:]
+			}
+			if place == "" {
+				place = "{}"
+			}
+		case oneOf(word, "-n -P -L -d -s -E --max-args --max-procs --max-lines --delimiter --max-chars --process-slot-var"):
+			i++
+		case oneOf(word, "-a --arg-file") || strings.HasPrefix(word, "--arg-file=") || strings.HasPrefix(word, "-a"):
+			items = []string{string(shell.Unknown)}
+			if name := strings.TrimPrefix(strings.TrimPrefix(word, "--arg-file="), "-a"); i+1 < len(args) && (name == "" || word == "--arg-file") {
+				i++
+				w.file(&w.Reads, w.dir, args[i])
+			} else {
+				w.file(&w.Reads, w.dir, name)
+			}
+		case strings.HasPrefix(word, "-"):
+		default:
+			if args = args[i:]; place == "" {
+				args = append(slices.Clip(args), items...)
+			}
+			w.start(args, place, items)
+			return
+		}
+	}
+}
+
+// printed keeps the files whose names a command prints for xargs.
+func (w *words) printed(roots []string) {
+	w.listed = nil
+	if len(w.Feeds) > 0 && !slices.ContainsFunc(w.Feeds, func(name string) bool { return !oneOf(name, "xargs grep egrep head tail sort uniq") }) {
+		w.listed = roots
+	}
+}
+
+// inner adds the command behind "uv run" and the like.
+func (w *words) inner() {
+	if len(w.Args) < 3 || !oneOf(w.name+":"+w.Args[1], within) {
+		return
+	}
+	rest := w.Args[2:]
+	if rest[0] == "--" {
+		rest = rest[1:]
+	}
+	if len(rest) > 0 && strings.HasPrefix(rest[0], "-") {
+		w.unclear("what " + w.name + " runs is not known")
+		return
+	}
+	w.start(rest, "", nil)
+}
+
+var (
+	url = lazyregexp.New(`(?i)\b([a-z][a-z0-9+.-]*)://([^\s"'<>|/\\?#]*)`)
+	scp = lazyregexp.New(`^(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:]+\]):`)
+)
+
+// hosts adds the hosts of the addresses in a word; false if there is none.
+func (w *words) hosts(word string) bool {
+	found := false
+	for _, m := range url().FindAllStringSubmatch(word, -1) {
+		if strings.EqualFold(m[1], "file") {
+			_, at, _ := strings.Cut(word, "://")
+			w.file(&w.Reads, w.dir, strings.TrimPrefix(at, "localhost"))
+		} else {
+			w.host(m[2])
+		}
+		found = true
+	}
+	if at := scp().FindStringSubmatch(word); !found && at != nil && (oneOf(w.name, "scp rsync sftp") || oneOf(w.name, "git hub gh") && strings.Contains(word, "@")) {
+		w.host(at[1])
+		return true
+	}
+	return found
+}
+
+// address adds the host of an operand that is an address, with a scheme or without.
+func (w *words) address(word string) {
+	if word == "" || w.hosts(word) {
+		return
+	}
+	w.host(word)
+}
+
+// host adds what stands between // and / in an address.
+func (f *finder) host(authority string) {
+	authority, _, _ = strings.Cut(authority, "/")
+	authority = authority[strings.LastIndexByte(authority, '@')+1:]
+	if end := strings.LastIndexByte(authority, ':'); end >= 0 && !strings.HasSuffix(authority, "]") {
+		authority = authority[:end]
+	}
+	authority = strings.ToLower(strings.Trim(authority, "[]."))
+	if strings.ContainsAny(authority, wildcards+string(shell.Unknown)+"{}[]%$*") || len(authority) > 255 {
+		f.unclear("which host is meant is not known: " + authority)
+	} else if authority != "" && !strings.ContainsAny(authority, " \t\n") {
+		add(&f.Hosts, strings.ToValidUTF8(authority, "\uFFFD"))
+	}
+}
