@@ -22,10 +22,10 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/grapnelhq/grapnel/internal/facts/secret"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 	"github.com/grapnelhq/grapnel/internal/memory/itemstore"
 	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
-	"github.com/grapnelhq/grapnel/internal/facts/secret"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/text/words"
 )

@@ -27,8 +27,8 @@ const (
 	passwordNouns = `pass(?:word|wd|phrase|code|key)s?|pw[ds]?|pswd?|\pL*passwort|\pL*kennwort|mots? de passe|mdp|phrase (?:secrète|de passe)|code (?:wi-?fi|wlan)|contraseñas?|contrasena|frase (?:secreta|de contraseña)|clave`
 	keyNouns      = `(?:api|access|auth|private|signing|encryption|service|account|license|deploy|master|shared|secret|wi-?fi|wpa2?)[ _-]?key|key (?:to|for) (?:the |our |my )?api|token|(?:client[ _-])?secret|credentials?|connection[ _-]?string|jeton|` +
 		`(?:api|wlan|wi-?fi|zugriffs|lizenz)-?schlüssel|schlüssel für die api|clé (?:secrète|privée|wi-?fi|d['’]accès|(?:d['’])?api)|clave (?:secreta|privada|(?:de )?api)`
-	pinNouns  = `(?:karten|handy|konto|sim)?pin(?:[ -]?(?:code|number|nummer))?|puk|cvv2?|cvc2?|geheim(?:zahl|nummer)|code (?:pin|secret|confidentiel)|digicode|código secreto`
-	codeNouns = `(?:tür|haustür|tor|alarm|zugangs|sicherheits|karten|handy|garagen|tresor|entsperr|keller|eingangs|safe|key)?code|combination|combo|(?:zahlen)?kombination|combinaison|combinación|código`
+	pinNouns    = `(?:karten|handy|konto|sim)?pin(?:[ -]?(?:code|number|nummer))?|puk|cvv2?|cvc2?|geheim(?:zahl|nummer)|code (?:pin|secret|confidentiel)|digicode|código secreto`
+	numberNouns = `(?:tür|haustür|tor|alarm|zugangs|sicherheits|karten|handy|garagen|tresor|entsperr|keller|eingangs|safe|key)?code|combination|combo|(?:zahlen)?kombination|combinaison|combinación|código`
 
 	isVerb  = `is|are|was|were|be|been|equals?|reads|remains|becomes?|ist|lautet|war|heißt|heisst|bleibt|sind|est|c['’]est|était|sera|reste|es|era|será|siendo|son`
 	setTo   = `(?:changed|set|reset|updated|switched|changée?|mise?|cambiad[ao]|puest[ao]) (?:to|en|à|a)`
@@ -279,6 +279,6 @@ func said() []rule {
 		{name: "password-said", keywords: []string{"key", "token", "secret", "credential", "connection", "jeton", "schlüssel", "clé", "clave"}, spans: spans(keyNouns, quotedOr, mention.key)},
 		{name: "pin", digits: 2, keywords: []string{"pin", "puk", "cvv", "cvc", "geheim", "secret", "confidentiel", "digicode"}, spans: spans(pinNouns, pinValue, mention.pin)}, //nolint:misspell // French
 		{name: "pin", keywords: []string{"pin "}, spans: spans(`pin`, pinValue, mention.pin)},
-		{name: "pin", digits: 2, keywords: []string{"code", "comb", "kombination", "código"}, spans: spans(codeNouns, pinValue, mention.opens)},
+		{name: "pin", digits: 2, keywords: []string{"code", "comb", "kombination", "código"}, spans: spans(numberNouns, pinValue, mention.opens)},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 	"github.com/grapnelhq/grapnel/internal/facts/secret"
+	"github.com/grapnelhq/grapnel/internal/memory/turnpolicy"
 )
 
 func rules(t *testing.T) *turnpolicy.Rules {
