@@ -78,7 +78,7 @@ func (f *finder) within(dir, change string) string {
 // These variables are commands that programs run, or change what a shell and others do.
 var (
 	commandVariable = lazyregexp.New(`^(?:\w+_)?(?:PAGER|EDITOR|VISUAL|BROWSER|SHELL|SSH_COMMAND|ASKPASS|RSH)$|^PROMPT_COMMAND$|^LESSOPEN$|^LESSCLOSE$`)
-	hiddenVariable  = lazyregexp.New(`^(?:LD|DYLD)_|^(?:BASH_)?ENV$|^PS[0-4]$|^(?:HOME|PWD|OLDPWD|CDPATH|SHELLOPTS|BASHOPTS|GLOBIGNORE|PYTHONSTARTUP|PYTHONINSPECT|PERL5OPT|PERL5DB|RUBYOPT|ZDOTDIR|BASH_FUNC_.*|GIT_CONFIG.*|GIT_EXTERNAL_DIFF|GIT_PROXY_COMMAND|GIT_EXEC_PATH|GCONV_PATH)$`)
+	hiddenVariable  = lazyregexp.New(`^(?:LD|DYLD)_|^(?:BASH_)?ENV$|^PS[0-4]$|^(?:HOME|PWD|OLDPWD|CDPATH|SHELLOPTS|BASHOPTS|GLOBIGNORE|BASH_ALIASES|BASH_CMDS|PYTHONSTARTUP|PYTHONINSPECT|PERL5OPT|PERL5DB|RUBYOPT|ZDOTDIR|BASH_FUNC_.*|GIT_CONFIG.*|GIT_EXTERNAL_DIFF|GIT_PROXY_COMMAND|GIT_EXEC_PATH|GCONV_PATH)$`)
 )
 
 func (f *finder) variable(name string, values []string, dir string, depth int) {

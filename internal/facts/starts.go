@@ -32,6 +32,8 @@ func (w *words) starts() {
 		w.script(args[0], w.dir, w.depth+1)
 	case name == "alias" && len(args) > 0, name == "enable", name == "complete", name == "bind", name == "fc", name == "history" && len(args) > 0:
 		w.unclear(name + " gives names another meaning")
+	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "dotglob nocaseglob globstar expand_aliases") }):
+		w.unclear("what shopt changes in the words that follow is not known")
 	case name == "xargs":
 		w.xargs(args)
 	case w.usage.operands == "l":
@@ -51,7 +53,7 @@ func (w *words) starts() {
 //
 //nolint:gochecknoglobals // immutable table
 var codes = map[string]func() *regexp.Regexp{
-	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--textconv)` +
+	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
 		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
 	"sed":     lazyregexp.New(`\n(?:[^-\n].*)?(?:^|[\n;{}!0-9/$ ])[erwRWF](?:\s|$)|\n(?:-[^\n]*\n)*s(.).*[/|#,@!:][0-9gpiImM]*[ew]|[0-9$/]\s*[eErRwW]`),
 	"awk":     lazyregexp.New(`system\s*\(|getline|print[^;\n}]*[|>]|\|&|@(?:load|include)|ARGV|close\s*\(`),

@@ -207,6 +207,9 @@ func (w *words) find() {
 	for i := at; i < len(args); i++ {
 		switch word := args[i]; {
 		case oneOf(word, "-exec -execdir -ok -okdir"):
+			if strings.HasSuffix(word, "dir") {
+				w.unclear("where find starts a command is not known")
+			}
 			end := i + 1
 			for end < len(args) && args[end] != ";" && (args[end] != "+" || args[end-1] != "{}") {
 				end++

@@ -212,6 +212,11 @@ func (r *reader) param(p *syntax.ParamExp) []string {
 			}
 			r.loose(p.Exp.Word)
 			return append(append([]string{}, values...), other...)
+		case syntax.OtherParamOps:
+			if p.Exp.Word.Lit() == "P" { // a prompt, in which commands are run
+				r.unclear()
+			}
+			simple = false
 		default:
 			simple = false
 		}
@@ -322,7 +327,11 @@ func globs(s string) string {
 			b.WriteRune(Any)
 		case c == '[' && strings.IndexByte(s[i+1:], ']') > 0:
 			b.WriteRune(Any)
-			i += 1 + strings.IndexByte(s[i+1:], ']')
+			for class := true; class; i++ {
+				i += 1 + strings.IndexByte(s[i+1:], ']')
+				class = strings.HasSuffix(s[:i], ":") && strings.IndexByte(s[i+1:], ']') >= 0 // of [[:alpha:]]
+			}
+			i--
 		default:
 			b.WriteByte(c)
 		}
