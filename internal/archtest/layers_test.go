@@ -170,8 +170,9 @@ const layers = `
 	phases, sdk, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
 	phases, manifest < internal/agents/agent;
-	phases, manifest, internal/agents/agent < internal/agents/claudecode;
-	phases, internal/agents/agent, internal/agents/claudecode < internal/agents/codex;
+	internal/jsonscan, internal/agents/agent < internal/agents/transcript;
+	phases, manifest, internal/agents/agent, internal/agents/transcript < internal/agents/claudecode;
+	phases, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/codex;
 	phases, internal/agents/agent, internal/agents/claudecode < internal/agents/copilot, internal/agents/gemini;
 	internal/agents/agent, internal/agents/claudecode < internal/agents/vscode;
 	phases, internal/agents/agent < internal/agents/cursor, internal/agents/pluginfile;

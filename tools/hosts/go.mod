@@ -2,12 +2,14 @@ module github.com/grapnelhq/grapnel/tools/hosts
 
 go 1.26.0
 
-require github.com/grapnelhq/grapnel v0.0.0
+require (
+	github.com/go-json-experiment/json v1.27.2
+	github.com/grapnelhq/grapnel v0.0.0
+)
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fatih/color v1.13.0 // indirect
-	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/hashicorp/go-hclog v1.6.3 // indirect
 	github.com/hashicorp/go-plugin v1.8.0 // indirect

@@ -35,7 +35,8 @@ type agent struct {
 	command            []string          // how it is started, once it was got
 	shell, server      string            // its names of the shell and of the tool of the MCP server "probe"
 	noStart            bool              // its hooks start no gateway
-	goOn               []string          // arguments before the last, the prompt, that go on with the last session
+	goOn               []string          // arguments in front of the prompt that go on with the last session
+	asks               []string          // the option that the prompt is of
 	// prepare writes the configuration of a trial into its home, and returns arguments and environment of a run. The command is
 	// the one of the check's hook; nil without one.
 	prepare func(t *trial, command []string) (args, env []string, err error)
@@ -52,10 +53,10 @@ func agents() []agent {
 			"linux/amd64": {"@openai/codex@%s-linux-x64", "sha512-l66NZkQgdk2C3pbcfULDz42yEUB581MVA6I+Y43Wp4OIqEy73HCdmZ0GTjeAHY2ycuH4N00d9VsLrwT1jxshTw==", "vendor/x86_64-unknown-linux-musl/bin/codex"},
 			"linux/arm64": {"@openai/codex@%s-linux-arm64", "sha512-9z17t4bbUJ9UCIb49O4PoA+ki+45q3rd8nZ8PeH6sYnlKkBld/Xpo/OS3h3Ti954+foshX4o7k5TCU8N7zzqQA==", "vendor/aarch64-unknown-linux-musl/bin/codex"},
 		}},
-		{name: "gemini", pkg: "@google/gemini-cli", version: "0.61.0", shell: "run_shell_command", server: "mcp_probe_tell", prepare: prepareGemini, sources: map[string]source{
+		{name: "gemini", pkg: "@google/gemini-cli", version: "0.61.0", shell: "run_shell_command", server: "mcp_probe_tell", goOn: []string{"--resume", "latest"}, asks: []string{"-p"}, prepare: prepareGemini, sources: map[string]source{
 			anyPlatform: {"@google/gemini-cli@%s", "sha512-dbQ9A0qBtFJNi6XBkHvfZ6Azpn6PNgH/P8h2MZ67RLlX8hSAVjup39CRWqdRxZv7YXIuhrFaytr8y0jKnkoxnQ==", "bundle/gemini.js"},
 		}},
-		{name: "opencode", pkg: "opencode-ai", version: "1.18.33", shell: "bash", server: "probe_tell", noStart: true, prepare: prepareOpencode, sources: map[string]source{
+		{name: "opencode", pkg: "opencode-ai", version: "1.18.33", shell: "bash", server: "probe_tell", noStart: true, goOn: []string{"--continue"}, prepare: prepareOpencode, sources: map[string]source{
 			"linux/amd64": {"opencode-linux-x64-baseline@%s", "sha512-1KQGBiiDDeL/VHHbHkOvvFo8Jr97WT5+C1tear+p7IcDTnXgVHXqIjU4O4jM4mHQzykTP2i884FCnW5LDa+zCA==", "bin/opencode"},
 		}},
 	}

@@ -45,6 +45,7 @@ func run(ctx context.Context) error {
 	check := flag.Bool("check", false, "leave out the checks of contracts, and without names of agents all but Claude Code and Codex")
 	count := flag.Int("count", 1, "run each check `N` times")
 	soak := flag.Int("soak", 0, "send `N` calls through grapnel-hook to gateways that start, are killed, restarted and reloaded, and count")
+	transcripts := flag.String("transcripts", "", "write what the agents keep of conversations to `DIR`")
 	compare := flag.Bool("contracts", false, "compare the events of the newest packages with those that are described, and write the list")
 	flag.Parse()
 	matches, err := regexp.Compile(*only)
@@ -63,6 +64,8 @@ func run(ctx context.Context) error {
 	switch {
 	case *compare:
 		return l.compareContracts(ctx)
+	case *transcripts != "":
+		return l.writeTranscripts(ctx, named(append(agents(), copilot()), flag.Args()), *transcripts)
 	case *soak > 0:
 		return l.soak(ctx, *soak)
 	case *check && flag.NArg() == 0:

@@ -79,7 +79,9 @@ func claudeCall(c call, tools []string) (name string, input any) {
 		return name, map[string]any{"command": c.args, "description": "Leave a marker"}
 	case subagentTool:
 		if slices.Contains(tools, "task") { // opencode's
-			return "task", map[string]any{"description": "Leave a marker", "prompt": subtask, "subagent_type": "general"}
+			return "task", map[string]any{ // Copilot's has the last two
+				"description": "Leave a marker", "prompt": subtask, "subagent_type": "general", "agent_type": "general-purpose", "name": "helper",
+			}
 		}
 		return "Agent", map[string]any{"description": "Leave a marker", "prompt": subtask, "subagent_type": "general-purpose", "run_in_background": false}
 	}

@@ -29,6 +29,8 @@ type Agent struct {
 	// Scripts has the rules by which the agent runs its users' scripts; nil if they do not run here and its answers follow no
 	// known rules.
 	Scripts *Scripts
+	// Transcripts reads what the agent keeps of conversations; nil if that is not known.
+	Transcripts *Transcripts
 	// Contract says where the names of its events can be read; nil without a published package.
 	Contract *Contract
 }

@@ -70,15 +70,17 @@ func paths(arguments json.RawMessage) (found []string) {
 	for _, name := range []string{"file_path", "filePath", "absolute_path", "path", "notebook_path", "dir_path", "cwd", "workdir", "files", "paths"} {
 		var path string
 		var list []string
-		if json.Unmarshal(fields[name], &path) == nil && path != "" {
+		if value, ok := fields[name]; !ok {
+			continue
+		} else if json.Unmarshal(value, &path) == nil && path != "" {
 			found = append(found, path)
-		} else if json.Unmarshal(fields[name], &list) == nil {
+		} else if json.Unmarshal(value, &list) == nil {
 			found = append(found, list...)
 		}
 	}
 	for _, name := range []string{"command", "input", "patch", "patchText"} {
 		var patch string
-		if json.Unmarshal(fields[name], &patch) == nil && strings.Contains(patch, "*** Begin Patch") {
+		if value, ok := fields[name]; ok && json.Unmarshal(value, &patch) == nil && strings.Contains(patch, "*** Begin Patch") {
 			found = append(found, patched(patch)...)
 		}
 	}

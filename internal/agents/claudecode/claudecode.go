@@ -23,7 +23,7 @@ const (
 
 // Agent describes the agent.
 func Agent() *agent.Agent {
-	return &agent.Agent{
+	a := &agent.Agent{
 		Name: "claude-code", Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: Scripts(),
 		Install: agent.Install{
 			Files:   map[agent.Scope]string{agent.User: ".claude/settings.json", agent.Project: ".claude/settings.json", agent.Local: ".claude/settings.local.json"},
@@ -36,6 +36,8 @@ func Agent() *agent.Agent {
 			From: []string{"HOOK_EVENTS: readonly ["}, To: "]", Name: `['"](\w+)['"]`,
 		},
 	}
+	a.Transcripts = transcripts(a)
+	return a
 }
 
 func events() map[string]agent.Meaning {

@@ -13,7 +13,7 @@ import (
 
 // Agent describes the agent.
 func Agent() *agent.Agent {
-	return &agent.Agent{
+	a := &agent.Agent{
 		Name: "codex", Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
 		Install: agent.Install{
 			Files:   map[agent.Scope]string{agent.User: ".codex/hooks.json", agent.Project: ".codex/hooks.json"},
@@ -33,6 +33,8 @@ func Agent() *agent.Agent {
 			What: "HookEventName of codex app-server generate-json-schema", From: []string{`"HookEventName"`, `"enum"`}, To: "]", Name: `"(\w+)"`, Upper: true,
 		},
 	}
+	a.Transcripts = transcripts(a)
+	return a
 }
 
 func events() map[string]agent.Meaning {
