@@ -1,14 +1,20 @@
 package agents_test
 
 import (
+	"database/sql"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	_ "modernc.org/sqlite" // opencode's database
 
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
@@ -26,9 +32,13 @@ func TestTranscripts(t *testing.T) {
 			t.Parallel()
 
 			home := filepath.Join("testdata", "home")
+			if a.Name == "opencode" {
+				home = withDatabase(t, home)
+			}
 			var got strings.Builder
 			for _, path := range transcripts(t, a, home) {
-				fmt.Fprintf(&got, "== %s\n", path)
+				rel, _ := filepath.Rel(home, path)
+				fmt.Fprintf(&got, "== %s\n", filepath.ToSlash(rel))
 				for s, err := range a.Transcripts.Read(path) {
 					if err != nil {
 						t.Errorf("%s: %v", path, err)
@@ -52,6 +62,45 @@ func TestTranscripts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withDatabase returns a home with opencode's database, made from its rows in another.
+func withDatabase(t *testing.T, from string) string {
+	t.Helper()
+
+	const file = ".local/share/opencode/opencode.db"
+	home := t.TempDir()
+	rows, err := os.Open(filepath.Join(from, file+".json"))
+	if err := errors.Join(err, os.MkdirAll(filepath.Join(home, filepath.Dir(file)), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	db, err := sql.Open("sqlite", filepath.Join(home, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	decoder := json.NewDecoder(rows)
+	for _, table := range []string{"", "session", "message", "part"} {
+		var list []map[string]any
+		if err := decoder.Decode(&list); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range list {
+			query, values := row["sql"], []any(nil)
+			if table != "" {
+				names := slices.Sorted(maps.Keys(row))
+				query = fmt.Sprintf("INSERT INTO %s (%s) VALUES (?%s)", table, strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
+				for _, name := range names {
+					values = append(values, row[name])
+				}
+			}
+			if _, err := db.ExecContext(t.Context(), query.(string), values...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return home
 }
 
 // transcripts finds an agent's transcripts in a home, in the order of their names.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 )
 
 // part is one of a message of Gemini's API.
@@ -30,20 +31,25 @@ func (m *model) generate(w http.ResponseWriter, r *http.Request) {
 		talk.items = append(talk.items, item{Role: "the system prompt", Text: p.Text})
 	}
 	for _, c := range req.Contents {
+		if slices.ContainsFunc(c.Parts, func(p part) bool { return p.Response != nil }) {
+			talk.round++ // its calls have no ids
+		}
 		for _, p := range c.Parts {
 			if p.Response == nil {
 				talk.items = append(talk.items, item{Role: c.Role, Text: p.Text})
 				continue
 			}
 			talk.items = append(talk.items, item{Role: "tool", Text: textIn([]any{p.Response.Response["output"], p.Response.Response["error"]}), Result: true})
-			talk.round++ // its calls have no ids, and come one by one
 		}
 	}
 	said := []part{{Text: "done"}}
 	for n, call := range m.next(talk) {
 		name, args := call.tool, call.args
-		if name == shellTool {
+		switch name {
+		case shellTool:
 			name, args = "run_shell_command", map[string]any{"command": args, "description": "Leave a marker"}
+		case subagentTool:
+			name, args = "invoke_agent", map[string]any{"agent_name": "generalist", "prompt": subtask}
 		}
 		said = append(said[:n], part{Call: map[string]any{"name": name, "args": args}})
 	}

@@ -103,7 +103,7 @@ func (l *lab) talk(ctx context.Context, a *agent, k *talk, home string) (err err
 func (l *lab) keepTranscripts(ctx context.Context, a *agent, home, dir string) error {
 	host, _ := os.Hostname() // is in no text if it has no name
 	slug := strings.NewReplacer("/", "-", "_", "-", ".", "-")
-	names := strings.NewReplacer(home, "/ada", slug.Replace(home), "-ada", l.root, "/opt/grapnel", cmp.Or(host, "localhost"), "laptop")
+	names := strings.NewReplacer(home, "/ada", home[1:], "ada", slug.Replace(home), "-ada", l.root, "/opt/grapnel", cmp.Or(host, "localhost"), "laptop")
 	runs := regexp.MustCompile(regexp.QuoteMeta(filepath.Join(os.TempDir(), "agents")) + `\d+`)
 	keep := func(path string, text []byte) error {
 		var out bytes.Buffer
@@ -162,7 +162,7 @@ func cut(d *jsontext.Decoder, e *jsontext.Encoder) error {
 		return err
 	}
 	kind := token.Kind()
-	if text := token.String(); kind == '"' && len(text) > mostText && !strings.HasPrefix(text, "{") {
+	if text := token.String(); kind == '"' && len(text) > mostText && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "CREATE ") {
 		token = jsontext.String(strings.ToValidUTF8(text[:mostText/4], "") + "…")
 	}
 	name := token.String() // if it is one

@@ -20,7 +20,7 @@ const transformed = "userPromptTransformed"
 
 // Agent describes the agent.
 func Agent() *agent.Agent {
-	return &agent.Agent{
+	a := &agent.Agent{
 		Name: "copilot", Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
 		Install: agent.Install{
 			Files:   map[agent.Scope]string{agent.User: ".copilot/hooks/grapnel.json", agent.Project: ".github/hooks/grapnel.json"},
@@ -37,6 +37,8 @@ func Agent() *agent.Agent {
 			Renamed: map[string]string{"UserPromptSubmitted": "UserPromptSubmit", "AgentStop": "Stop", "UserPromptTransformed": transformed},
 		},
 	}
+	a.Transcripts = transcripts(a)
+	return a
 }
 
 // server gets PATH and what env says.

@@ -17,7 +17,7 @@ import (
 // Agent describes the agent.
 func Agent() *agent.Agent {
 	files := map[agent.Scope]string{agent.User: ".gemini/settings.json", agent.Project: ".gemini/settings.json"}
-	return &agent.Agent{
+	a := &agent.Agent{
 		Name: "gemini", Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
 		Install: agent.Install{
 			Files: files, Servers: files, ServersKey: "mcpServers", Shell: []string{"bash", "-c"}, ProjectVariable: "GEMINI_PROJECT_DIR",
@@ -29,6 +29,8 @@ func Agent() *agent.Agent {
 			From: []string{"enum HookEventName {"}, To: "}", Name: `= "(\w+)"`,
 		},
 	}
+	a.Transcripts = transcripts(a)
+	return a
 }
 
 func events() map[string]agent.Meaning {

@@ -15,7 +15,7 @@ var plugin string
 // Agent describes the agent.
 func Agent() *agent.Agent {
 	room, persons := agent.Room{Most: agent.Unlimited}, "providers are the person's"
-	return &agent.Agent{
+	a := &agent.Agent{
 		Name: "opencode", Decode: pluginfile.Decode, Encode: pluginfile.Encode, Plugin: plugin, ReplacesPrompts: true,
 		Events: map[string]agent.Meaning{
 			"SessionStart":     {Step: agent.StepSessionStart, From: []string{"event"}},
@@ -50,4 +50,6 @@ func Agent() *agent.Agent {
 			From: []string{"interface Hooks {"}, To: "\n}", Name: `(?m)^ {4}"?([\w.]+)"?\??:`,
 		},
 	}
+	a.Transcripts = transcripts(a)
+	return a
 }

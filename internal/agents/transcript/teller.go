@@ -2,95 +2,163 @@ package transcript
 
 import (
 	"encoding/json"
+	"iter"
 	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 )
 
-// Teller says what a file has as events of the agent's hooks, with the names that these have.
+// most bounds the calls without a result, and the keys of [Teller.First]; mostArguments the arguments that are said again with a result.
+const (
+	most          = 1024
+	mostArguments = 4 << 10
+)
+
+// Teller says what a file has as events of the agent's hooks.
 type Teller struct {
-	// Now has what the next events share: the session and the subagent, the directory and the model.
-	Now agent.Payload
-	// Turn, Parent, Version and At are theirs, too.
+	// Now, Turn, Parent, Version and At are what the next events share: the session, the subagent, the directory and the model;
+	// the turn; the parent session; the agent's version; the time.
+	Now                   agent.Payload
 	Turn, Parent, Version string
 	At                    time.Time
+	// Done says that nobody listens any more.
+	Done bool
 
 	agent   *agent.Agent
 	yield   func(*agent.Said, error) bool
 	calls   map[string]agent.Payload // without a result
+	seen    map[string]bool
 	unknown int
-	done    bool
 }
 
-// Done reports whether nobody listens any more.
-func (t *Teller) Done() bool { return t.done }
+// Tell returns what read tells, and its error at the end.
+func Tell(a *agent.Agent, read func(t *Teller) error) iter.Seq2[*agent.Said, error] {
+	return func(yield func(*agent.Said, error) bool) {
+		t := &Teller{agent: a, yield: yield, calls: map[string]agent.Payload{}, seen: map[string]bool{}}
+		err := read(t)
+		if t.unknown > 0 {
+			t.tell(&agent.Said{Version: t.Version})
+		}
+		if !t.Done && err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (t *Teller) tell(s *agent.Said) {
+	if s.Unknown, t.unknown = t.unknown, 0; !t.Done {
+		t.Done = !t.yield(s, nil)
+	}
+}
+
+// First reports whether a key is seen for the first time.
+func (t *Teller) First(key string) bool {
+	if t.seen[key] {
+		return false
+	}
+	if len(t.seen) == most {
+		clear(t.seen)
+	}
+	t.seen[strings.Clone(key)] = true
+	return true
+}
 
 // Unknown counts something that was not understood.
 func (t *Teller) Unknown() { t.unknown++ }
 
-func (t *Teller) tell(s *agent.Said) {
-	s.Unknown, t.unknown = t.unknown, 0
-	t.done = t.done || !t.yield(s, nil)
-}
-
-// event makes the event of a hook by its name. p has what is not shared.
-func (t *Teller) event(name string, p agent.Payload) *agent.Said {
+// said makes an event by the name of its hook. p has what is not shared.
+func (t *Teller) said(name string, p agent.Payload) *agent.Said {
 	p.Name, p.SessionID, p.AgentID, p.Dir, p.Model = name, t.Now.SessionID, t.Now.AgentID, t.Now.Dir, t.Now.Model
 	e := p.Event(t.agent)
 	e.Agent, e.Host, e.TurnID, e.ParentID = t.agent, t.agent.Name, t.Turn, t.Parent
 	return &agent.Said{Event: e, Time: t.At, Version: t.Version}
 }
 
-// Event tells an event of a hook by its name. It is unknown outside a session.
+// Event tells an event by the name of its hook. Outside a session it is unknown.
 func (t *Teller) Event(name string, p agent.Payload) {
+	if t.Now.SessionID == "" || p.Tool == "" && t.agent.Events[name].Step.OfTool() {
+		t.unknown++
+		return
+	}
+	t.tell(t.said(name, p))
+}
+
+// Begin tells that the session or the subagent begins, once for each.
+func (t *Teller) Begin() {
+	switch {
+	case !t.First(t.Now.SessionID + "\x00" + t.Now.AgentID):
+	case t.Now.AgentID != "":
+		t.step("SubagentStart", agent.StepSubagent, "")
+	default:
+		t.Event("SessionStart", agent.Payload{Source: "startup"})
+	}
+}
+
+// Stop tells that the turn ends, by the name of the hook, or the subagent.
+func (t *Teller) Stop(name, last string) {
+	if t.Now.AgentID != "" {
+		name = "SubagentStop"
+	}
+	t.step(name, agent.StepStop, last)
+}
+
+// step tells an event of a step also for an agent without such a hook.
+func (t *Teller) step(name string, step agent.Step, last string) {
 	if t.Now.SessionID == "" {
 		t.unknown++
 		return
 	}
-	t.tell(t.event(name, p))
+	s := t.said(name, agent.Payload{})
+	s.Event.Step, s.Event.Text = step, Cut(last)
+	t.tell(s)
 }
 
 // Call tells a call, and keeps it for its result.
 func (t *Teller) Call(name, id, tool string, arguments json.RawMessage) {
-	if id == "" || tool == "" {
-		t.unknown++
-		return
+	p := agent.Payload{CallID: id, Tool: tool, Arguments: arguments}
+	if t.Event(name, p); len(arguments) > mostArguments {
+		p.Arguments = nil
 	}
-	t.Event(name, agent.Payload{CallID: id, Tool: tool, Arguments: arguments})
-	if len(arguments) > mostArguments {
-		arguments = nil
-	}
-	if len(t.calls) == mostOpen {
+	if len(t.calls) == most {
 		clear(t.calls)
 	}
-	t.calls[id] = agent.Payload{CallID: strings.Clone(id), Tool: strings.Clone(tool), Arguments: arguments}
+	t.calls[id] = p
 }
 
-// Result is what came of a call.
+// Tool returns the tool of a call without a result; empty if there is none.
+func (t *Teller) Tool(id string) string { return t.calls[id].Tool }
+
+// Result is what came of a call. Failed says that the hook is told of an error.
 type Result struct {
 	Text   string
 	Became agent.Became
 	By     string
-	// Failed says that the hook is told of an error.
 	Failed bool
 }
 
-// IsOpen reports whether a call has no result yet.
-func (t *Teller) IsOpen(id string) bool { return t.calls[id].Tool != "" }
+// Refusal sets what became of a call by the first of the texts that its result has, each with who refused it. It reports whether
+// there is one.
+func (r *Result) Refusal(texts [][2]string) bool {
+	head := r.Text[:min(len(r.Text), most)]
+	for _, text := range texts {
+		if strings.Contains(head, text[0]) {
+			r.Became, r.By = agent.Refused, text[1]
+			return true
+		}
+	}
+	return false
+}
 
-// Tool returns the tool of a call without a result.
-func (t *Teller) Tool(id string) string { return t.calls[id].Tool }
-
-// Result tells what came of a call. A result without a call is unknown.
+// Result tells what came of a call. Without the call it is unknown.
 func (t *Teller) Result(name, id string, r Result) {
 	p, ok := t.calls[id]
 	if delete(t.calls, id); !ok || t.Now.SessionID == "" {
 		t.unknown++
 		return
 	}
-	s := t.event(name, p)
-	s.Event.Step, s.Event.Result, s.Event.IsError, s.Became, s.By = agent.StepToolResult, Cut(r.Text), r.Failed, r.Became, r.By
+	s := t.said(name, p)
+	s.Became, s.By, s.Event.Result, s.Event.IsError = r.Became, r.By, Cut(r.Text), s.Event.IsError || r.Failed
 	t.tell(s)
 }
 
