@@ -14,10 +14,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	_ "modernc.org/sqlite" // opencode's database
 
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/transcript"
+	_ "github.com/grapnelhq/grapnel/internal/sqldb" // the driver of opencode's database
 )
 
 // TestTranscripts reads what the agents have in testdata/home, which make transcripts wrote.
@@ -104,7 +105,7 @@ func withDatabase(t *testing.T, from string) string {
 }
 
 // transcripts finds an agent's transcripts in a home, in the order of their names.
-func transcripts(t *testing.T, a *agent.Agent, home string) (paths []string) {
+func transcripts(t testing.TB, a *agent.Agent, home string) (paths []string) {
 	t.Helper()
 
 	for _, dir := range a.Transcripts.Dirs(home, func(string) string { return "" }) {
@@ -142,4 +143,124 @@ func line(s *agent.Said) string {
 		fmt.Fprintf(&b, " unknown=%d", s.Unknown)
 	}
 	return b.String()
+}
+
+// TestDamagedTranscripts cuts the transcripts of agents, and puts between their lines what is not of them.
+func TestDamagedTranscripts(t *testing.T) {
+	t.Parallel()
+
+	const garbage = "\x00\xff{\"type\":\"user\"\n" + `{"type":"of_tomorrow","payload":{"type":"of_tomorrow"},"data":{}}` + "\n" + `[{"type":` + "\n"
+	long := `{"type":"` + strings.Repeat("x", transcript.MostLine) + "\"}\n"
+	deep := strings.Repeat(`{"message":[`, 100_000) + "\n"
+	for _, a := range agents.All() {
+		if a.Transcripts == nil || a.Name == "opencode" {
+			continue
+		}
+		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
+
+			path := transcripts(t, a, filepath.Join("testdata", "home"))[0]
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, unknown := tell(t, a, string(data))
+			if unknown != 0 {
+				t.Fatalf("%d lines are unknown", unknown)
+			}
+			got, unknown := tell(t, a, long+garbage+strings.ReplaceAll(string(data), "\n", "\n"+garbage)+deep)
+			if diff := cmp.Diff(got, want); diff != "" {
+				t.Errorf("between other lines (-got +want):\n%s", diff)
+			}
+			if n := 3*(1+strings.Count(string(data), "\n")) + 2; unknown != n {
+				t.Errorf("%d lines are unknown, want %d", unknown, n)
+			}
+			got, _ = tell(t, a, string(data[:len(data)*2/3]))
+			if diff := cmp.Diff(got[:len(got)-1], want[:len(got)-1]); diff != "" || len(got) < 3 {
+				t.Errorf("cut (-got +want):\n%s", diff)
+			}
+		})
+	}
+}
+
+// tell reads a transcript and returns what it says, and how many lines are unknown.
+func tell(t testing.TB, a *agent.Agent, text string) (lines []string, unknown int) {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "chats", "rollout-1.jsonl")
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for s, err := range a.Transcripts.Read(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := &s.Event.Call; s.Event.Step.OfTool() && (s.Event.SessionID == "" || c.Tool == "" || c.Arguments != nil && !json.Valid(c.Arguments)) {
+			t.Fatalf("it is not an event of a tool: %s", line(s))
+		}
+		if len(s.Event.Result)+len(s.Event.Text) > 2*transcript.MostText {
+			t.Fatalf("a text of %d bytes", len(s.Event.Result)+len(s.Event.Text))
+		}
+		unknown += s.Unknown
+		if s.Unknown = 0; s.Event.Name != "" {
+			lines = append(lines, line(s))
+		}
+	}
+	return lines, unknown
+}
+
+func FuzzTranscripts(f *testing.F) {
+	for _, a := range agents.All() {
+		if a.Transcripts == nil || a.Name == "opencode" {
+			continue
+		}
+		for _, path := range transcripts(f, a, filepath.Join("testdata", "home")) {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(a.Name, string(data))
+		}
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		if a := agents.Lookup(name); a != nil && a.Transcripts != nil && name != "opencode" {
+			tell(t, a, text)
+		}
+	})
+}
+
+// TestTranscriptOfDatabaseInUse reads what a database has in its log, and leaves nothing beside it.
+func TestTranscriptOfDatabaseInUse(t *testing.T) {
+	t.Parallel()
+
+	a, home := agents.Lookup("opencode"), withDatabase(t, filepath.Join("testdata", "home"))
+	path := transcripts(t, a, home)[0]
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, query := range []string{
+		"PRAGMA journal_mode = wal", "UPDATE session SET version = '9.9.9'", `UPDATE part SET data = '{"type":"of_tomorrow"}' WHERE id = (SELECT min(id) FROM part)`,
+	} {
+		if _, err := db.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _ := filepath.Glob(path + "*")
+	versions, unknown := map[string]bool{}, 0
+	for s, err := range a.Transcripts.Read(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[s.Version], unknown = true, unknown+s.Unknown
+	}
+	after, _ := filepath.Glob(path + "*")
+	if diff := cmp.Diff(before, after); diff != "" || len(before) != 3 {
+		t.Errorf("files (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(versions, map[string]bool{"9.9.9": true}); diff != "" || unknown != 1 {
+		t.Errorf("%d unknown, versions (-got +want):\n%s", unknown, diff)
+	}
 }

@@ -27,47 +27,6 @@ type reader struct {
 	last   string
 }
 
-// record is a line that may have a prompt, calls, results or the end of a turn.
-type record struct {
-	Type       string `json:"type"`
-	Subtype    string `json:"subtype"`
-	Session    string `json:"sessionId"`
-	AgentID    string `json:"agentId"`
-	Dir        string `json:"cwd"`
-	Version    string `json:"version"`
-	Time       string `json:"timestamp"`
-	PromptID   string `json:"promptId"`
-	Sidechain  bool   `json:"isSidechain"`
-	Meta       bool   `json:"isMeta"`
-	Summary    bool   `json:"isCompactSummary"`
-	Denial     string `json:"toolDenialKind"`
-	Permission struct {
-		Decision string `json:"decision"`
-		Source   string `json:"source"`
-	} `json:"permissionDecision"`
-	Compact struct {
-		Trigger string `json:"trigger"`
-	} `json:"compactMetadata"`
-	Message struct {
-		Model   string          `json:"model"`
-		Stop    string          `json:"stop_reason"`
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
-	Response json.RawMessage `json:"toolUseResult"`
-}
-
-// block is a part of a message.
-type block struct {
-	Type    string          `json:"type"`
-	Text    string          `json:"text"`
-	ID      string          `json:"id"`
-	Name    string          `json:"name"`
-	Input   json.RawMessage `json:"input"`
-	CallID  string          `json:"tool_use_id"`
-	Content json.RawMessage `json:"content"`
-	IsError bool            `json:"is_error"`
-}
-
 //nolint:gochecknoglobals // immutable
 var (
 	// unimportant are the types of lines that no hook is told of.
@@ -85,60 +44,55 @@ var (
 	}
 )
 
-func (r *reader) line(line []byte) bool {
-	kind := transcript.Member(line, `"type"`)
+func (r *reader) line(line transcript.Value) bool {
+	kind := line.At("type").String()
 	if kind != "user" && kind != "assistant" && kind != "system" {
-		return slices.Contains(unimportant, kind)
+		return line == nil || slices.Contains(unimportant, kind)
 	}
-	var rec record
-	if !transcript.Decode(line, &rec) || rec.Session == "" {
+	r.Now.SessionID, r.Now.AgentID, r.Now.Dir = line.At("sessionId").String(), line.At("agentId").String(), line.At("cwd").String()
+	r.Turn, r.Version = line.At("promptId").String(), line.At("version").String()
+	if model := line.At("message", "model").String(); model != "<synthetic>" {
+		r.Now.Model = cmp.Or(model, r.Now.Model)
+	}
+	if r.Clock(line.At("timestamp")); r.Now.SessionID == "" {
 		return false
 	}
-	r.Now.SessionID, r.Now.AgentID, r.Now.Dir = rec.Session, rec.AgentID, rec.Dir
-	r.Turn, r.Version, r.At = rec.PromptID, rec.Version, transcript.ParseTime(rec.Time)
-	if rec.Message.Model != "<synthetic>" {
-		r.Now.Model = cmp.Or(rec.Message.Model, r.Now.Model)
+	if r.Begin(); line.At("subtype").String() == "compact_boundary" {
+		r.Event("PostCompact", agent.Payload{Trigger: line.At("compactMetadata", "trigger").String()})
 	}
-	if r.Begin(); rec.Subtype == "compact_boundary" {
-		r.Event("PostCompact", agent.Payload{Trigger: rec.Compact.Trigger})
-	}
-	return kind == "system" || r.message(&rec)
+	r.message(line, kind == "user")
+	return true
 }
 
 // message reads what the user, a tool or the assistant says.
-func (r *reader) message(rec *record) bool {
-	var text string
-	var blocks []block
-	if json.Unmarshal(rec.Message.Content, &text) != nil && json.Unmarshal(rec.Message.Content, &blocks) != nil {
-		return false
-	}
-	for i := range blocks {
-		switch b := &blocks[i]; b.Type {
+func (r *reader) message(line transcript.Value, isUser bool) {
+	content := line.At("message", "content")
+	for _, b := range content.List() {
+		switch b.At("type").String() {
 		case "tool_use":
-			r.Call("PreToolUse", b.ID, b.Name, b.Input)
+			r.Call("PreToolUse", b.At("id").String(), b.At("name").String(), b.At("input"))
 		case "tool_result":
-			r.result(rec, b)
-		case "text":
-			text += b.Text
-		default: // thinking, pictures, and calls that the provider makes
+			r.result(line, b)
+		default: // texts, thinking, pictures, and calls that the provider makes
 		}
 	}
-	switch stop := rec.Message.Stop; {
+	stop, text := line.At("message", "stop_reason").String(), content.Texts()
+	switch {
 	case text == "":
-	case rec.Type == "user":
-		r.prompt(rec, text)
-	case stop != "" && stop != "tool_use" && (r.inTurn || rec.AgentID != ""):
+	case isUser:
+		r.prompt(line, text)
+	case stop != "" && stop != "tool_use" && (r.inTurn || r.Now.AgentID != ""):
 		r.Stop("Stop", text)
 		r.inTurn, r.last = false, ""
 	default:
 		r.last = text
 	}
-	return true
 }
 
 // prompt reads a text in the user's place. Old versions do not say why the model stops: a turn ends before the next prompt.
-func (r *reader) prompt(rec *record, text string) {
-	if rec.Sidechain || rec.Meta || rec.Summary || slices.ContainsFunc(notTyped, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+func (r *reader) prompt(line transcript.Value, text string) {
+	if line.At("isSidechain").Is() || line.At("isMeta").Is() || line.At("isCompactSummary").Is() ||
+		slices.ContainsFunc(notTyped, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
 		return
 	}
 	if r.inTurn && r.last != "" {
@@ -149,21 +103,22 @@ func (r *reader) prompt(rec *record, text string) {
 }
 
 // result reads what came of a call.
-func (r *reader) result(rec *record, b *block) {
-	name, res := "PostToolUse", transcript.Result{Text: transcript.Texts(b.Content), Became: agent.Ran}
-	if b.IsError {
+func (r *reader) result(line, b transcript.Value) {
+	id, isError, denial, response := b.At("tool_use_id").String(), b.At("is_error").Is(), line.At("toolDenialKind").String(), line.At("toolUseResult")
+	name, res := "PostToolUse", transcript.Result{Text: b.At("content").Texts(), Became: agent.Ran}
+	if isError {
 		name, res.Became = "PostToolUseFailure", agent.Failed
 	}
 	switch {
-	case rec.Denial == "interrupted" || rec.Denial == "cancelled":
-	case rec.Denial != "" || rec.Permission.Decision == "reject":
-		res.Became, res.By = agent.Refused, cmp.Or(rec.Permission.Source, rec.Denial)
-	case b.IsError:
+	case denial == "interrupted" || denial == "cancelled":
+	case denial != "" || line.At("permissionDecision", "decision").String() == "reject":
+		res.Became, res.By = agent.Refused, cmp.Or(line.At("permissionDecision", "source").String(), denial)
+	case isError:
 		res.Refusal(refusals)
-	case len(rec.Response) > 0 && r.Tool(b.CallID) == "Bash":
-		res.Text = agent.StreamsText(rec.Response)
-	case len(rec.Response) > 0:
-		res.Text = agent.TextOf(rec.Response)
+	case response != nil && r.Tool(id) == "Bash":
+		res.Text = agent.StreamsText(json.RawMessage(response))
+	case response != nil:
+		res.Text = agent.TextOf(json.RawMessage(response))
 	}
-	r.Result(name, b.CallID, res)
+	r.Result(name, id, res)
 }

@@ -1,9 +1,7 @@
 package codex
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -33,35 +31,6 @@ type reader struct {
 	prompted string
 }
 
-// record is a line that may have a session, a prompt, a call, its result or the end of a turn.
-type record struct {
-	Time    string `json:"timestamp"`
-	Payload struct {
-		ID        string          `json:"id"`
-		Session   string          `json:"session_id"`
-		Parent    string          `json:"parent_thread_id"`
-		Version   string          `json:"cli_version"`
-		Dir       string          `json:"cwd"`
-		Model     string          `json:"model"`
-		TurnID    string          `json:"turn_id"`
-		Message   string          `json:"message"`
-		Last      string          `json:"last_agent_message"`
-		CallID    string          `json:"call_id"`
-		Namespace string          `json:"namespace"`
-		Name      string          `json:"name"`
-		Arguments string          `json:"arguments"`
-		Input     string          `json:"input"`
-		Output    json.RawMessage `json:"output"`
-		Item      struct {
-			ID      string          `json:"id"`
-			Status  string          `json:"status"`
-			Text    string          `json:"aggregated_output"`
-			Content json.RawMessage `json:"content"`
-			Result  json.RawMessage `json:"result"`
-		} `json:"item"`
-	} `json:"payload"`
-}
-
 //nolint:gochecknoglobals // immutable
 var (
 	// unimportant are the types of lines that no hook is told of; of some, the type of their payload and the type of the item in it.
@@ -84,49 +53,43 @@ var (
 	exitCode = lazyregexp.New(`(?m)^(?:Process exited with code|Exit code:) (\d+)$`)
 )
 
-func (r *reader) line(line []byte) bool {
-	kind := transcript.Member(line, `"type"`)
-	for _, in := range []string{`"payload":{"type":"`, `"item":{"type":"`} {
-		if _, rest, ok := bytes.Cut(line, []byte(in)); ok {
-			sub, _, _ := bytes.Cut(rest, []byte(`"`))
-			kind += "/" + string(sub)
-		}
+func (r *reader) line(line transcript.Value) bool {
+	kind := line.At("type").String()
+	if sub := line.At("payload", "type"); sub != nil {
+		kind += "/" + sub.String()
 	}
-	if slices.Contains(unimportant, kind) {
+	if kind == "event_msg/item_completed" {
+		kind += "/" + line.At("payload", "item", "type").String()
+	}
+	if line == nil || slices.Contains(unimportant, kind) {
 		return true
 	}
-	var rec record
-	if !transcript.Decode(line, &rec) {
-		return false
-	}
-	r.At, r.Turn = transcript.ParseTime(rec.Time), cmp.Or(rec.Payload.TurnID, r.Turn)
-	return r.read(kind, &rec)
-}
-
-func (r *reader) read(kind string, rec *record) bool {
-	switch p := &rec.Payload; kind {
+	p := line.At("payload")
+	r.Clock(line.At("timestamp"))
+	r.Turn = cmp.Or(p.At("turn_id").String(), r.Turn)
+	switch kind {
 	case "session_meta":
-		r.begin(rec)
+		r.begin(p)
 	case "turn_context":
-		r.Now.Dir, r.Now.Model = p.Dir, p.Model
+		r.Now.Dir, r.Now.Model = p.At("cwd").String(), p.At("model").String()
 	case "compacted":
 		r.Event("PostCompact", agent.Payload{})
 	case "event_msg/task_started":
 		r.prompted = ""
 	case "event_msg/user_message":
-		r.prompt(p.Message)
+		r.prompt(p.At("message").String())
 	case "event_msg/item_completed/UserMessage":
-		r.prompt(transcript.Texts(p.Item.Content))
+		r.prompt(p.At("item", "content").Texts())
 	case "event_msg/item_completed/CommandExecution":
-		r.completed(rec, p.Item.Text)
+		r.completed(p.At("item"), p.At("item", "aggregated_output").String())
 	case "event_msg/item_completed/McpToolCall":
-		r.completed(rec, agent.TextOf(p.Item.Result))
+		r.completed(p.At("item"), string(p.At("item", "result")))
 	case "event_msg/task_complete":
-		r.Stop("Stop", p.Last)
+		r.Stop("Stop", p.At("last_agent_message").String())
 	case "response_item/function_call", "response_item/custom_tool_call":
-		r.call(rec)
+		r.call(p)
 	case "response_item/function_call_output", "response_item/custom_tool_call_output":
-		r.output(p.CallID, transcript.Texts(p.Output))
+		r.output(p.At("call_id").String(), cmp.Or(p.At("output").Texts(), p.At("output", "content").String()))
 	default:
 		return false
 	}
@@ -134,14 +97,14 @@ func (r *reader) read(kind string, rec *record) bool {
 }
 
 // begin reads whose file it is. Further such lines are of the session that this one is a fork of.
-func (r *reader) begin(rec *record) {
-	p := &rec.Payload
+func (r *reader) begin(p transcript.Value) {
 	if r.Now.SessionID != "" {
 		return
 	}
-	r.Now.SessionID, r.Now.Dir, r.Version = p.ID, p.Dir, p.Version
-	if p.Parent != "" {
-		r.Now.SessionID, r.Now.AgentID = cmp.Or(p.Session, p.Parent), p.ID
+	id, parent := p.At("id").String(), p.At("parent_thread_id").String()
+	r.Now.SessionID, r.Now.Dir, r.Version = id, p.At("cwd").String(), p.At("cli_version").String()
+	if parent != "" {
+		r.Now.SessionID, r.Now.AgentID = cmp.Or(p.At("session_id").String(), parent), id
 	}
 	r.Begin()
 }
@@ -155,43 +118,43 @@ func (r *reader) prompt(text string) {
 }
 
 // call reads a call, of which hooks are told with other names and arguments.
-func (r *reader) call(rec *record) {
-	p := &rec.Payload
-	var args struct {
-		Cmd     string          `json:"cmd"`
-		Command json.RawMessage `json:"command"`
-	}
-	_ = json.Unmarshal([]byte(p.Arguments), &args) // others have neither
-	tool, arguments := p.Namespace+p.Name, json.RawMessage(p.Arguments)
-	command := func(name, text string) { tool, arguments = name, agent.Marshal(map[string]string{"command": text}) }
+func (r *reader) call(p transcript.Value) {
+	name, namespace, input := p.At("name").String(), p.At("namespace").String(), p.At("arguments").String()
+	args := transcript.Value(input)
+	tool, command := namespace+name, ""
 	switch {
 	case tool == "write_stdin": // no hook is told of it
 		return
 	case tool == "exec_command":
-		command("Bash", args.Cmd)
+		command = args.At("cmd").String()
 	case tool == "shell_command":
-		command("Bash", agent.TextOf(args.Command))
-	case tool == "shell" || tool == "container.exec": // of old versions: bash -lc TEXT
-		var words []string
-		_ = json.Unmarshal(args.Command, &words) // without words there is no command
-		command("Bash", strings.Join(words[min(len(words)/3*2, len(words)):], " "))
+		command = args.At("command").String()
+	case tool == "shell" || tool == "container.exec": // of old versions: bash -lc COMMAND
+		if words := args.At("command").List(); len(words) > 0 {
+			command = words[len(words)-1].String()
+		}
 	case tool == "apply_patch":
-		command(tool, p.Input)
-	case strings.HasPrefix(p.Namespace, "mcp__"):
-		tool = p.Namespace + "__" + p.Name
-	case p.Name == "spawn_agent":
-		tool = p.Name
+		command = p.At("input").String()
+	case strings.HasPrefix(namespace, "mcp__"):
+		tool = namespace + "__" + name
+	case name == "spawn_agent":
+		tool = name
 	}
-	if !json.Valid(arguments) {
-		arguments = agent.Marshal(p.Arguments + p.Input)
+	if command != "" {
+		args = transcript.Value(agent.Marshal(map[string]string{"command": command}))
+		if tool != "apply_patch" {
+			tool = "Bash"
+		}
+	} else if input == "" {
+		args = p.At("input") // a text
 	}
-	r.Call("PreToolUse", p.CallID, tool, arguments)
+	r.Call("PreToolUse", p.At("call_id").String(), tool, args)
 }
 
 // completed reads what came of a call as hooks are told, which is more exact than what the model gets behind it.
-func (r *reader) completed(rec *record, text string) {
-	became := map[string]agent.Became{"completed": agent.Ran, "failed": agent.Failed}[rec.Payload.Item.Status]
-	if id := rec.Payload.Item.ID; r.Tool(id) != "" && became != "" {
+func (r *reader) completed(item transcript.Value, text string) {
+	became := map[string]agent.Became{"completed": agent.Ran, "failed": agent.Failed}[item.At("status").String()]
+	if id := item.At("id").String(); r.Tool(id) != "" && became != "" {
 		r.Result("PostToolUse", id, transcript.Result{Text: text, Became: became})
 	}
 }

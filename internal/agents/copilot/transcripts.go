@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"cmp"
-	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -44,38 +43,6 @@ func names() map[string]string {
 	return named
 }
 
-// record is an event.
-type record struct {
-	Type    string `json:"type"`
-	AgentID string `json:"agentId"`
-	Time    string `json:"timestamp"`
-	Data    struct {
-		Session string `json:"sessionId"`
-		Version string `json:"copilotVersion"`
-		Model   string `json:"selectedModel"`
-		Context struct {
-			Dir string `json:"cwd"`
-		} `json:"context"`
-		Content   json.RawMessage `json:"content"`
-		Source    string          `json:"source"`
-		Calls     []any           `json:"toolRequests"`
-		ID        string          `json:"toolCallId"`
-		Tool      string          `json:"toolName"`
-		Arguments json.RawMessage `json:"arguments"`
-		Success   bool            `json:"success"`
-		Result    json.RawMessage `json:"result"`
-		Decided   string          `json:"decisionSource"`
-		Trigger   string          `json:"trigger"`
-		Shell     struct {
-			Exit int `json:"exitCode"`
-		} `json:"shellExecution"`
-		Error struct {
-			Message string `json:"message"`
-			Code    string `json:"code"`
-		} `json:"error"`
-	} `json:"data"`
-}
-
 //nolint:gochecknoglobals // immutable
 var (
 	important = strings.Fields(`session.start session.resume session.context_changed session.compaction_start user.message assistant.message assistant.turn_end
@@ -86,41 +53,33 @@ var (
 	refusals = [][2]string{{"Denied by preToolUse hook", "hook"}, {"following rules", "rules"}}
 )
 
-func (r *reader) line(line []byte) bool {
-	kind := transcript.Member(line, `"type"`)
+func (r *reader) line(line transcript.Value) bool {
+	kind, d := line.At("type").String(), line.At("data")
 	if !slices.Contains(important, kind) {
-		return line == nil || kind != "" && slices.ContainsFunc(unimportant, func(begin string) bool { return strings.HasPrefix(kind, begin) })
+		return line == nil || slices.ContainsFunc(unimportant, func(begin string) bool { return strings.HasPrefix(kind, begin) })
 	}
-	var rec record
-	if !transcript.Decode(line, &rec) {
-		return false
-	}
-	d := &rec.Data
-	r.At, r.Now.AgentID, r.Version = transcript.ParseTime(rec.Time), rec.AgentID, cmp.Or(d.Version, r.Version)
-	r.Now.Dir, r.Now.Model = cmp.Or(d.Context.Dir, r.Now.Dir), cmp.Or(d.Model, r.Now.Model)
-	r.read(&rec)
-	return true
-}
-
-func (r *reader) read(rec *record) {
-	switch d := &rec.Data; rec.Type {
+	r.Clock(line.At("timestamp"))
+	r.Now.AgentID, r.Version = line.At("agentId").String(), cmp.Or(d.At("copilotVersion").String(), r.Version)
+	r.Now.Dir, r.Now.Model = cmp.Or(d.At("context", "cwd").String(), r.Now.Dir), cmp.Or(d.At("selectedModel").String(), r.Now.Model)
+	id := d.At("toolCallId").String()
+	switch kind {
 	case "session.start":
-		r.Now.SessionID = d.Session
+		r.Now.SessionID = d.At("sessionId").String()
 		r.Begin()
 	case "session.resume":
 		r.Event("SessionStart", agent.Payload{Source: "resume"})
 	case "session.compaction_start":
-		r.Event("PreCompact", agent.Payload{Trigger: d.Trigger})
+		r.Event("PreCompact", agent.Payload{Trigger: d.At("trigger").String()})
 	case "user.message":
-		if rec.AgentID == "" && d.Source == "" {
-			r.Event(transformed, agent.Payload{Prompt: agent.TextOf(d.Content)})
+		if r.Now.AgentID == "" && d.At("source") == nil { // by the user
+			r.Event(transformed, agent.Payload{Prompt: d.At("content").String()})
 		}
 	case "assistant.message":
-		if r.last = ""; len(d.Calls) == 0 {
-			r.last = agent.TextOf(d.Content)
+		if r.last = ""; len(d.At("toolRequests").List()) == 0 {
+			r.last = d.At("content").String()
 		}
 	case "assistant.turn_end": // of one answer of the model
-		if r.last != "" && rec.AgentID == "" {
+		if r.last != "" && r.Now.AgentID == "" {
 			r.Stop("Stop", r.last)
 		}
 		r.last = ""
@@ -128,36 +87,33 @@ func (r *reader) read(rec *record) {
 		if len(r.decided) == mostDecided {
 			clear(r.decided)
 		}
-		r.decided[d.ID] = d.Decided
+		r.decided[id] = d.At("decisionSource").String()
 	case "tool.execution_start":
-		r.Call("PreToolUse", d.ID, cmp.Or(r.names[d.Tool], d.Tool), d.Arguments)
+		tool := d.At("toolName").String()
+		r.Call("PreToolUse", id, cmp.Or(r.names[tool], tool), d.At("arguments"))
 	case "tool.execution_complete":
-		r.result(rec)
+		r.result(id, d)
 	case "subagent.started":
 		r.Begin()
 	case "subagent.completed", "subagent.failed":
 		r.Stop("Stop", "")
 	}
+	return true
 }
 
 // result reads what came of a call.
-func (r *reader) result(rec *record) {
-	d := &rec.Data
-	var result struct {
-		Content string `json:"content"`
-	}
-	_ = json.Unmarshal(d.Result, &result) // a call that failed has none
-	name, res := "PostToolUse", transcript.Result{Text: cmp.Or(result.Content, d.Error.Message), Became: agent.Ran}
-	if !d.Success || d.Shell.Exit != 0 {
+func (r *reader) result(id string, d transcript.Value) {
+	name, res := "PostToolUse", transcript.Result{Text: d.At("result", "content").String(), Became: agent.Ran}
+	if d.At("shellExecution", "exitCode").Int() != 0 {
 		res.Became = agent.Failed
 	}
-	if !d.Success {
-		name = "PostToolUseFailure"
+	if !d.At("success").Is() {
+		name, res.Became, res.Text = "PostToolUseFailure", agent.Failed, d.At("error", "message").String()
 	}
-	if d.Error.Code == "denied" {
+	if d.At("error", "code").String() == "denied" {
 		res.Refusal(refusals)
-		res.Became, res.By = agent.Refused, cmp.Or(r.decided[d.ID], res.By)
+		res.Became, res.By = agent.Refused, cmp.Or(r.decided[id], res.By)
 	}
-	delete(r.decided, d.ID)
-	r.Result(name, d.ID, res)
+	delete(r.decided, id)
+	r.Result(name, id, res)
 }

@@ -3,7 +3,6 @@ package gemini
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,103 +35,83 @@ type reader struct {
 	parent, last string
 }
 
-// record is a line with a message, or with the session.
-type record struct {
-	Session string          `json:"sessionId"`
-	Kind    string          `json:"kind"`
-	Start   string          `json:"startTime"`
-	ID      string          `json:"id"`
-	Time    string          `json:"timestamp"`
-	Type    string          `json:"type"`
-	Model   string          `json:"model"`
-	Shown   json.RawMessage `json:"displayContent"` // what the user has written
-	Content json.RawMessage `json:"content"`
-	Calls   []struct {
-		ID     string          `json:"id"`
-		Name   string          `json:"name"`
-		Args   json.RawMessage `json:"args"`
-		Status string          `json:"status"`
-		Result []struct {
-			Response struct {
-				Response struct {
-					Output string `json:"output"`
-					Error  string `json:"error"`
-				} `json:"response"`
-			} `json:"functionResponse"`
-		} `json:"result"`
-	} `json:"toolCalls"`
-}
-
 // refusals are in the results of calls that were refused.
 //
 //nolint:gochecknoglobals // immutable
 var refusals = [][2]string{{"Tool execution blocked: ", "hook"}, {"denied by policy", "policy"}, {"User cancelled", "user"}, {"User did not allow", "user"}}
 
-func (r *reader) line(line []byte) bool {
-	var rec record
-	switch {
+func (r *reader) line(line transcript.Value) bool {
+	session := line.At("sessionId").String()
+	r.Now.Model = cmp.Or(line.At("model").String(), r.Now.Model)
+	switch kind := line.At("type").String(); {
 	case line == nil:
 		r.stop()
-		return true
-	case bytes.HasPrefix(line, []byte(`{"$`)): // it changes what was said before
-		return true
-	case !transcript.Decode(line, &rec):
-		return false
+	case session != "":
+		r.Clock(line.At("startTime"))
+		r.begin(session, line.At("kind").String())
+	case kind == "user":
+		r.Clock(line.At("timestamp"))
+		r.prompt(cmp.Or(line.At("displayContent").Texts(), line.At("content").Texts()))
+	case kind == "gemini":
+		r.Clock(line.At("timestamp"))
+		r.message(line)
+	default: // {"$set": …} changes what was said before
+		return kind == "info" || kind == "error" || kind == "warning" || bytes.HasPrefix(line, []byte(`{"$`))
 	}
-	r.At, r.Now.Model = transcript.ParseTime(cmp.Or(rec.Time, rec.Start)), cmp.Or(rec.Model, r.Now.Model)
-	switch rec.Type {
-	case "":
-		return r.begin(&rec)
-	case "user":
-		r.prompt(transcript.Texts(rec.Content), transcript.Texts(rec.Shown))
-	case "gemini":
-		r.message(&rec)
-	}
-	return rec.Type == "user" || rec.Type == "gemini" || rec.Type == "info" || rec.Type == "error" || rec.Type == "warning"
+	return true
 }
 
 // begin reads whose file it is, or that the session goes on.
-func (r *reader) begin(rec *record) bool {
-	if r.stop(); r.Now.SessionID != "" && rec.Session != "" {
+func (r *reader) begin(session, kind string) {
+	if r.stop(); r.Now.SessionID != "" {
 		r.Event("SessionStart", agent.Payload{Source: "resume"})
-	} else if r.Now.SessionID = rec.Session; rec.Kind == "subagent" {
-		r.Now.SessionID, r.Now.AgentID = r.parent, rec.Session
+		return
+	}
+	if r.Now.SessionID = session; kind == "subagent" {
+		r.Now.SessionID, r.Now.AgentID = r.parent, session
 	}
 	r.Begin()
-	return rec.Session != ""
 }
 
-// prompt reads a text in the user's place: that of a user, a result, or the task of a subagent.
-func (r *reader) prompt(text, shown string) {
-	if text = cmp.Or(shown, text); text != "" && r.Now.AgentID == "" && !strings.HasPrefix(text, "<session_context>") {
+// prompt reads a text in the user's place, which may be the task of a subagent.
+func (r *reader) prompt(text string) {
+	if text != "" && r.Now.AgentID == "" && !strings.HasPrefix(text, "<session_context>") {
 		r.stop()
 		r.Event("BeforeAgent", agent.Payload{Prompt: text})
 	}
 }
 
 // message reads what the model says. It is written once more when it has the results of its calls.
-func (r *reader) message(rec *record) {
-	r.last = transcript.Texts(rec.Content)
-	for i := range rec.Calls {
-		if c := &rec.Calls[i]; r.First(c.ID) {
-			r.Call("BeforeTool", c.ID, c.Name, c.Args)
+func (r *reader) message(line transcript.Value) {
+	r.last = line.At("content").Texts()
+	calls := line.At("toolCalls").List()
+	for _, c := range calls {
+		if id := c.At("id").String(); r.First(id) {
+			r.Call("BeforeTool", id, c.At("name").String(), c.At("args"))
 		}
 	}
-	for i := range rec.Calls {
-		c, res := &rec.Calls[i], transcript.Result{Became: agent.Ran}
-		for _, part := range c.Result {
-			response := part.Response.Response
-			res.Text, res.Failed = res.Text+response.Output+response.Error, res.Failed || response.Error != ""
+	for _, c := range calls {
+		r.last = ""
+		r.result(c)
+	}
+}
+
+// result reads what came of a call.
+func (r *reader) result(c transcript.Value) {
+	res := transcript.Result{Became: agent.Ran}
+	for _, part := range c.At("result").List() {
+		response := part.At("functionResponse", "response")
+		res.Text += response.At("output").String() + response.At("error").String()
+		res.Failed = res.Failed || response.At("error") != nil
+	}
+	if status := c.At("status").String(); status != "success" {
+		res.Became = agent.Failed
+		if !res.Refusal(refusals) && status == "cancelled" {
+			res.Became, res.By = agent.Refused, "user"
 		}
-		if c.Status != "success" {
-			res.Became = agent.Failed
-			if !res.Refusal(refusals) && c.Status == "cancelled" {
-				res.Became, res.By = agent.Refused, "user"
-			}
-		}
-		if r.last = ""; r.Tool(c.ID) != "" {
-			r.Result("AfterTool", c.ID, res)
-		}
+	}
+	if id := c.At("id").String(); r.Tool(id) != "" {
+		r.Result("AfterTool", id, res)
 	}
 }
 

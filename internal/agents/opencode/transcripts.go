@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
@@ -33,11 +34,11 @@ func transcripts(a *agent.Agent) *agent.Transcripts {
 const query = `SELECT m.id, iif(length(m.data) <= ?2, m.data, ''), iif(length(p.data) <= ?2, p.data, ''), p.time_created
 	FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = ?1 ORDER BY m.time_created, m.id, p.id`
 
-// reader reads a database. prompt and last are what the user and the assistant said in the message.
+// reader reads a database. prompt and last are what the user and the assistant said in a message.
 type reader struct {
 	*transcript.Teller
 
-	prompt, last string
+	id, prompt, last string
 }
 
 // database reads the sessions, and writes nothing: neither to the database nor beside it. While opencode runs, what it has in its log
@@ -58,7 +59,7 @@ func (r *reader) database(path string) error {
 	defer db.Close()
 	return each(db, "SELECT id, coalesce(parent_id, ''), directory, version, time_created FROM session ORDER BY time_created, id", nil, func(scan func(...any) error) error {
 		var at int64
-		r.Now = agent.Payload{}
+		r.Now, r.Turn = agent.Payload{}, ""
 		if err := scan(&r.Now.SessionID, &r.Parent, &r.Now.Dir, &r.Version, &at); err != nil || r.Done {
 			return err
 		}
@@ -83,74 +84,41 @@ func each(db *sql.DB, query string, args []any, row func(scan func(...any) error
 	return errors.Join(err, rows.Err())
 }
 
-// said is the data of a message, and part that of a part.
-type (
-	said struct {
-		Role  string `json:"role"`
-		Model string `json:"modelID"`
-		Of    struct {
-			Model string `json:"modelID"`
-		} `json:"model"`
-		Path struct {
-			Dir string `json:"cwd"`
-		} `json:"path"`
-		Finish string `json:"finish"`
-	}
-	part struct {
-		Type      string `json:"type"`
-		Text      string `json:"text"`
-		Synthetic bool   `json:"synthetic"`
-		Auto      bool   `json:"auto"`
-		Tool      string `json:"tool"`
-		ID        string `json:"callID"`
-		State     struct {
-			Status string          `json:"status"`
-			Input  json.RawMessage `json:"input"`
-			Output string          `json:"output"`
-			Error  string          `json:"error"`
-			Meta   struct {
-				Exit int `json:"exit"`
-			} `json:"metadata"`
-			Time struct {
-				Start int64 `json:"start"`
-				End   int64 `json:"end"`
-			} `json:"time"`
-		} `json:"state"`
-	}
-)
-
-// refusals are the errors of calls that were refused.
-//
 //nolint:gochecknoglobals // immutable
-var refusals = [][2]string{{"The user rejected", "user"}, {"The user has specified a rule", "rule"}}
+var (
+	// unimportant are the types of parts that no hook is told of, and refusals are the errors of calls that were refused.
+	unimportant = strings.Fields("text reasoning step-start step-finish snapshot patch file agent subtask retry")
+	refusals    = [][2]string{{"The user rejected", "user"}, {"The user has specified a rule", "rule"}}
+)
 
 // row reads a part.
 func (r *reader) row(scan func(...any) error) error {
-	var id, message, data string
+	var id string
+	var m, p transcript.Value
 	var at int64
-	if err := scan(&id, &message, &data, &at); err != nil || r.Done {
+	if err := scan(&id, (*[]byte)(&m), (*[]byte)(&p), &at); err != nil || r.Done {
 		return err
 	}
-	var m said
-	var p part
-	if !transcript.Decode([]byte(message), &m) || !transcript.Decode([]byte(data), &p) {
-		r.Unknown()
-		return nil
-	}
-	if r.Turn != id {
+	if r.id != id {
 		r.message()
 	}
-	r.Turn, r.At = id, time.UnixMilli(at)
-	r.Now.Dir, r.Now.Model = cmp.Or(m.Path.Dir, r.Now.Dir), cmp.Or(m.Model, m.Of.Model)
-	switch {
-	case p.Type == "tool":
-		r.call(&p)
-	case p.Type == "compaction":
-		r.Event("PostCompact", agent.Payload{Trigger: map[bool]string{true: "auto", false: "manual"}[p.Auto]})
-	case p.Type == "text" && m.Role == "user" && !p.Synthetic:
-		r.prompt += p.Text
-	case p.Type == "text" && m.Role == "assistant" && m.Finish != "tool-calls":
-		r.last += p.Text
+	r.id, r.At = id, time.UnixMilli(at)
+	r.Now.Dir, r.Now.Model = cmp.Or(m.At("path", "cwd").String(), r.Now.Dir), cmp.Or(m.At("modelID").String(), m.At("model", "modelID").String())
+	text, isUser := p.At("text").String(), m.At("role").String() == "user"
+	if isUser {
+		r.Turn = id
+	}
+	switch kind := p.At("type").String(); {
+	case kind == "tool":
+		r.call(p)
+	case kind == "compaction":
+		r.Event("PostCompact", agent.Payload{Trigger: map[bool]string{true: "auto", false: "manual"}[p.At("auto").Is()]})
+	case kind == "text" && isUser && !p.At("synthetic").Is():
+		r.prompt += text
+	case kind == "text" && !isUser && m.At("finish").String() != "tool-calls":
+		r.last += text
+	case !slices.Contains(unimportant, kind):
+		r.Unknown()
 	}
 	return nil
 }
@@ -167,18 +135,19 @@ func (r *reader) message() {
 }
 
 // call reads a call, and what came of it.
-func (r *reader) call(p *part) {
-	s := &p.State
-	r.At = time.UnixMilli(max(s.Time.Start, r.At.UnixMilli()))
-	r.Call("PreToolUse", p.ID, p.Tool, s.Input)
-	if s.Status != "completed" && s.Status != "error" {
+func (r *reader) call(p transcript.Value) {
+	s, id := p.At("state"), p.At("callID").String()
+	r.At = time.UnixMilli(max(s.At("time", "start").Int(), r.At.UnixMilli()))
+	r.Call("PreToolUse", id, p.At("tool").String(), s.At("input"))
+	status := s.At("status").String()
+	if status != "completed" && status != "error" {
 		return
 	}
-	res := transcript.Result{Text: s.Output + s.Error, Became: agent.Ran, Failed: s.Status == "error"}
-	if res.Failed || s.Meta.Exit != 0 {
+	res := transcript.Result{Text: s.At("output").String() + s.At("error").String(), Became: agent.Ran, Failed: status == "error"}
+	if res.Failed || s.At("metadata", "exit").Int() != 0 {
 		res.Became = agent.Failed
 		res.Refusal(refusals)
 	}
-	r.At = time.UnixMilli(max(s.Time.End, r.At.UnixMilli()))
-	r.Result("PostToolUse", p.ID, res)
+	r.At = time.UnixMilli(max(s.At("time", "end").Int(), r.At.UnixMilli()))
+	r.Result("PostToolUse", id, res)
 }

@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -114,9 +115,16 @@ func (t *Teller) step(name string, step agent.Step, last string) {
 	t.tell(s)
 }
 
-// Call tells a call, and keeps it for its result.
-func (t *Teller) Call(name, id, tool string, arguments json.RawMessage) {
-	p := agent.Payload{CallID: id, Tool: tool, Arguments: arguments}
+// Clock sets the time as agents write it; it is zero if it is not one.
+func (t *Teller) Clock(text Value) { t.At, _ = time.Parse(time.RFC3339Nano, text.String()) }
+
+// Call tells a call, and keeps it for its result. Arguments that are not JSON are unknown.
+func (t *Teller) Call(name, id, tool string, arguments []byte) {
+	if !json.Valid(arguments) {
+		t.unknown++
+		return
+	}
+	p := agent.Payload{CallID: id, Tool: tool, Arguments: slices.Clone(arguments)}
 	if t.Event(name, p); len(arguments) > mostArguments {
 		p.Arguments = nil
 	}

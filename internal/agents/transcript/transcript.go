@@ -11,15 +11,13 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
+	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
@@ -32,7 +30,7 @@ const (
 )
 
 // Reader reads the lines of one file in their order, and reports of each whether it is known. A nil line is the file's end.
-type Reader func(line []byte) (known bool)
+type Reader func(line Value) (known bool)
 
 // Lines returns the [agent.Transcripts.Read] of an agent whose transcripts have JSON in each line. begin is called for each file.
 func Lines(a *agent.Agent, begin func(t *Teller, path string) Reader) func(path string) iter.Seq2[*agent.Said, error] {
@@ -63,7 +61,7 @@ func (t *Teller) lines(file io.Reader, read Reader) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if said := bytes.TrimSpace(line); skipping || len(said) > 0 && !read(said) {
+		if said := repaired(bytes.TrimSpace(line)); skipping || len(said) > 0 && !read(said) {
 			t.unknown++
 		}
 		if line, skipping = line[:0], false; errors.Is(err, io.EOF) {
@@ -76,71 +74,12 @@ func (t *Teller) lines(file io.Reader, read Reader) error {
 	return nil
 }
 
-// Decode decodes the JSON of a line. U+FFFD stands for what no text may hold.
-func Decode(line []byte, into any) bool {
-	line, _ = jsonscan.Repair(line)
-	return json.Unmarshal(line, into) == nil
-}
-
-// Member returns the text of a member of the object in a line, by its quoted name; empty if there is none. It decodes nothing.
-func Member(line []byte, quoted string) string {
-	depth := 0
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case '"':
-			end := closing(line, i)
-			if depth == 1 && string(line[i:end]) == quoted {
-				rest, isName := bytes.CutPrefix(bytes.TrimLeft(line[end:], " \t"), []byte(":"))
-				if value := bytes.TrimLeft(rest, " \t"); isName && bytes.HasPrefix(value, []byte(`"`)) {
-					return string(bytes.Trim(value[:closing(value, 0)], `"`))
-				}
-			}
-			i = end - 1
-		}
+// repaired returns a line with U+FFFD for what no text may hold.
+func repaired(line []byte) Value {
+	if !utf8.Valid(line) || bytes.Contains(line, []byte(jsonscan.NUL)) || bytes.Contains(line, []byte(`\ud`)) || bytes.Contains(line, []byte(`\uD`)) {
+		line, _ = jsonscan.Repair(line)
 	}
-	return ""
-}
-
-// closing returns the place behind the string that begins at a place.
-func closing(line []byte, at int) int {
-	for i := at + 1; i <= len(line); i++ {
-		n := bytes.IndexByte(line[i:], '"')
-		if n < 0 {
-			break
-		}
-		i += n
-		if escapes := i - len(bytes.TrimRight(line[at+1:i], `\`)) - at - 1; escapes%2 == 0 {
-			return i + 1
-		}
-	}
-	return len(line)
-}
-
-// Texts returns the text of a value: itself, its JSON, or the texts of its parts.
-func Texts(value json.RawMessage) string {
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(value, &parts) != nil {
-		return agent.TextOf(value)
-	}
-	var texts []string
-	for _, part := range parts {
-		if part.Text != "" {
-			texts = append(texts, part.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
-}
-
-// ParseTime reads a time as agents write it; it is zero if it is not one.
-func ParseTime(text string) time.Time {
-	at, _ := time.Parse(time.RFC3339Nano, text)
-	return at
+	return line
 }
 
 // Below returns a function for [agent.Transcripts.Dirs]: directories in the one that a variable names, or else in a person's home.

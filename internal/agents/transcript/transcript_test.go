@@ -2,13 +2,66 @@ package transcript_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/transcript"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
+
+// FuzzValue compares what is found in valid JSON with what encoding/json decodes.
+func FuzzValue(f *testing.F) {
+	f.Add(`{"a":{"b":[1,"x\\"}",{"text":"y"}],"c":true}, "d" : "\\\\" }`)
+	f.Add(`[{"text":"a"},{"text":"b"}]`)
+	f.Add(`{"a":`)
+	f.Fuzz(func(t *testing.T, text string) {
+		v := transcript.Value(text)
+		compare(t, v, text)
+		for _, e := range v.List() {
+			_, _ = e.Texts(), e.At("text", "a")
+		}
+	})
+}
+
+// compare compares the members and elements of a value, if it is JSON without duplicate names.
+func compare(t *testing.T, v transcript.Value, text string) {
+	t.Helper()
+
+	var object map[string]json.RawMessage
+	var list []json.RawMessage
+	if jsonscan.Unique([]byte(text)) != nil || text != strings.TrimSpace(text) {
+		return
+	}
+	if json.Unmarshal([]byte(text), &list) == nil {
+		got := v.List()
+		if len(got) != len(list) {
+			t.Fatalf("%d elements instead of %d in %q", len(got), len(list), text)
+		}
+		for i := range list {
+			if string(got[i]) != string(list[i]) {
+				t.Fatalf("%q instead of %q in %q", got[i], list[i], text)
+			}
+			compare(t, got[i], string(list[i]))
+		}
+		return
+	}
+	_ = json.Unmarshal([]byte(text), &object) // anything else has no members
+	for name, want := range object {
+		if strings.Contains(text, `\`) || !utf8.ValidString(text) {
+			return // names are compared as they are written
+		}
+		if got := v.At(name); string(got) != string(want) {
+			t.Fatalf("%q is %q instead of %q in %q", name, got, want, text)
+		}
+		compare(t, v.At(name), string(want))
+	}
+}
 
 // BenchmarkRead reads files of 100 MB: those of testdata, in which every fourth line is a call or a result, and their lines that say nothing.
 func BenchmarkRead(b *testing.B) {
