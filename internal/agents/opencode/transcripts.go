@@ -56,7 +56,7 @@ func (r *reader) database(path string) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }() // it is only read
 	return each(db, "SELECT id, coalesce(parent_id, ''), directory, version, time_created FROM session ORDER BY time_created, id", nil, func(scan func(...any) error) error {
 		var at int64
 		r.Now, r.Turn = agent.Payload{}, ""

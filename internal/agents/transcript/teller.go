@@ -78,7 +78,7 @@ func (t *Teller) said(name string, p agent.Payload) *agent.Said {
 
 // Event tells an event by the name of its hook. Outside a session it is unknown.
 func (t *Teller) Event(name string, p agent.Payload) {
-	if t.Now.SessionID == "" || p.Tool == "" && t.agent.Events[name].Step.OfTool() {
+	if t.Now.SessionID == "" {
 		t.unknown++
 		return
 	}
@@ -118,9 +118,9 @@ func (t *Teller) step(name string, step agent.Step, last string) {
 // Clock sets the time as agents write it; it is zero if it is not one.
 func (t *Teller) Clock(text Value) { t.At, _ = time.Parse(time.RFC3339Nano, text.String()) }
 
-// Call tells a call, and keeps it for its result. Arguments that are not JSON are unknown.
+// Call tells a call, and keeps it for its result. Without a tool, or with arguments that are not JSON, it is unknown.
 func (t *Teller) Call(name, id, tool string, arguments []byte) {
-	if !json.Valid(arguments) {
+	if tool == "" || !json.Valid(arguments) {
 		t.unknown++
 		return
 	}

@@ -43,7 +43,7 @@ func Lines(a *agent.Agent, begin func(t *Teller, path string) Reader) func(path 
 			if err != nil {
 				return err
 			}
-			defer file.Close()
+			defer func() { _ = file.Close() }() // it is only read
 			return t.lines(file, begin(t, path))
 		})
 	}

@@ -15,6 +15,46 @@ import (
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
+// FuzzTranscripts holds what the readers say to what an event must have.
+func FuzzTranscripts(f *testing.F) {
+	home := filepath.Join("..", "testdata", "home")
+	err := filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".jsonl" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, a := range agents.All() {
+			if a.Transcripts != nil && strings.HasPrefix(path, a.Transcripts.Dirs(home, func(string) string { return "" })[0]) {
+				f.Add(a.Name, string(data))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("copilot", `{"type":"session.start","data":{"sessionId":"s"}}
+{"type":"tool.execution_start","data":{"toolCallId":"c","toolName":"","arguments":{}}}
+{"type":"tool.execution_complete","data":{"toolCallId":"c"}}`)
+	f.Fuzz(func(t *testing.T, name, text string) {
+		a, path := agents.Lookup(name), filepath.Join(t.TempDir(), "rollout-1.jsonl")
+		if a == nil || a.Transcripts == nil || name == "opencode" {
+			return
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for s, err := range a.Transcripts.Read(path) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := &s.Event; e.Step != "" && e.SessionID == "" || e.Step.OfTool() && (e.Call.Tool == "" || e.Call.Arguments != nil && !json.Valid(e.Call.Arguments)) {
+				t.Fatalf("no hook is told of such an event: %+v", e)
+			}
+		}
+	})
+}
+
 // FuzzValue compares what is found in valid JSON with what encoding/json decodes.
 func FuzzValue(f *testing.F) {
 	f.Add(`{"a":{"b":[1,"x\\"}",{"text":"y"}],"c":true}, "d" : "\\\\" }`)
