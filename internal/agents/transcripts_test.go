@@ -21,7 +21,7 @@ import (
 	_ "github.com/grapnelhq/grapnel/internal/sqldb" // the driver of opencode's database
 )
 
-// TestTranscripts reads what the agents have in testdata/home, which make transcripts wrote.
+// TestTranscripts reads what the agents have in testdata/home, which tools/hosts wrote.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 

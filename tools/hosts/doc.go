@@ -5,6 +5,7 @@
 //	make agents-soak   # 200 calls to gateways that start, are killed, restarted and reloaded
 //	make hosts         # the checks, with the newest versions of all agents
 //	make contracts     # compares the events of the newest agents with those that are described
+//	go run . -transcripts ../../internal/agents/testdata/home [AGENT...]  # keeps what the pinned agents write of conversations, for TestTranscripts
 //	go run . [-check] [-newest] [-run REGEXP] [-count N] [-keep] [claude-code] [codex] [gemini] [opencode]
 //
 // It gets the agents from the npm registry into the user's cache, once for each version: the packages of a platform, which

@@ -61,8 +61,13 @@ func (r *reader) line(line transcript.Value) bool {
 	r.Clock(line.At("timestamp"))
 	r.Now.AgentID, r.Version = line.At("agentId").String(), cmp.Or(d.At("copilotVersion").String(), r.Version)
 	r.Now.Dir, r.Now.Model = cmp.Or(d.At("context", "cwd").String(), r.Now.Dir), cmp.Or(d.At("selectedModel").String(), r.Now.Model)
-	id := d.At("toolCallId").String()
-	switch kind {
+	r.read(kind, d)
+	return true
+}
+
+// read reads the data of an event.
+func (r *reader) read(kind string, d transcript.Value) {
+	switch id := d.At("toolCallId").String(); kind {
 	case "session.start":
 		r.Now.SessionID = d.At("sessionId").String()
 		r.Begin()
@@ -87,7 +92,9 @@ func (r *reader) line(line transcript.Value) bool {
 		if len(r.decided) == mostDecided {
 			clear(r.decided)
 		}
-		r.decided[id] = d.At("decisionSource").String()
+		if r.Tool(id) != "" {
+			r.decided[id] = d.At("decisionSource").String()
+		}
 	case "tool.execution_start":
 		tool := d.At("toolName").String()
 		r.Call("PreToolUse", id, cmp.Or(r.names[tool], tool), d.At("arguments"))
@@ -98,7 +105,6 @@ func (r *reader) line(line transcript.Value) bool {
 	case "subagent.completed", "subagent.failed":
 		r.Stop("Stop", "")
 	}
-	return true
 }
 
 // result reads what came of a call.

@@ -21,8 +21,11 @@ func transcripts(a *agent.Agent) *agent.Transcripts {
 		Is:   func(name string) bool { return strings.Contains(name, "/chats/") && path.Ext(name) == ".jsonl" },
 		Read: transcript.Lines(a, func(t *transcript.Teller, path string) transcript.Reader {
 			above, _, _ := strings.Cut(filepath.ToSlash(path), "/chats/")
-			root, _ := os.ReadFile(filepath.Join(above, ".project_root")) // old versions have none
-			t.Now.Dir = transcript.Cut(strings.TrimSpace(string(root)))
+			root := filepath.Join(above, ".project_root") // old versions have none
+			if info, err := os.Stat(root); err == nil && info.Mode().IsRegular() && info.Size() < transcript.MostText {
+				dir, _ := os.ReadFile(root)
+				t.Now.Dir = strings.TrimSpace(string(dir))
+			}
 			return (&reader{Teller: t, parent: filepath.Base(filepath.Dir(path))}).line
 		}),
 	}

@@ -44,6 +44,9 @@ type reader struct {
 // database reads the sessions, and writes nothing: neither to the database nor beside it. While opencode runs, what it has in its log
 // is read too.
 func (r *reader) database(path string) error {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return cmp.Or(err, errors.New(path+" is not a regular file"))
+	}
 	mode := "immutable=1"
 	if _, err := os.Stat(path + "-shm"); err == nil {
 		mode = "mode=ro&readonly_shm=1"
@@ -114,9 +117,9 @@ func (r *reader) row(scan func(...any) error) error {
 	case kind == "compaction":
 		r.Event("PostCompact", agent.Payload{Trigger: map[bool]string{true: "auto", false: "manual"}[p.At("auto").Is()]})
 	case kind == "text" && isUser && !p.At("synthetic").Is():
-		r.prompt += text
+		r.prompt = transcript.Cut(r.prompt + text)
 	case kind == "text" && !isUser && m.At("finish").String() != "tool-calls":
-		r.last += text
+		r.last = transcript.Cut(r.last + text)
 	case !slices.Contains(unimportant, kind):
 		r.Unknown()
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 )
 
-// most bounds the calls without a result, and the keys of [Teller.First]; mostArguments the arguments that are said again with a result.
+// most bounds the calls without a result, and the keys of [Teller.First]; mostArguments, in bytes, the arguments that are said
+// again with a result, and names.
 const (
 	most          = 1024
 	mostArguments = 4 << 10
@@ -55,7 +56,7 @@ func (t *Teller) tell(s *agent.Said) {
 
 // First reports whether a key is seen for the first time.
 func (t *Teller) First(key string) bool {
-	if t.seen[key] {
+	if key = key[:min(len(key), mostArguments)]; t.seen[key] {
 		return false
 	}
 	if len(t.seen) == most {
@@ -118,9 +119,10 @@ func (t *Teller) step(name string, step agent.Step, last string) {
 // Clock sets the time as agents write it; it is zero if it is not one.
 func (t *Teller) Clock(text Value) { t.At, _ = time.Parse(time.RFC3339Nano, text.String()) }
 
-// Call tells a call, and keeps it for its result. Without a tool, or with arguments that are not JSON, it is unknown.
+// Call tells a call, and keeps it for its result. Without a tool, or with arguments that are not JSON, it
+// is unknown.
 func (t *Teller) Call(name, id, tool string, arguments []byte) {
-	if tool == "" || !json.Valid(arguments) {
+	if tool == "" || len(id)+len(tool) > mostArguments || !json.Valid(arguments) {
 		t.unknown++
 		return
 	}
