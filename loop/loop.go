@@ -28,6 +28,9 @@ type Options struct {
 	Ask func(ctx context.Context, about *Refused) (bool, error)
 	// TellsRefusals says that the host's answer to a refused call tells the model so: no reminder repeats it.
 	TellsRefusals bool
+	// Judged, if set, is called with the outcome of each judgement of a call, before anybody is asked. It may be called
+	// concurrently, and must not change the outcome.
+	Judged func(ctx context.Context, c Call, out *phases.Outcome)
 	// MaxResultChars limits the text of one tool's result, in Unicode scalar values; 0 means no limit.
 	MaxResultChars int
 	// KeepResult, if set, stores a result that is about to be trimmed, and returns how the model can get the rest.

@@ -165,6 +165,8 @@ type Outcome struct {
 	// Verdict is deny, ask or empty. Reason is for the model and the person. Denying a stop makes the agent go on.
 	Verdict phases.Verdict
 	Reason  string
+	// By is the subscription that denied a prompt, as far as it is known. No answer has it.
+	By string
 	// Arguments are the rewritten arguments of a call; nil if nobody rewrote them.
 	Arguments json.RawMessage
 	// Result is the rewritten result of a tool; nil if nobody rewrote it.

@@ -45,6 +45,9 @@ var ErrTooMany = errors.New("too many sessions have a turn under way")
 // Bridge keeps the turns of hosts between their events. Its methods may be called concurrently. Events of one session
 // wait for each other, except for tool events.
 type Bridge struct {
+	// Judged is that of each turn's options ([loop.Options]). It is set before the first event; may be nil.
+	Judged func(ctx context.Context, c loop.Call, out *phases.Outcome)
+
 	engine Engine
 	now    func() time.Time
 
@@ -282,7 +285,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		p, err = begun.Prompt(ctx)
 	}
 	if refused, ok := errors.AsType[*loop.Refused](err); ok {
-		return agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error())}, ignore(begun.Done(ctx, "", err), err)
+		return agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error()), By: refused.By}, ignore(begun.Done(ctx, "", err), err)
 	}
 	if err != nil {
 		return agent.Outcome{}, begun.Done(ctx, "", err)
@@ -338,7 +341,7 @@ func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e 
 	if err != nil {
 		return nil, err
 	}
-	o := options()
+	o := b.options()
 	o.Input = runtime.CompileInput{Model: e.Model, HooksOnly: true, HostFiles: s.files, KeepReminders: e.Room().Most == 0}
 	asks := e.Step == agent.StepPrompt || e.Step == agent.StepSubagent
 	if asks {
@@ -356,8 +359,10 @@ func (b *Bridge) begin(ctx context.Context, s *session, where phases.Context, e 
 }
 
 // options are those of turns in which nobody can be asked.
-func options() loop.Options {
-	return loop.Options{Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true}
+func (b *Bridge) options() loop.Options {
+	return loop.Options{
+		Ask: func(context.Context, *loop.Refused) (bool, error) { return false, loop.ErrNotYet }, TellsRefusals: true, Judged: b.Judged,
+	}
 }
 
 // compact dispatches the phases around a compaction, between turns in a turn of its own. Some hosts say twice that they have

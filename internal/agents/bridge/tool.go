@@ -109,7 +109,7 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 	}
 	of = s.turn
 	if e.AgentID != "" && where.ParentSessionID == "" {
-		of, err = s.turn.ForAgent(e.AgentID, options())
+		of, err = s.turn.ForAgent(e.AgentID, b.options())
 	}
 	if err == nil && where.Dir != "" && where.Dir != of.Context().Dir {
 		of = of.In(where.Dir) // a call runs where its own event says

@@ -1,0 +1,347 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/backtest"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
+	"github.com/grapnelhq/grapnel/internal/text/words"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+type backtestFlags struct {
+	From       string    `flag:"from"       usage:"only these {AGENTS}, separated by commas (default all that are found)"`
+	Since      time.Time `default:"30d"     flag:"since"                                                                                            usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
+	Dir        string    `flag:"dir"        usage:"only sessions in this {DIR} or below"`
+	Against    string    `flag:"against"    usage:"show only what is decided otherwise than by the configuration {FILE}"`
+	Sample     int       `flag:"sample"     usage:"only {N} of the files, always the same ones"`
+	FailOn     string    `flag:"fail-on"    usage:"exit with code 1 if something would be denied (deny), denied or asked about (ask), or changed at all (any)" words:"deny|ask|any"`
+	CSV        bool      `flag:"csv"        usage:"print the calls as CSV"`
+	AllowNet   bool      `flag:"allow-net"  usage:"let plugins use the network that they are granted"`
+	Unconfined []string  `flag:"unconfined" usage:"run the plugin {NAME} as it is declared, also where it can write or keeps data (may be repeated)"`
+	Fresh      bool      `flag:"fresh"      usage:"judge everything again, also what an earlier run has judged"`
+}
+
+// backtesting is a backtest under way.
+type backtesting struct {
+	*backtestFlags
+
+	found    *backtest.Found
+	progress backtest.Progress
+	queue    backtest.Queue
+	cfg, old *config.Config
+	notRun   []backtest.NotRun
+	kept     *backtest.Kept
+}
+
+func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error {
+	if f.CSV && a.JSON {
+		return usagef("--csv and --json: give one of them")
+	}
+	t, from, err := a.newBacktest(ctx, f)
+	if err != nil {
+		return err
+	}
+	var tally *backtest.Tally
+	err = a.withEngine(ctx, t.cfg, runtime.Options{Queue: &t.queue}, func(ctx context.Context, eng *runtime.Engine) (err error) {
+		if t.old == nil {
+			tally, err = a.judge(ctx, t, eng, nil)
+			return err
+		}
+		return a.withEngine(ctx, t.old, runtime.Options{Queue: &t.queue}, func(ctx context.Context, old *runtime.Engine) (err error) {
+			tally, err = a.judge(ctx, t, eng, old)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	r := tally.Report(t.found, &t.progress, f.Against)
+	r.Config, r.Since, r.NotRun, r.Dropped = from.name(), f.Since, t.notRun, int(t.queue.Dropped.Load())
+	if r.Judged() == 0 && !r.Partial {
+		return unable(fmt.Errorf("no calls since %s in %s; for a longer period give --since 90d", clock(f.Since), words.Count(r.Read.Files, "file", "files")))
+	}
+	return a.showBacktest(f, r)
+}
+
+func (a *app) showBacktest(f *backtestFlags, r *backtest.Report) error {
+	if f.CSV {
+		a.printCSV(r.Rows)
+	} else if err := a.print(r, func() { a.printBacktest(r) }); err != nil {
+		return err
+	}
+	fails := map[string][]backtest.Verdict{
+		"deny": {backtest.Deny, backtest.Fail},
+		"ask":  {backtest.Deny, backtest.Fail, backtest.Ask},
+		"any":  {backtest.Deny, backtest.Fail, backtest.Ask, backtest.Rewrite},
+	}
+	switch {
+	case r.Partial:
+		reportf(a.err, "grapnel: interrupted; the same command goes on from here\n")
+		return &exitError{code: exitInterrupted}
+	case r.Hits(fails[f.FailOn]...):
+		return answerNo()
+	}
+	return nil
+}
+
+// newBacktest finds what is to be judged, and by what.
+func (a *app) newBacktest(ctx context.Context, f *backtestFlags) (*backtesting, origin, error) {
+	f.Since = f.Since.UTC().Truncate(24 * time.Hour) // so that an earlier run of the day has the same period
+	t := &backtesting{backtestFlags: f}
+	cfg, from, err := a.loadConfig()
+	if err != nil {
+		return nil, from, err
+	}
+	dryness := backtest.Dryness{Net: f.AllowNet, Unconfined: f.Unconfined}
+	if unknown := undeclared(cfg, f.Unconfined); unknown != "" {
+		return nil, from, usagef("--unconfined %s: there is no such plugin", unknown)
+	}
+	t.cfg, t.notRun = backtest.Dry(cfg, dryness)
+	if f.Against != "" {
+		old, err := config.Load(f.Against)
+		if err != nil {
+			return nil, from, err
+		}
+		t.old, _ = backtest.Dry(old, dryness)
+	}
+	q := backtest.Query{Env: os.Getenv, Since: f.Since, Sample: f.Sample}
+	if q.Home, err = os.UserHomeDir(); err != nil {
+		return nil, from, usagef("transcripts: %w", err)
+	}
+	if f.Dir != "" {
+		where := phases.Context{Dir: f.Dir}
+		if err := fillDir(&where); err != nil {
+			return nil, from, err
+		}
+		f.Dir = where.Dir
+	}
+	if q.Agents, err = transcribed(f.From); err != nil {
+		return nil, from, err
+	}
+	if t.found, err = backtest.Find(ctx, q); err != nil {
+		return nil, from, unable(err)
+	}
+	if len(t.found.Files) == 0 {
+		return nil, from, unable(t.nothing(q.Agents))
+	}
+	return t, from, nil
+}
+
+// nothing says why there are no transcripts.
+func (t *backtesting) nothing(of []*agent.Agent) error {
+	switch {
+	case t.found.Old > 0:
+		return fmt.Errorf("no transcript has changed since %s, and %s older; give --since 90d", clock(t.Since), words.Count(t.found.Old, "is", "are"))
+	case len(t.found.Unreadable) > 0:
+		return fmt.Errorf("transcripts cannot be read: %s: %s", t.found.Unreadable[0].Path, t.found.Unreadable[0].Why)
+	}
+	var names []string
+	for _, a := range of {
+		names = append(names, a.Name)
+	}
+	return fmt.Errorf("there are no transcripts of %s", alternatives(names))
+}
+
+// transcribed returns the agents of a list whose transcripts can be read, or all of them.
+func transcribed(list string) (chosen []*agent.Agent, err error) {
+	var known []string
+	for _, a := range agents.All() {
+		if a.Transcripts != nil {
+			known = append(known, a.Name)
+		}
+	}
+	names := known
+	if list != "" {
+		names = strings.Split(list, ",")
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, usagef("--from %q: transcripts are read of %s%s", name, strings.Join(known, ", "), suggest.DidYouMean(name, known))
+		}
+		chosen = append(chosen, agents.Lookup(name))
+	}
+	return chosen, nil
+}
+
+func undeclared(cfg *config.Config, names []string) string {
+	for _, name := range names {
+		if !slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
+// judge runs the files through one engine, or through two.
+func (a *app) judge(ctx context.Context, t *backtesting, eng, old *runtime.Engine) (*backtest.Tally, error) {
+	rows := eng.Plugins()
+	if len(eng.Plan(phases.ToolPreCall).Phases[0].Stages) == 0 {
+		return nil, usagef("this configuration judges no tool calls: add rules with: grapnel rules add secrets")
+	}
+	o := backtest.Options{Engine: eng, Since: t.Since, Dir: t.Dir, Workers: 4 * goruntime.GOMAXPROCS(0), Now: time.Now, Progress: &t.progress}
+	key := []any{manifest.Build(version), t.Dir, t.AllowNet, t.Unconfined}
+	cfgs := []*config.Config{t.cfg}
+	if old != nil {
+		o.Against, rows, cfgs = old, append(rows, old.Plugins()...), append(cfgs, t.old)
+	}
+	if err := downError(rows); err != nil {
+		return nil, unable(errors.Unwrap(err))
+	}
+	settled := true
+	for _, cfg := range cfgs {
+		k, whole := backtest.Key(cfg)
+		key, settled = append(key, k), settled && whole
+	}
+	if dir, err := userDir("XDG_CACHE_HOME", ".cache"); err == nil {
+		if o.Kept, err = backtest.OpenKept(filepath.Join(dir, "backtest"), fmt.Sprint(append(key, versionsOf(rows))...), t.Fresh); err != nil {
+			reportf(a.err, "grapnel: an interrupted run would begin again: %v\n", err)
+		}
+	}
+	begun := time.Now()
+	stop := a.startProgress(func() string { return t.line(time.Since(begun)) })
+	tally := backtest.Run(ctx, t.found.Files, o)
+	stop()
+	_ = o.Kept.Close(!settled && !tally.Partial) // what was not kept is judged again
+	return tally, nil
+}
+
+// versionsOf says which programs judge.
+func versionsOf(rows []phases.PluginRow) (versions []string) {
+	for i := range rows {
+		versions = append(versions, rows[i].Plugin, rows[i].Version, rows[i].SHA256)
+	}
+	if self, err := os.Executable(); err == nil {
+		if info, err := os.Stat(self); err == nil {
+			versions = append(versions, fmt.Sprint(info.Size(), info.ModTime().UnixNano()))
+		}
+	}
+	return versions
+}
+
+// line is the progress with a rate and an estimate.
+func (t *backtesting) line(since time.Duration) string {
+	p := &t.progress
+	calls, files, bytes := p.Calls.Load(), p.Files.Load(), p.Bytes.Load()
+	s := fmt.Sprintf("judging: %s, %s a second, %d of %d files", words.Count(int(calls), "call", "calls"), text.Thousands(int(float64(calls)/since.Seconds())), files, p.AllFiles)
+	if bytes > 0 {
+		s += fmt.Sprintf(", about %s left", (time.Duration(float64(since) * float64(p.AllBytes-bytes) / float64(bytes))).Round(time.Second))
+	}
+	return s
+}
+
+const shownRows = 20
+
+func (a *app) printBacktest(r *backtest.Report) {
+	a.println(r.Summary)
+	if hint := r.Hint(); hint != "" {
+		a.println(hint)
+	}
+	if r.Partial {
+		a.println("this is partial: the rest was not judged")
+	}
+	t := newTable("", "")
+	t.addSome("read", uncutJoined(r.Read.Agents))
+	t.addSome("versions", uncutJoined(r.Read.Versions))
+	t.addSome("not read", uncutJoined(r.Read.Omitted))
+	t.addSome("unknown lines", nonZero(r.Read.Unknown))
+	t.addSome("judged before", words.If(r.Read.Before > 0, words.Count(r.Read.Before, "file", "files")+"; --fresh judges again"))
+	t.addSome("dropped", words.If(r.Dropped > 0, words.Count(r.Dropped, "observation or job", "observations and jobs")))
+	a.println()
+	a.printTable(t)
+	a.printDays(r.Days)
+	printList(a, "plugins not run", "plugin|why", r.NotRun, func(n *backtest.NotRun) cells { return cells{n.Plugin, uncut(n.Why)} })
+	printList(a, "not readable", "file|why", r.Read.Problems, func(p *backtest.Problem) cells { return cells{p.Path, p.Why} })
+	printList(a, "hooks and reasons", "verdict|>calls|hook|why", r.Causes[:min(len(r.Causes), shownRows)], func(c *backtest.CauseCount) cells {
+		return cells{c.Verdict, text.Thousands(c.Calls), c.Hook, c.Why}
+	})
+	printList(a, "commonest shapes", ">calls|shape", r.Shapes, func(s *backtest.ShapeCount) cells { return cells{text.Thousands(s.Calls), s.Shape} })
+	printList(a, "the newest", "time|agent|project|?was|verdict|then|call|why|prompt", r.Rows[:min(len(r.Rows), shownRows)], func(c *backtest.Row) cells {
+		var by []string
+		for i := range c.By {
+			by = append(by, c.By[i].String())
+		}
+		return cells{clock(c.Time), c.Agent, filepath.Base(c.Dir), c.Was, c.Verdict, strings.TrimSpace(string(c.Became) + " " + c.Refused), c.Call, strings.Join(by, "; "), c.Prompt}
+	})
+	if more := len(r.Rows) + r.RowsOmitted - shownRows; more > 0 {
+		a.printf("  and %s more; all with: grapnel backtest --csv, or --json\n", text.Thousands(more))
+	}
+}
+
+func uncutJoined(list []string) string { return strings.Join(list, ", ") }
+
+func nonZero(n int) string { return words.If(n > 0, text.Thousands(n)) }
+
+// mostColumns is how many days a plot has; it shows the last ones.
+const mostColumns = 60
+
+// printDays plots the calls of each day, and those that would not have been allowed.
+func (a *app) printDays(days []backtest.Day) {
+	days = slices.DeleteFunc(slices.Clone(days), func(d backtest.Day) bool { return d.Day == "unknown" })
+	if len(days) < 2 {
+		return
+	}
+	byDay := map[string]backtest.Day{}
+	for _, d := range days {
+		byDay[d.Day] = d
+	}
+	last, _ := time.Parse(time.DateOnly, days[len(days)-1].Day) // it was printed so
+	var calls, hits []int
+	first := last
+	for ; len(calls) < mostColumns && first.Format(time.DateOnly) >= days[0].Day; first = first.AddDate(0, 0, -1) {
+		d := byDay[first.Format(time.DateOnly)]
+		calls, hits = append(calls, d.Judged), append(hits, d.Hits)
+	}
+	slices.Reverse(calls)
+	slices.Reverse(hits)
+	a.printf("\n%s to %s, a column a day\n", first.AddDate(0, 0, 1).Format(time.DateOnly), last.Format(time.DateOnly))
+	a.printf("  calls %s up to %s\n", bars(calls), text.Thousands(slices.Max(calls)))
+	if slices.Max(hits) > 0 {
+		a.printf("  hits  %s up to %s\n", bars(hits), text.Thousands(slices.Max(hits)))
+	}
+}
+
+// bars are numbers as columns of a plot.
+func bars(numbers []int) string {
+	levels, most := []rune(" ▁▂▃▄▅▆▇█"), max(1, slices.Max(numbers))
+	var b strings.Builder
+	for _, n := range numbers {
+		b.WriteRune(levels[(n*(len(levels)-1)+most-1)/most])
+	}
+	return b.String()
+}
+
+func (a *app) printCSV(rows []backtest.Row) {
+	w := csv.NewWriter(&a.out)
+	_ = w.Write([]string{"time", "agent", "session", "dir", "tool", "call", "was", "verdict", "hook", "reason", "code", "prompt", "became", "refused"}) // to memory
+	for i := range rows {
+		r := &rows[i]
+		var d backtest.Decision
+		if len(r.By) > 0 {
+			d = r.By[0]
+		}
+		line := []string{r.Time.Format(time.RFC3339), r.Agent, r.Session, r.Dir, r.Tool, r.Call, string(r.Was), string(r.Verdict), d.Hook, d.Reason, d.Code, r.Prompt, string(r.Became), r.Refused}
+		for j := range line {
+			if strings.IndexByte("=+-@\t", (line[j] + " ")[0]) >= 0 {
+				line[j] = "'" + line[j] // a spreadsheet would take it for a formula
+			}
+		}
+		_ = w.Write(line) // to memory
+	}
+	w.Flush()
+}

@@ -1,0 +1,285 @@
+package backtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/bridge"
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// workspace is the one of agents' hooks, so that plugins find the state that they have kept.
+const workspace = "local"
+
+// reading is one file that is being judged.
+type reading struct {
+	*run
+
+	file    *File
+	tally   *Tally
+	judges  []*bridge.Bridge  // the new configuration's, and the old one's
+	held    []held            // what began the session and its turn before the period
+	waiting map[string]int    // rows whose results are to come, by the calls' ids
+	prompts map[string]string // the last ones, by the agents' ids
+	roots   map[string]agent.Event
+	dir     string
+	begun   bool
+}
+
+type held struct {
+	at time.Time
+	e  agent.Event
+}
+
+// file judges one file. Sessions of other files do not meet its own: it has bridges of its own.
+func (r *run) file(ctx context.Context, f *File) *Tally {
+	d := &reading{run: r, file: f, tally: newTally(), waiting: map[string]int{}, prompts: map[string]string{}, roots: map[string]agent.Event{}}
+	for _, engine := range []bridge.Engine{r.Engine, r.Against} {
+		if engine != nil {
+			b := bridge.New(engine, r.Now)
+			b.Judged = judged
+			d.judges = append(d.judges, b)
+		}
+	}
+	for said, err := range f.Read() {
+		if err != nil {
+			d.tally.problem(f.Path, err)
+			break
+		}
+		if said == nil {
+			continue
+		}
+		if !d.say(ctx, said) || ctx.Err() != nil {
+			break
+		}
+	}
+	d.end(context.WithoutCancel(ctx))
+	if d.tally.Elsewhere == 0 {
+		d.tally.Files[f.Agent.Name]++
+	}
+	return d.tally
+}
+
+// end forgets the file's sessions.
+func (d *reading) end(ctx context.Context) {
+	for _, b := range d.judges {
+		for id := range d.roots {
+			e := d.roots[id]
+			_, _ = b.Handle(ctx, e.Place(workspace), &e) // nothing is decided
+		}
+		_ = b.Close(ctx)
+	}
+	for _, i := range d.waiting {
+		d.tally.became(&d.tally.Rows[i], "", "")
+	}
+}
+
+// say takes what a transcript says next; false if the rest is of no interest.
+func (d *reading) say(ctx context.Context, s *agent.Said) bool {
+	d.tally.Unknown += s.Unknown
+	if s.Version != "" {
+		d.tally.Versions[d.file.Agent.Name+" "+clip(s.Version, 40)] = 1
+	}
+	e := s.Event
+	if e.Step == agent.StepNone {
+		return true
+	}
+	d.complete(&e)
+	if !d.begun {
+		d.begun, d.dir = true, e.Dir
+		if !within(d.Dir, e.Dir) {
+			d.tally.Elsewhere = 1
+			return false
+		}
+	}
+	if !s.Time.IsZero() && s.Time.Before(d.Since) {
+		d.tally.Cut = true
+		d.hold(s.Time, &e)
+		return true
+	}
+	if d.tally.First.IsZero() {
+		d.tally.First = s.Time
+	}
+	for i := range d.held {
+		_, _ = d.handle(ctx, d.judges[0], d.held[i].at, &d.held[i].e)
+		if len(d.judges) > 1 {
+			_, _ = d.handle(ctx, d.judges[1], d.held[i].at, &d.held[i].e)
+		}
+	}
+	d.held = nil
+	d.event(ctx, s, &e)
+	return true
+}
+
+// complete fills in what an event must have, as the reader of a hook's payload does.
+func (d *reading) complete(e *agent.Event) {
+	e.Agent, e.Host = d.file.Agent, d.file.Agent.Name
+	e.SessionID = clip(cmp.Or(e.SessionID, strings.TrimSuffix(filepath.Base(d.file.Path), filepath.Ext(d.file.Path))), phases.MaxIDBytes)
+	if e.Dir = cmp.Or(e.Dir, d.dir); !filepath.IsAbs(e.Dir) {
+		e.Dir = ""
+	}
+	if e.Step == agent.StepSubagent || e.Step == agent.StepSessionStart && (e.Source == "" || e.Source == "new") {
+		e.Source = "startup"
+	}
+}
+
+// hold keeps the beginnings of a session and of its turn, for calls in the period.
+func (d *reading) hold(at time.Time, e *agent.Event) {
+	switch e.Step {
+	case agent.StepPrompt:
+		d.held = slices.DeleteFunc(d.held, func(h held) bool { return h.e.Step == agent.StepPrompt && h.e.AgentID == e.AgentID })
+	case agent.StepSessionStart, agent.StepResume:
+		d.held = nil
+	case agent.StepSubagent:
+	default:
+		return
+	}
+	if len(d.held) < mostHeld {
+		d.held = append(d.held, held{at, *e})
+	}
+}
+
+const mostHeld = 64
+
+// event has an event judged, and counts it.
+func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
+	var verdicts []judgement
+	for _, b := range d.judges {
+		j, err := d.handle(ctx, b, s.Time, e)
+		if ctx.Err() != nil {
+			return
+		}
+		verdicts = append(verdicts, j.settle(err))
+	}
+	d.tally.Sessions[e.SessionID] = 1
+	switch e.Step {
+	case agent.StepPrompt, agent.StepSubagent:
+		d.prompts[e.AgentID] = e.Text
+		d.count(d.tally.Prompts, s.Time, e, verdicts)
+	case agent.StepToolCall:
+		d.Progress.Calls.Add(1)
+		d.tally.day(s.Time).Judged++
+		d.count(d.tally.Calls, s.Time, e, verdicts)
+	case agent.StepToolResult:
+		d.tally.Results++
+		if verdicts[0].out.Result != nil {
+			d.tally.Redacted++
+		}
+		if i, ok := d.waiting[e.Call.ID]; ok {
+			delete(d.waiting, e.Call.ID)
+			d.tally.became(&d.tally.Rows[i], s.Became, s.By)
+		}
+	}
+}
+
+// count counts a judged call or prompt, and keeps a row of it if there is something to say.
+func (d *reading) count(counts map[Verdict]int, at time.Time, e *agent.Event, js []judgement) {
+	now := &js[0]
+	counts[now.verdict]++
+	row := Row{Verdict: now.verdict, By: now.by}
+	switch {
+	case len(js) > 1 && js[1].verdict == now.verdict, len(js) == 1 && now.verdict == Allow:
+		return
+	case len(js) > 1:
+		row.Was = js[1].verdict
+		if now.verdict == Allow {
+			row.By = js[1].by
+		}
+	}
+	row.Agent, row.Session, row.Dir, row.Time, row.Tool = e.Host, e.SessionID, e.Dir, at.UTC(), e.Call.Tool
+	row.Call, row.Shape = d.describe(&e.Call, e.Text)
+	row.Prompt = d.hide(d.prompts[e.AgentID], mostPrompt)
+	if e.Step == agent.StepPrompt || e.Step == agent.StepSubagent {
+		row.Prompt = ""
+	}
+	for i := range row.By {
+		row.By[i].Reason = d.hide(row.By[i].Reason, mostReason)
+	}
+	if d.tally.row(row) && e.Step == agent.StepToolCall {
+		d.waiting[e.Call.ID] = len(d.tally.Rows) - 1
+	}
+}
+
+// handle runs an event through a bridge. Its context carries what [judged] fills in.
+func (d *reading) handle(ctx context.Context, b *bridge.Bridge, at time.Time, e *agent.Event) (*judgement, error) {
+	j := &judgement{}
+	where := e.Place(workspace)
+	where.Now = at
+	copied := *e
+	var err error
+	j.out, err = b.Handle(context.WithValue(ctx, judgementKey{}, j), where, &copied)
+	if e.AgentID == "" && d.roots[e.SessionID].SessionID == "" && len(d.roots) < mostHeld {
+		d.roots[e.SessionID] = agent.Event{Agent: e.Agent, Host: e.Host, Step: agent.StepSessionEnd, SessionID: e.SessionID, ParentID: e.ParentID, Dir: e.Dir, Source: "other"}
+	}
+	return j, err
+}
+
+// judgement is what a configuration decides about an event.
+type judgement struct {
+	out     agent.Outcome
+	verdict Verdict
+	by      []Decision
+}
+
+type judgementKey struct{}
+
+// judged takes from the outcome of a call's judgement what is reported.
+func judged(ctx context.Context, _ loop.Call, out *phases.Outcome) {
+	j, ok := ctx.Value(judgementKey{}).(*judgement)
+	if !ok {
+		return
+	}
+	j.verdict, j.by = Allow, nil
+	switch {
+	case out.Error != nil:
+		j.verdict, j.by = Fail, []Decision{{out.Error.Subscription, out.Error.Message, string(out.Error.Code)}}
+	case out.Decision != nil && out.Decision.Verdict != phases.VerdictAllow:
+		j.verdict = Verdict(out.Decision.Verdict)
+		for _, r := range out.Decision.Reasons {
+			if r.Verdict == out.Decision.Verdict {
+				j.by = append(j.by, Decision{r.Subscription, r.Reason, r.ReasonCode})
+			}
+		}
+	case len(out.Merged.Rewrites) > 0:
+		j.verdict = Rewrite
+		for i := range out.Merged.Rewrites {
+			if d := (Decision{Hook: out.Merged.Rewrites[i].Owner}); !slices.Contains(j.by, d) {
+				j.by = append(j.by, d)
+			}
+		}
+	}
+}
+
+// settle adds what the outcome of the event says beyond that of its phase.
+func (j *judgement) settle(err error) judgement {
+	switch {
+	case err != nil:
+		j.verdict, j.by = Fail, []Decision{{"", err.Error(), string(phases.CodeOf(err))}}
+	case j.verdict == "" && j.out.Verdict != "": // a prompt, or a call that no hook could be sent
+		j.verdict, j.by = Verdict(j.out.Verdict), []Decision{{j.out.By, j.out.Reason, ""}}
+	case j.verdict == "":
+		j.verdict = Allow
+	}
+	return *j
+}
+
+// within reports whether a directory is another one or below it; everything is below none.
+func within(dir, path string) bool {
+	if dir == "" {
+		return true
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && path != "" && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// String is how people read a decision.
+func (d *Decision) String() string {
+	return fmt.Sprintf("%s: %s", cmp.Or(d.Hook, "grapnel"), cmp.Or(d.Reason, d.Code, "no reason given"))
+}

@@ -1,0 +1,139 @@
+package backtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/fnv"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+)
+
+// File is a transcript, or something else that reads like one.
+type File struct {
+	Agent   *agent.Agent
+	Path    string
+	Size    int64
+	ModTime time.Time
+	Read    func() iter.Seq2[*agent.Said, error]
+}
+
+// Query says which transcripts are wanted.
+type Query struct {
+	Agents []*agent.Agent
+	// Home is the user's home directory, and Env returns a variable of the environment.
+	Home string
+	Env  func(string) string
+	// Since excludes files that were not changed after it; the zero time excludes none.
+	Since time.Time
+	// Sample is how many of the files are wanted at most; 0 is all. Which ones depends on their paths alone.
+	Sample int
+}
+
+// Found are the files of a query, the newest first, and counts of what is not among them.
+type Found struct {
+	Files      []File
+	Unreadable []Problem
+	// Old were changed before the period, Irregular are links, pipes and devices, Unsampled are left out by Query.Sample, and
+	// Surplus is what exceeds the bound of files.
+	Old, Irregular, Unsampled, Surplus int
+}
+
+// Problem is a file or directory that could not be read, or not to its end.
+type Problem struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+const (
+	mostFiles    = 100_000
+	mostProblems = 100
+)
+
+// Find finds the transcripts of a query. It follows no links below an agent's directory.
+func Find(ctx context.Context, q Query) (*Found, error) {
+	f := &Found{}
+	seen := map[string]bool{}
+	for _, a := range q.Agents {
+		if a.Transcripts == nil {
+			continue
+		}
+		for _, dir := range a.Transcripts.Dirs(q.Home, q.Env) {
+			root, err := filepath.EvalSymlinks(dir)
+			if err != nil {
+				f.problem(dir, err)
+				continue
+			}
+			if err := filepath.WalkDir(root, f.visit(ctx, a, root, &q, seen)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	f.sample(q.Sample)
+	slices.SortFunc(f.Files, func(a, b File) int { return cmp.Or(b.ModTime.Compare(a.ModTime), cmp.Compare(a.Path, b.Path)) })
+	return f, nil
+}
+
+func (f *Found) visit(ctx context.Context, a *agent.Agent, root string, q *Query, seen map[string]bool) fs.WalkDirFunc {
+	return func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			f.problem(path, err)
+			return nil // the walk goes on behind it
+		case d.IsDir():
+			return nil
+		}
+		below, err := filepath.Rel(root, path)
+		if err != nil || !a.Transcripts.Is(filepath.ToSlash(below)) || seen[path] {
+			return nil //nolint:nilerr // it is below
+		}
+		seen[path] = true
+		info, err := d.Info()
+		switch {
+		case err != nil:
+			f.problem(path, err)
+		case !info.Mode().IsRegular():
+			f.Irregular++
+		case info.ModTime().Before(q.Since):
+			f.Old++
+		case len(f.Files) == mostFiles:
+			f.Surplus++
+		default:
+			read := func() iter.Seq2[*agent.Said, error] { return a.Transcripts.Read(path) }
+			f.Files = append(f.Files, File{a, path, info.Size(), info.ModTime(), read})
+		}
+		return nil
+	}
+}
+
+func (f *Found) problem(path string, err error) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	if !errors.Is(err, fs.ErrNotExist) && len(f.Unreadable) < mostProblems {
+		f.Unreadable = append(f.Unreadable, Problem{path, err.Error()})
+	}
+}
+
+// sample keeps at most n files, chosen by a hash of their paths.
+func (f *Found) sample(n int) {
+	if n <= 0 || len(f.Files) <= n {
+		return
+	}
+	slices.SortFunc(f.Files, func(a, b File) int { return cmp.Compare(hashed(a.Path), hashed(b.Path)) })
+	f.Unsampled = len(f.Files) - n
+	f.Files = slices.Clip(f.Files[:n])
+}
+
+func hashed(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s)) // it never fails
+	return h.Sum64()
+}

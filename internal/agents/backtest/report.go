@@ -1,0 +1,199 @@
+package backtest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/text"
+	"github.com/grapnelhq/grapnel/internal/text/words"
+)
+
+// Report is the result of a backtest.
+type Report struct {
+	Summary string    `json:"summary"           jsonschema:"what was judged and what would have been denied, in a sentence"`
+	Config  string    `json:"config"`
+	Against string    `json:"against,omitempty" jsonschema:"the configuration that it is compared with: then rows are what the two decide differently"`
+	Since   time.Time `json:"since,omitzero"`
+	Partial bool      `json:"partial"           jsonschema:"it was interrupted: what is here was judged before"`
+	Read    Read      `json:"read"`
+	// Calls and Prompts count verdicts.
+	Calls   map[Verdict]int      `json:"calls"   jsonschema:"calls by verdict: allow, deny, ask, rewrite, fail"`
+	Prompts map[Verdict]int      `json:"prompts" jsonschema:"prompts by verdict"`
+	Denied  map[agent.Became]int `json:"denied"  jsonschema:"what became then of the calls that would be denied: ran, failed, refused, or nothing known"`
+	// Results is how many results of calls were judged, and Rewritten how many would have been rewritten.
+	Results     int          `json:"results"`
+	Rewritten   int          `json:"rewritten"    jsonschema:"results that would have reached the model changed, such as without secrets"`
+	Causes      []CauseCount `json:"causes"       jsonschema:"hooks and their reasons, the most frequent first"`
+	Shapes      []ShapeCount `json:"shapes"       jsonschema:"the ten commonest shapes of the calls in rows"`
+	Days        []Day        `json:"days"`
+	NotRun      []NotRun     `json:"not_run"      jsonschema:"plugins that took no part, and why"`
+	Dropped     int          `json:"dropped"      jsonschema:"calls of hooks that only observe, and background jobs: a dry run makes none"`
+	Rows        []Row        `json:"rows"         jsonschema:"calls and prompts that would not have been allowed as they were, the newest first"`
+	RowsOmitted int          `json:"rows_omitted" jsonschema:"rows that are counted, but not here"`
+}
+
+// Read is what was read, and what was not.
+type Read struct {
+	Files    int       `json:"files"`
+	Sessions int       `json:"sessions"`
+	Agents   []string  `json:"agents"   jsonschema:"agents with the number of their files"`
+	Versions []string  `json:"versions" jsonschema:"agents and their versions, as transcripts say"`
+	Unknown  int       `json:"unknown"  jsonschema:"lines that were not understood"`
+	Problems []Problem `json:"problems" jsonschema:"files that could not be read, or not to their end"`
+	Omitted  []string  `json:"omitted"  jsonschema:"what was not read, and why"`
+	Before   int       `json:"before"   jsonschema:"files whose results are those of an earlier run"`
+}
+
+// CauseCount is a cause with its number of calls.
+type CauseCount struct {
+	Cause
+
+	Calls int `json:"calls"`
+}
+
+// ShapeCount is a shape of calls with their number.
+type ShapeCount struct {
+	Shape string `json:"shape"`
+	Calls int    `json:"calls"`
+}
+
+const mostShapes = 10
+
+// Report turns a tally into a report; against is the other configuration, if there is one. The caller adds what it alone knows.
+func (t *Tally) Report(f *Found, p *Progress, against string) *Report {
+	r := &Report{
+		Against: against,
+		Partial: t.Partial, Calls: t.Calls, Prompts: t.Prompts, Denied: t.Denied, Results: t.Results, Rewritten: t.Redacted,
+		Causes: []CauseCount{}, Shapes: []ShapeCount{}, Days: []Day{}, NotRun: []NotRun{}, Rows: append([]Row{}, t.Rows...), RowsOmitted: t.RowsOmitted,
+	}
+	r.Read = Read{
+		Files: sum(t.Files), Sessions: len(t.Sessions), Agents: []string{}, Versions: append([]string{}, slices.Sorted(maps.Keys(t.Versions))...),
+		Unknown: t.Unknown, Problems: append(append([]Problem{}, f.Unreadable...), t.Problems...), Omitted: f.omitted(t), Before: int(p.FromBefore.Load()),
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Files)) {
+		r.Read.Agents = append(r.Read.Agents, fmt.Sprintf("%s (%s)", name, words.Count(t.Files[name], "file", "files")))
+	}
+	for _, c := range ranked(t.Hooks, compareCauses) {
+		r.Causes = append(r.Causes, CauseCount{c, t.Hooks[c]})
+	}
+	for _, s := range ranked(t.Shapes, strings.Compare) {
+		r.Shapes = append(r.Shapes, ShapeCount{s, t.Shapes[s]})
+	}
+	r.Shapes = r.Shapes[:min(len(r.Shapes), mostShapes)]
+	for _, day := range slices.Sorted(maps.Keys(t.Days)) {
+		r.Days = append(r.Days, *t.Days[day])
+	}
+	r.Summary = r.summary()
+	return r
+}
+
+func compareCauses(a, b Cause) int {
+	return cmp.Or(strings.Compare(a.Hook, b.Hook), strings.Compare(string(a.Verdict), string(b.Verdict)), strings.Compare(a.Why, b.Why))
+}
+
+// omitted says what was not read.
+func (f *Found) omitted(t *Tally) []string {
+	omitted := []string{}
+	for _, o := range []struct {
+		n   int
+		why string
+	}{
+		{f.Old, "older than the period"},
+		{t.Elsewhere, "of other directories"},
+		{f.Unsampled, "not in the sample"},
+		{f.Irregular, "links, pipes or devices"},
+		{f.Surplus, fmt.Sprintf("beyond the first %d", mostFiles)},
+	} {
+		if o.n > 0 {
+			omitted = append(omitted, words.Count(o.n, "file", "files")+" "+o.why)
+		}
+	}
+	return omitted
+}
+
+// Judged returns how many calls were judged.
+func (r *Report) Judged() int { return sum(r.Calls) }
+
+// Hits reports whether a call or prompt has one of the verdicts; of those that are decided differently, in a comparison.
+func (r *Report) Hits(verdicts ...Verdict) bool {
+	if r.Against != "" {
+		return slices.ContainsFunc(r.Rows, func(row Row) bool { return slices.Contains(verdicts, row.Verdict) })
+	}
+	return slices.ContainsFunc(verdicts, func(v Verdict) bool { return r.Calls[v]+r.Prompts[v] > 0 })
+}
+
+func (r *Report) summary() string {
+	of := fmt.Sprintf("of %s in %s, ", words.Count(r.Judged(), "call", "calls"), words.Count(r.Read.Sessions, "session", "sessions"))
+	if r.Against != "" {
+		return of + r.differences()
+	}
+	denied := r.Calls[Deny] + r.Calls[Fail]
+	s := of + "none would have been denied"
+	if denied > 0 {
+		s = fmt.Sprintf("%s%s would have been denied: %s", of, text.Thousands(denied), r.byHooks())
+	}
+	for _, more := range []struct {
+		n         int
+		one, many string
+	}{
+		{r.Calls[Ask], "call would have been asked about", "calls would have been asked about"},
+		{r.Calls[Rewrite], "call would have been rewritten", "calls would have been rewritten"},
+		{r.Rewritten, "result would have been rewritten", "results would have been rewritten"},
+		{r.Prompts[Deny] + r.Prompts[Fail], "prompt would have been denied", "prompts would have been denied"},
+	} {
+		if more.n > 0 {
+			s += "; " + words.Count(more.n, more.one, more.many)
+		}
+	}
+	return s
+}
+
+// differences counts what two configurations decide differently.
+func (r *Report) differences() string {
+	changes := map[string]int{}
+	for i := range r.Rows {
+		changes[fmt.Sprintf("%s became %s", r.Rows[i].Was, r.Rows[i].Verdict)]++
+	}
+	if len(changes) == 0 {
+		return "all would have been decided alike"
+	}
+	var parts []string
+	for _, c := range ranked(changes, strings.Compare) {
+		parts = append(parts, fmt.Sprintf("%d × %s", changes[c], c))
+	}
+	return fmt.Sprintf("%d would have been decided differently: %s", len(r.Rows)+r.RowsOmitted, strings.Join(parts, ", "))
+}
+
+// byHooks counts denials by hooks, each with its most frequent reason.
+func (r *Report) byHooks() string {
+	counts, first := map[string]int{}, map[string]CauseCount{}
+	for _, c := range r.Causes {
+		if c.Verdict.denies() {
+			if counts[c.Hook] == 0 {
+				first[c.Hook] = c
+			}
+			counts[c.Hook] += c.Calls
+		}
+	}
+	var parts []string
+	for _, hook := range ranked(counts, strings.Compare) {
+		c := first[hook]
+		why := words.If(c.Calls > 1, fmt.Sprintf("%d × ", c.Calls)) + c.Why
+		parts = append(parts, fmt.Sprintf("%d by %s (%s)", counts[hook], cmp.Or(hook, "grapnel"), why))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Hint says what became of the denied calls, where that suggests false alarms.
+func (r *Report) Hint() string {
+	denied := r.Calls[Deny] + r.Calls[Fail]
+	if ran := r.Denied[agent.Ran]; ran > 0 {
+		return fmt.Sprintf("%d of %d ran then without a refusal: see whether they are false alarms", ran, denied)
+	}
+	return ""
+}

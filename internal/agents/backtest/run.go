@@ -1,0 +1,85 @@
+package backtest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/agents/bridge"
+	"github.com/grapnelhq/grapnel/internal/facts/secret"
+)
+
+// Options say how files are judged.
+type Options struct {
+	// Engine judges. Against, if it is not nil, judged before: only what they decide differently is reported.
+	Engine, Against bridge.Engine
+	// Since is the beginning of the period, and Dir the directory of the sessions; both may be empty.
+	Since time.Time
+	Dir   string
+	// Workers is how many files are judged at once, at least 1.
+	Workers int
+	Now     func() time.Time
+	// Kept has the tallies of earlier runs; nil has none.
+	Kept *Kept
+	// Progress is kept up to date; it may not be nil.
+	Progress *Progress
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Calls, Files, Bytes, FromBefore atomic.Int64
+	// AllFiles and AllBytes are set before the run.
+	AllFiles, AllBytes int64
+}
+
+// Run judges files until ctx ends, each in its order and several at once, and returns what it has judged by then.
+func Run(ctx context.Context, files []File, o Options) *Tally {
+	r := &run{Options: o, files: files, scanner: secret.New(), total: newTally()}
+	for i := range files {
+		o.Progress.AllBytes += files[i].Size
+	}
+	o.Progress.AllFiles = int64(len(files))
+	var workers sync.WaitGroup
+	for range max(1, o.Workers) {
+		workers.Go(func() { r.work(ctx) })
+	}
+	workers.Wait()
+	r.total.Partial = ctx.Err() != nil
+	r.total.bound()
+	return r.total
+}
+
+type run struct {
+	Options
+
+	files   []File
+	next    atomic.Int64
+	scanner *secret.Scanner
+
+	mu    sync.Mutex
+	total *Tally
+}
+
+// work judges files until there are no more.
+func (r *run) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		i := r.next.Add(1) - 1
+		if i >= int64(len(r.files)) {
+			return
+		}
+		f := &r.files[i]
+		t := r.Kept.get(f, r.Since)
+		if t != nil {
+			r.Progress.FromBefore.Add(1)
+			r.Progress.Calls.Add(int64(sum(t.Calls)))
+		} else if t = r.file(ctx, f); ctx.Err() == nil {
+			r.Kept.put(f, r.Since, t)
+		}
+		r.Progress.Files.Add(1)
+		r.Progress.Bytes.Add(f.Size)
+		r.mu.Lock()
+		r.total.add(t)
+		r.mu.Unlock()
+	}
+}
