@@ -80,9 +80,9 @@ func (n *Node) Member(names ...string) (string, bool) {
 }
 
 // Fold gives fileName, file_name and FILE-NAME one form.
-func Fold(key string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(key))
-}
+func Fold(key string) string { return strings.ToLower(hyphens.Replace(key)) }
+
+var hyphens = strings.NewReplacer("_", "", "-", "")
 
 // Use says what a text in the arguments is for.
 type Use int

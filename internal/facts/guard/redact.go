@@ -137,20 +137,20 @@ func (r *redaction) text(text string) string {
 	var b strings.Builder
 	for i, line := range lines {
 		bare := strings.TrimRight(line, "\r\n")
-		if name, ok := first(heading().FindStringSubmatch(bare)); ok {
+		if name, ok := headed(bare); ok {
 			if inside = r.file(name, nil) != nil; inside {
 				b.WriteString(line + note(shell.Visible(name)+" is protected") + "\n")
 				changed = true
 				continue
 			}
-		} else if i+1 < len(lines) && numbered().MatchString(lines[i+1]) && !numbered().MatchString(bare) && bare != "" {
+		} else if i+1 < len(lines) && begins(lines[i+1], "0123456789") && numbered().MatchString(lines[i+1]) && !numbered().MatchString(bare) && bare != "" {
 			if inside = r.named(bare); inside {
 				b.WriteString(line + note("it is protected") + "\n")
 				changed = true
 				continue
 			}
 		}
-		switch name, ok := first(matched().FindStringSubmatch(bare)); {
+		switch name, ok := prefixed(bare); {
 		case inside:
 			changed = true
 		case ok && r.named(name) && len(bare) > len(name)+1:
@@ -166,9 +166,35 @@ func (r *redaction) text(text string) string {
 	return r.secrets(text)
 }
 
+// begins reports whether a line begins with one of the signs. That costs less than an expression, and there may be many lines.
+func begins(line, signs string) bool { return line != "" && strings.IndexByte(signs, line[0]) >= 0 }
+
+// headed returns the file that a line announces.
+func headed(line string) (name string, ok bool) {
+	if !begins(line, "=-#>dfFpP<") {
+		return "", false
+	}
+	return first(heading().FindStringSubmatch(line))
+}
+
+// prefixed returns the file at the beginning of a line that is one of grep's, unless [redaction.named] would refuse it.
+func prefixed(line string) (name string, ok bool) {
+	end := strings.IndexAny(line, unnamed)
+	if end < 0 {
+		end = len(line)
+	}
+	if !strings.ContainsAny(line[:end], ":-") {
+		return "", false
+	}
+	return first(matched().FindStringSubmatch(line))
+}
+
+// unnamed are signs that no name at the beginning of a line has.
+const unnamed = " \t(){}\"'"
+
 // named judges the beginning of a line as the name of a file, by its letters alone: there may be many lines.
 func (r *redaction) named(name string) bool {
-	if web(name) || strings.ContainsAny(name, " \t(){}\"'") {
+	if web(name) || strings.ContainsAny(name, unnamed) {
 		return false
 	}
 	_, ok := r.Set.Path(name)

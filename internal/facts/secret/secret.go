@@ -99,9 +99,10 @@ func load(data []byte) (rules []rule) {
 func (s *Scanner) Find(text string) []Finding {
 	lower := strings.ToLower(text)
 	_, _, digits := kinds(text)
+	occurs := pairsOf(lower)
 	var all []Finding
 	for _, r := range s.rules {
-		if digits < r.digits || len(r.keywords) > 0 && !slices.ContainsFunc(r.keywords, func(k string) bool { return strings.Contains(lower, k) }) {
+		if digits < r.digits || len(r.keywords) > 0 && !slices.ContainsFunc(r.keywords, func(k string) bool { return occurs.all(k) && strings.Contains(lower, k) }) {
 			continue
 		}
 		for _, f := range r.find(text) {
@@ -112,6 +113,28 @@ func (s *Scanner) Find(text string) []Finding {
 	}
 	slices.SortFunc(all, func(a, b Finding) int { return cmp.Compare(a.Start, b.Start) })
 	return all
+}
+
+// pairs are the pairs of bytes that occur in a text: they rule most keywords out before the text is searched for them.
+type pairs [1 << 10]uint64
+
+func pairsOf(text string) *pairs {
+	var p pairs
+	for i := range len(text) - 1 {
+		at := uint16(text[i])<<8 | uint16(text[i+1])
+		p[at>>6] |= 1 << (at & 63)
+	}
+	return &p
+}
+
+// all reports whether all pairs of a keyword occur.
+func (p *pairs) all(keyword string) bool {
+	for i := range len(keyword) - 1 {
+		if at := uint16(keyword[i])<<8 | uint16(keyword[i+1]); p[at>>6]&(1<<(at&63)) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *rule) find(text string) []Finding {
