@@ -30,6 +30,7 @@ type pattern struct {
 	elems  []string
 	dir    bool // ends in /
 	rooted bool // begins with /
+	plain  bool // has no wildcards
 }
 
 // New compiles the patterns. The error says which one is wrong.
@@ -52,7 +53,7 @@ func New(deny, allow []string) (*Set, error) {
 
 func compile(text string) (pattern, error) {
 	folded := strings.TrimPrefix(fold(text), "~/")
-	p := pattern{text: text, dir: strings.HasSuffix(folded, "/"), rooted: strings.HasPrefix(folded, "/")}
+	p := pattern{text: text, dir: strings.HasSuffix(folded, "/"), rooted: strings.HasPrefix(folded, "/"), plain: !strings.ContainsAny(folded, `*?[\`)}
 	p.elems = elements(folded)
 	if len(p.elems) == 0 || slices.Contains(p.elems, "*") && len(p.elems) == 1 {
 		return p, fmt.Errorf("%q would stand for every file", text)
@@ -94,6 +95,9 @@ func (p *pattern) matches(elems []string, rooted bool) bool {
 }
 
 func (p *pattern) matchesAt(elems []string) bool {
+	if p.plain {
+		return slices.Equal(p.elems, elems)
+	}
 	for i, elem := range p.elems {
 		if ok, err := path.Match(elem, elems[i]); err != nil || !ok {
 			return false
