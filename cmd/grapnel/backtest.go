@@ -41,6 +41,7 @@ type backtestFlags struct {
 type backtesting struct {
 	*backtestFlags
 
+	from     origin
 	found    *backtest.Found
 	progress backtest.Progress
 	queue    backtest.Queue
@@ -53,7 +54,7 @@ func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error 
 	if f.CSV && a.JSON {
 		return usagef("--csv and --json: give one of them")
 	}
-	t, from, err := a.newBacktest(ctx, f)
+	t, err := a.newBacktest(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error 
 		return err
 	}
 	r := tally.Report(t.found, &t.progress, f.Against)
-	r.Config, r.Since, r.NotRun, r.Dropped = from.name(), f.Since, t.notRun, int(t.queue.Dropped.Load())
+	r.Config, r.Since, r.NotRun, r.Dropped = t.from.name(), f.Since, t.notRun, int(t.queue.Dropped.Load())
 	if r.Judged() == 0 && !r.Partial {
 		return unable(fmt.Errorf("no calls since %s in %s; for a longer period give --since 90d", clock(f.Since), words.Count(r.Read.Files, "file", "files")))
 	}
@@ -101,46 +102,46 @@ func (a *app) showBacktest(f *backtestFlags, r *backtest.Report) error {
 }
 
 // newBacktest finds what is to be judged, and by what.
-func (a *app) newBacktest(ctx context.Context, f *backtestFlags) (*backtesting, origin, error) {
+func (a *app) newBacktest(ctx context.Context, f *backtestFlags) (*backtesting, error) {
 	f.Since = f.Since.UTC().Truncate(24 * time.Hour) // so that an earlier run of the day has the same period
-	t := &backtesting{backtestFlags: f}
 	cfg, from, err := a.loadConfig()
 	if err != nil {
-		return nil, from, err
+		return nil, err
 	}
+	t := &backtesting{backtestFlags: f, from: from}
 	dryness := backtest.Dryness{Net: f.AllowNet, Unconfined: f.Unconfined}
 	if unknown := undeclared(cfg, f.Unconfined); unknown != "" {
-		return nil, from, usagef("--unconfined %s: there is no such plugin", unknown)
+		return nil, usagef("--unconfined %s: there is no such plugin", unknown)
 	}
 	t.cfg, t.notRun = backtest.Dry(cfg, dryness)
 	if f.Against != "" {
 		old, err := config.Load(f.Against)
 		if err != nil {
-			return nil, from, err
+			return nil, err
 		}
 		t.old, _ = backtest.Dry(old, dryness)
 	}
 	q := backtest.Query{Env: os.Getenv, Since: f.Since, Sample: f.Sample}
 	if q.Home, err = os.UserHomeDir(); err != nil {
-		return nil, from, usagef("transcripts: %w", err)
+		return nil, usagef("transcripts: %w", err)
 	}
 	if f.Dir != "" {
 		where := phases.Context{Dir: f.Dir}
 		if err := fillDir(&where); err != nil {
-			return nil, from, err
+			return nil, err
 		}
 		f.Dir = where.Dir
 	}
 	if q.Agents, err = transcribed(f.From); err != nil {
-		return nil, from, err
+		return nil, err
 	}
 	if t.found, err = backtest.Find(ctx, q); err != nil {
-		return nil, from, unable(err)
+		return nil, unable(err)
 	}
 	if len(t.found.Files) == 0 {
-		return nil, from, unable(t.nothing(q.Agents))
+		return nil, unable(t.nothing(q.Agents))
 	}
-	return t, from, nil
+	return t, nil
 }
 
 // nothing says why there are no transcripts.
@@ -203,9 +204,9 @@ func (a *app) judge(ctx context.Context, t *backtesting, eng, old *runtime.Engin
 	if err := downError(rows); err != nil {
 		return nil, unable(errors.Unwrap(err))
 	}
-	settled := true
+	settled, dir := true, filepath.Dir(t.from.Path)
 	for _, cfg := range cfgs {
-		k, whole := backtest.Key(cfg)
+		k, whole := backtest.Key(cfg, dir)
 		key, settled = append(key, k), settled && whole
 	}
 	if dir, err := userDir("XDG_CACHE_HOME", ".cache"); err == nil {
@@ -256,10 +257,10 @@ func (a *app) printBacktest(r *backtest.Report) {
 		a.println("this is partial: the rest was not judged")
 	}
 	t := newTable("", "")
-	t.addSome("read", uncutJoined(r.Read.Agents))
-	t.addSome("versions", uncutJoined(r.Read.Versions))
-	t.addSome("not read", uncutJoined(r.Read.Omitted))
-	t.addSome("unknown lines", nonZero(r.Read.Unknown))
+	t.addSome("read", strings.Join(r.Read.Agents, ", "))
+	t.addSome("versions", strings.Join(r.Read.Versions, ", "))
+	t.addSome("not read", strings.Join(r.Read.Omitted, ", "))
+	t.addSome("unknown lines", words.If(r.Read.Unknown > 0, text.Thousands(r.Read.Unknown)))
 	t.addSome("judged before", words.If(r.Read.Before > 0, words.Count(r.Read.Before, "file", "files")+"; --fresh judges again"))
 	t.addSome("dropped", words.If(r.Dropped > 0, words.Count(r.Dropped, "observation or job", "observations and jobs")))
 	a.println()
@@ -271,21 +272,25 @@ func (a *app) printBacktest(r *backtest.Report) {
 		return cells{c.Verdict, text.Thousands(c.Calls), c.Hook, c.Why}
 	})
 	printList(a, "commonest shapes", ">calls|shape", r.Shapes, func(s *backtest.ShapeCount) cells { return cells{text.Thousands(s.Calls), s.Shape} })
-	printList(a, "the newest", "time|agent|project|?was|verdict|then|call|why|prompt", r.Rows[:min(len(r.Rows), shownRows)], func(c *backtest.Row) cells {
-		var by []string
-		for i := range c.By {
-			by = append(by, c.By[i].String())
-		}
-		return cells{clock(c.Time), c.Agent, filepath.Base(c.Dir), c.Was, c.Verdict, strings.TrimSpace(string(c.Became) + " " + c.Refused), c.Call, strings.Join(by, "; "), c.Prompt}
-	})
+	for i := range r.Rows[:min(len(r.Rows), shownRows)] {
+		a.printRow(&r.Rows[i])
+	}
 	if more := len(r.Rows) + r.RowsOmitted - shownRows; more > 0 {
-		a.printf("  and %s more; all with: grapnel backtest --csv, or --json\n", text.Thousands(more))
+		a.printf("\nand %s more; all with --csv or --json\n", text.Thousands(more))
 	}
 }
 
-func uncutJoined(list []string) string { return strings.Join(list, ", ") }
-
-func nonZero(n int) string { return words.If(n > 0, text.Thousands(n)) }
+func (a *app) printRow(r *backtest.Row) {
+	words := []string{clock(r.Time), r.Agent, filepath.Base(r.Dir), string(r.Was), string(r.Verdict), string(r.Became), r.Refused}
+	a.heading("\n" + clean(strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), "  ")))
+	a.println("  " + clean(r.Call))
+	for i := range r.By {
+		a.println("  " + clean(r.By[i].String()))
+	}
+	if r.Prompt != "" {
+		a.println("  prompt: " + clean(r.Prompt))
+	}
+}
 
 // mostColumns is how many days a plot has; it shows the last ones.
 const mostColumns = 60

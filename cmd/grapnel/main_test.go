@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 	maps.Copy(commands, memoryCommands())
 	maps.Copy(commands, jobCommands())
 	maps.Copy(commands, mcpCommands())
+	maps.Copy(commands, backtestCommands())
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

@@ -147,9 +147,10 @@ func (f *File) key() uint64 {
 	return hashed(fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Agent.Name, f.Path, f.Size, f.ModTime.UnixNano()))
 }
 
-// Key is the part of a key that stands for a configuration: with the files that it names, by size and time. whole reports
-// whether the verdicts depend on nothing else, as far as is known: other programs may read what they like.
-func Key(cfg *config.Config) (key string, whole bool) {
+// Key is the part of a key that stands for a configuration: with the files that it names, by size and time. dir is its
+// directory. whole reports whether the verdicts depend on nothing else, as far as is known: other programs may read what they
+// like.
+func Key(cfg *config.Config, dir string) (key string, whole bool) {
 	public, err := cfg.Public()
 	parts := []string{string(public)}
 	whole = err == nil
@@ -159,6 +160,9 @@ func Key(cfg *config.Config) (key string, whole bool) {
 		var value any
 		_ = json.Unmarshal(p.Config, &value) // it was checked when it was loaded
 		named(value, func(path string) {
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
 			paths, _ := filepath.Glob(filepath.Join(path, "*")) // a path that is not a pattern has no more files
 			for _, path := range append([]string{path}, paths[:min(len(paths), mostNamed)]...) {
 				if info, err := os.Stat(path); err == nil {
@@ -172,11 +176,11 @@ func Key(cfg *config.Config) (key string, whole bool) {
 
 const mostNamed = 1000
 
-// named calls f with each text in a JSON value that is an absolute path.
+// named calls f with each text in a JSON value that may be a path.
 func named(value any, f func(path string)) {
 	switch v := value.(type) {
 	case string:
-		if filepath.IsAbs(v) {
+		if len(v) < 1024 && !strings.ContainsAny(v, "\x00\n") {
 			f(v)
 		}
 	case []any:

@@ -164,9 +164,9 @@ func (r *Report) differences() string {
 	}
 	var parts []string
 	for _, c := range ranked(changes, strings.Compare) {
-		parts = append(parts, fmt.Sprintf("%d × %s", changes[c], c))
+		parts = append(parts, text.Thousands(changes[c])+" × "+c)
 	}
-	return fmt.Sprintf("%d would have been decided differently: %s", len(r.Rows)+r.RowsOmitted, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s would have been decided differently: %s", text.Thousands(len(r.Rows)+r.RowsOmitted), strings.Join(parts, ", "))
 }
 
 // byHooks counts denials by hooks, each with its most frequent reason.
@@ -183,8 +183,8 @@ func (r *Report) byHooks() string {
 	var parts []string
 	for _, hook := range ranked(counts, strings.Compare) {
 		c := first[hook]
-		why := words.If(c.Calls > 1, fmt.Sprintf("%d × ", c.Calls)) + c.Why
-		parts = append(parts, fmt.Sprintf("%d by %s (%s)", counts[hook], cmp.Or(hook, "grapnel"), why))
+		why := words.If(c.Calls > 1, text.Thousands(c.Calls)+" × ") + c.Why
+		parts = append(parts, fmt.Sprintf("%s by %s (%s)", text.Thousands(counts[hook]), cmp.Or(hook, "grapnel"), why))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -193,7 +193,7 @@ func (r *Report) byHooks() string {
 func (r *Report) Hint() string {
 	denied := r.Calls[Deny] + r.Calls[Fail]
 	if ran := r.Denied[agent.Ran]; ran > 0 {
-		return fmt.Sprintf("%d of %d ran then without a refusal: see whether they are false alarms", ran, denied)
+		return fmt.Sprintf("%s of %s ran then without a refusal: see whether they are false alarms", text.Thousands(ran), text.Thousands(denied))
 	}
 	return ""
 }

@@ -105,7 +105,7 @@ func (r *run) describe(c *agent.Call, prompt string) (line, shape string) {
 	}
 	line = tool + " " + r.hide(string(c.Arguments), mostCall)
 	if file := argument(args, "file_path", "filePath", "path", "absolute_path", "notebook_path", "target_file"); file != "" {
-		return line, tool + ": …/" + general(r.hide(path.Base(file), mostCall))
+		return line, tool + ": " + general(r.hide(path.Base(file), mostCall))
 	}
 	if u, err := url.Parse(argument(args, "url", "uri")); err == nil && u.Host != "" {
 		return line, tool + ": " + clip(u.Hostname(), mostShape)
@@ -134,14 +134,26 @@ func argument(args map[string]json.RawMessage, names ...string) string {
 //nolint:gochecknoglobals // constants
 var (
 	quotedText  = lazyregexp.New(`"[^"]*"|'[^']*'`)
-	directories = lazyregexp.New(`(?:[\w.~@-]*/)+`)
+	directories = lazyregexp.New(`(?:[\w.~@-]*/)+`) // of an address the path, as [scheme] stands for ://
 	numbers     = lazyregexp.New(`\b[0-9a-f]{7,}\b|\b\d+\b`)
 )
+
+const scheme = "\x00"
 
 // general is a text without what differs between texts that say the same: quotations, directories and numbers.
 func general(s string) string {
 	s = quotedText().ReplaceAllString(s, "'…'")
-	s = directories().ReplaceAllString(s, "…/")
+	s = strings.ReplaceAll(directories().ReplaceAllString(strings.ReplaceAll(s, "://", scheme), ""), scheme, "://")
 	s = numbers().ReplaceAllString(s, "N")
 	return cmp.Or(text.Sanitize(s, mostShape), "…")
+}
+
+// sentence is the first sentence of a reason, or what stands before its colon.
+func sentence(s string) string {
+	for _, end := range []string{": ", ". ", "; "} {
+		if before, _, cut := strings.Cut(s, end); cut && len(before) > len("denied") {
+			s = before
+		}
+	}
+	return s
 }

@@ -76,7 +76,7 @@ func (t *Tally) row(r Row) bool {
 		more(t.Shapes, r.Shape, 1, mostKinds, "others")
 	}
 	for i := range r.By {
-		why := general(cmp.Or(r.By[i].Reason, r.By[i].Code))
+		why := general(sentence(cmp.Or(r.By[i].Reason, r.By[i].Code)))
 		more(t.Hooks, Cause{r.By[i].Hook, r.Verdict, why}, 1, mostKinds, Cause{Verdict: r.Verdict, Why: "others"})
 	}
 	if len(t.Rows) == mostRows {
