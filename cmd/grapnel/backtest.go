@@ -54,6 +54,9 @@ func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error 
 	if f.CSV && a.JSON {
 		return usagef("--csv and --json: give one of them")
 	}
+	if a.LogLevel == "error" {
+		a.LogLevel = "off" // failures of hooks are in the report
+	}
 	t, err := a.newBacktest(ctx, f)
 	if err != nil {
 		return err
@@ -192,7 +195,9 @@ func undeclared(cfg *config.Config, names []string) string {
 // judge runs the files through one engine, or through two.
 func (a *app) judge(ctx context.Context, t *backtesting, eng, old *runtime.Engine) (*backtest.Tally, error) {
 	rows := eng.Plugins()
-	if len(eng.Plan(phases.ToolPreCall).Phases[0].Stages) == 0 {
+	if plan := eng.Plan(phases.ToolPreCall).Phases[0]; len(plan.Stages) == 0 && len(plan.Off) > 0 {
+		return nil, usagef("this configuration judges no tool calls: %s is off (%s)", plan.Off[0].Subscription, plan.Off[0].Reason)
+	} else if len(plan.Stages) == 0 {
 		return nil, usagef("this configuration judges no tool calls: add rules with: grapnel rules add secrets")
 	}
 	o := backtest.Options{Engine: eng, Since: t.Since, Dir: t.Dir, Workers: 4 * goruntime.GOMAXPROCS(0), Now: time.Now, Progress: &t.progress}

@@ -30,7 +30,7 @@ func BenchmarkBacktest(b *testing.B) {
 	b.Setenv("HOME", home)
 	b.Setenv("XDG_CONFIG_HOME", "")
 	b.Setenv("XDG_CACHE_HOME", "")
-	writeTranscripts(b, filepath.Join(home, ".claude", "projects", "-work-app"), sessions, calls)
+	writeTranscripts(b, filepath.Join(home, ".claude", "projects", "-repo-app"), sessions, calls)
 	guards := filepath.Join(home, "guards.yaml")
 	if err := os.WriteFile(guards, []byte(threeGuards), 0o600); err != nil {
 		b.Fatal(err)
@@ -106,19 +106,19 @@ func writeTranscripts(tb testing.TB, dir string, sessions, calls int) {
 
 func writeCall(w io.Writer, s, c int) {
 	at := time.Date(2026, 11, 1+s%28, 8, 0, 0, 0, time.UTC).Add(time.Duration(c) * time.Second).Format(time.RFC3339)
-	common := fmt.Sprintf(`"isSidechain":false,"promptId":"p%d","userType":"external","entrypoint":"cli","cwd":"/work/app","sessionId":"session-%04d","version":"2.1.332","gitBranch":"main","timestamp":%q`, c/20, s, at)
+	common := fmt.Sprintf(`"isSidechain":false,"promptId":"p%d","userType":"external","entrypoint":"cli","cwd":"/repo/app","sessionId":"session-%04d","version":"2.1.332","gitBranch":"main","timestamp":%q`, c/20, s, at)
 	if c%20 == 0 {
 		fmt.Fprintf(w, `{"type":"user",%s,"uuid":"u%d","message":{"role":"user","content":"Change the handler of part %d, and run the tests."}}`+"\n", common, c, c)
 	}
 	body := strings.Repeat(fmt.Sprintf("func handle%d(w http.ResponseWriter, r *http.Request) { serve(w, r, %d) }\\n", c, s), 20+c%40)
-	tool, input := "Read", fmt.Sprintf(`{"file_path":"/work/app/internal/part%d/handler.go"}`, c%50)
+	tool, input := "Read", fmt.Sprintf(`{"file_path":"/repo/app/internal/part%d/handler.go"}`, c%50)
 	switch c % 10 {
 	case 1:
-		tool, input = "Edit", fmt.Sprintf(`{"file_path":"/work/app/internal/part%d/handler.go","old_string":"%s","new_string":"%s"}`, c%50, body[:200], body[:400])
+		tool, input = "Edit", fmt.Sprintf(`{"file_path":"/repo/app/internal/part%d/handler.go","old_string":"%s","new_string":"%s"}`, c%50, body[:200], body[:400])
 	case 2, 5:
-		tool, input = "Bash", fmt.Sprintf(`{"command":"cd /work/app && go test ./internal/part%d/... 2>&1 | tail -n 20","description":"Run the tests"}`, c%50)
+		tool, input = "Bash", fmt.Sprintf(`{"command":"cd /repo/app && go test ./internal/part%d/... 2>&1 | tail -n 20","description":"Run the tests"}`, c%50)
 	case 3:
-		tool, input = "Grep", fmt.Sprintf(`{"pattern":"handle%d","path":"/work/app"}`, c)
+		tool, input = "Grep", fmt.Sprintf(`{"pattern":"handle%d","path":"/repo/app"}`, c)
 	case 7:
 		if c%100 == 7 {
 			tool, input = "Bash", `{"command":"cat .env | head"}`

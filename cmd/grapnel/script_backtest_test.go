@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,17 +17,22 @@ func backtestCommands() map[string]func(*testscript.TestScript, bool, []string) 
 		panic(err) // there is no working directory
 	}
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"transcripts": func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(copyTranscripts(home, ts.Getenv("HOME"))) },
+		"transcripts": func(ts *testscript.TestScript, _ bool, args []string) {
+			ts.Check(copyTranscripts(home, ts.Getenv("HOME"), append(args, theirDir)[0]))
+		},
 		"fifo":        cmdFIFO,
 	}
 }
 
-// written is the day on which the committed transcripts were made.
-var written = regexp.MustCompile(`2026-11-29`)
+// The day on which the committed transcripts were made, and the project.
+const (
+	written = "2026-11-29"
+	theirDir = "/ada/src/app"
+)
 
-// copyTranscripts copies those that real agents have written into a home directory, as if it had been yesterday.
-func copyTranscripts(from, home string) error {
-	yesterday := []byte(time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly))
+// copyTranscripts copies those that real agents have written into a home directory, as if it had been yesterday in a project.
+func copyTranscripts(from, home, dir string) error {
+	adapted := strings.NewReplacer(written, time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), theirDir, dir)
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -44,6 +49,6 @@ func copyTranscripts(from, home string) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		return os.WriteFile(to, written.ReplaceAllLiteral(data, yesterday), 0o600)
+		return os.WriteFile(to, []byte(adapted.Replace(string(data))), 0o600)
 	})
 }

@@ -125,6 +125,9 @@ const layers = `
 	internal/tree, internal/proc/peer, github.com/coder/websocket < internal/cli/client;
 	phases, manifest, runtime, loop, sdk, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
+	# What a configuration would have decided about agents' transcripts.
+	phases, config, loop, runtime, internal/agents/agent, internal/agents/bridge, internal/facts/secret, internal/proc/sandbox, internal/text,
+	internal/text/words < internal/agents/backtest;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
 	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;

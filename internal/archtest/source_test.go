@@ -155,6 +155,8 @@ var goroutineOwners = []string{
 	"internal/conformance",
 	// One passes on the events of a run, which the framework has in a channel.
 	"adapters/eino",
+	// Sessions are judged several at once.
+	"internal/agents/backtest",
 	// It runs several agents at once, which take long to start.
 	"tools/hosts",
 }

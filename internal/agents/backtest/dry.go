@@ -39,12 +39,12 @@ var (
 	readers = []string{"agentsdoc", "cedar", "fileguard", "scripted", "skills"}
 )
 
-// Dry returns the configuration for a dry run: without a store, without plugins that can decide nothing, and with the others
+// Dry returns the configuration for a dry run: without plugins that can decide nothing, and with the others
 // in a sandbox that lets them read what they may, write only to their private directory, and use no network. A plugin that the
 // system cannot hold back is not in it, unless it is known to be harmless.
 func Dry(cfg *config.Config, o Dryness) (*config.Config, []NotRun) {
 	dry, without := *cfg, []NotRun{}
-	dry.Store, dry.Plugins = config.Secret{}, nil
+	dry.Plugins = nil
 	unreachable := sandbox.Probe().Check(sandbox.Policy{Net: sandbox.Net{All: o.Net}})
 	for _, p := range cfg.Plugins { //nolint:gocritic // a copy is changed
 		if why := keptOut(&p, o.Unconfined, unreachable); why != "" {
