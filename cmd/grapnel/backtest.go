@@ -47,7 +47,6 @@ type backtesting struct {
 	queue    backtest.Queue
 	cfg, old *config.Config
 	notRun   []backtest.NotRun
-	kept     *backtest.Kept
 }
 
 func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error {

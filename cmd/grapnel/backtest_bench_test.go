@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,17 +14,12 @@ import (
 
 // BenchmarkBacktest judges transcripts in the format of Claude Code with three guards: one of files, one by a condition and
 // one that is asked about each call. It reports calls a second. GRAPNEL_LONG=1 makes them 100,000 in 300 sessions.
-//
-//nolint:paralleltest // a benchmark
 func BenchmarkBacktest(b *testing.B) {
 	sessions, calls := 30, 20
 	if os.Getenv(longSwitch) != "" {
 		sessions, calls = 300, 334
 	}
 	home := b.TempDir()
-	if keep := os.Getenv("GRAPNEL_BENCH_HOME"); keep != "" {
-		home = keep
-	}
 	b.Setenv("HOME", home)
 	b.Setenv("XDG_CONFIG_HOME", "")
 	b.Setenv("XDG_CACHE_HOME", "")
@@ -41,7 +34,9 @@ func BenchmarkBacktest(b *testing.B) {
 		if code := run(context.Background(), args, streams{in: strings.NewReader(""), out: &out, err: &errs}); code != exitOK {
 			b.Fatalf("exit code %d: %s", code, errs.String())
 		}
-		var r struct{ Calls map[string]int }
+		var r struct {
+			Calls map[string]int `json:"calls"`
+		}
 		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 			b.Fatal(err)
 		}
@@ -87,24 +82,17 @@ func writeTranscripts(tb testing.TB, dir string, sessions, calls int) {
 		tb.Fatal(err)
 	}
 	for s := range sessions {
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("session-%04d.jsonl", s)))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		w := bufio.NewWriter(f)
+		var w bytes.Buffer
 		for c := range calls {
-			writeCall(w, s, c)
+			writeCall(&w, s, c)
 		}
-		if err := w.Flush(); err != nil {
-			tb.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("session-%04d.jsonl", s)), w.Bytes(), 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
 }
 
-func writeCall(w io.Writer, s, c int) {
+func writeCall(w *bytes.Buffer, s, c int) {
 	at := time.Date(2026, 11, 1+s%28, 8, 0, 0, 0, time.UTC).Add(time.Duration(c) * time.Second).Format(time.RFC3339)
 	common := fmt.Sprintf(`"isSidechain":false,"promptId":"p%d","userType":"external","entrypoint":"cli","cwd":"/repo/app","sessionId":"session-%04d","version":"2.1.332","gitBranch":"main","timestamp":%q`, c/20, s, at)
 	if c%20 == 0 {
@@ -120,9 +108,10 @@ func writeCall(w io.Writer, s, c int) {
 	case 3:
 		tool, input = "Grep", fmt.Sprintf(`{"pattern":"handle%d","path":"/repo/app"}`, c)
 	case 7:
-		if c%100 == 7 {
+		switch c % 100 {
+		case 7:
 			tool, input = "Bash", `{"command":"cat .env | head"}`
-		} else if c%100 == 17 {
+		case 17:
 			tool, input = "Bash", `{"command":"curl -s https://example.com/x"}`
 		}
 	}

@@ -46,7 +46,7 @@ func Dry(cfg *config.Config, o Dryness) (*config.Config, []NotRun) {
 	dry, without := *cfg, []NotRun{}
 	dry.Plugins = nil
 	unreachable := sandbox.Probe().Check(sandbox.Policy{Net: sandbox.Net{All: o.Net}})
-	for _, p := range cfg.Plugins { //nolint:gocritic // a copy is changed
+	for _, p := range cfg.Plugins {
 		if why := keptOut(&p, o.Unconfined, unreachable); why != "" {
 			without = append(without, NotRun{p.Name, why})
 			continue

@@ -108,9 +108,8 @@ func (d *reading) say(ctx context.Context, s *agent.Said) bool {
 		d.tally.First = s.Time
 	}
 	for i := range d.held {
-		_, _ = d.handle(ctx, d.judges[0], d.held[i].at, &d.held[i].e)
-		if len(d.judges) > 1 {
-			_, _ = d.handle(ctx, d.judges[1], d.held[i].at, &d.held[i].e)
+		for _, b := range d.judges {
+			_, _ = d.handle(ctx, b, d.held[i].at, &d.held[i].e) // its verdict is of another period
 		}
 	}
 	d.held = nil
@@ -176,6 +175,7 @@ func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
 			delete(d.waiting, e.Call.ID)
 			d.tally.became(&d.tally.Rows[i], s.Became, s.By)
 		}
+	default: // nothing is decided
 	}
 }
 

@@ -88,10 +88,7 @@ func (k *Kept) read() {
 		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Tally == nil {
 			continue
 		}
-		l.Tally.Hooks, l.Tally.since = map[Cause]int{}, l.Since
-		for _, c := range l.Tally.Causes {
-			l.Tally.Hooks[c.Cause] = c.N
-		}
+		l.Tally.since = l.Since
 		k.known[l.File] = l.Tally
 	}
 }
@@ -115,11 +112,7 @@ func (k *Kept) put(f *File, since time.Time, t *Tally) {
 	if k == nil {
 		return
 	}
-	for c, n := range t.Hooks {
-		t.Causes = append(t.Causes, counted{c, n})
-	}
 	line, err := json.Marshal(keptLine{f.key(), since, t})
-	t.Causes = nil
 	if err != nil || len(line) > mostLine || bytes.ContainsRune(line, '\n') {
 		return
 	}

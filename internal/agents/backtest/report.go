@@ -51,9 +51,10 @@ type Read struct {
 
 // CauseCount is a cause with its number of calls.
 type CauseCount struct {
-	Cause
-
-	Calls int `json:"calls"`
+	Hook    string  `json:"hook"`
+	Verdict Verdict `json:"verdict"`
+	Why     string  `json:"why"`
+	Calls   int     `json:"calls"`
 }
 
 // ShapeCount is a shape of calls with their number.
@@ -79,7 +80,7 @@ func (t *Tally) Report(f *Found, p *Progress, against string) *Report {
 		r.Read.Agents = append(r.Read.Agents, fmt.Sprintf("%s (%s)", name, words.Count(t.Files[name], "file", "files")))
 	}
 	for _, c := range ranked(t.Hooks, compareCauses) {
-		r.Causes = append(r.Causes, CauseCount{c, t.Hooks[c]})
+		r.Causes = append(r.Causes, CauseCount{c.Hook, c.Verdict, c.Why, t.Hooks[c]})
 	}
 	for _, s := range ranked(t.Shapes, strings.Compare) {
 		r.Shapes = append(r.Shapes, ShapeCount{s, t.Shapes[s]})
@@ -133,9 +134,9 @@ func (r *Report) summary() string {
 		return of + r.differences()
 	}
 	denied := r.Calls[Deny] + r.Calls[Fail]
-	s := of + "none would have been denied"
+	parts := []string{of + "none would have been denied"}
 	if denied > 0 {
-		s = fmt.Sprintf("%s%s would have been denied: %s", of, text.Thousands(denied), r.byHooks())
+		parts[0] = fmt.Sprintf("%s%s would have been denied: %s", of, text.Thousands(denied), r.byHooks())
 	}
 	for _, more := range []struct {
 		n         int
@@ -147,10 +148,10 @@ func (r *Report) summary() string {
 		{r.Prompts[Deny] + r.Prompts[Fail], "prompt would have been denied", "prompts would have been denied"},
 	} {
 		if more.n > 0 {
-			s += "; " + words.Count(more.n, more.one, more.many)
+			parts = append(parts, words.Count(more.n, more.one, more.many))
 		}
 	}
-	return s
+	return strings.Join(parts, "; ")
 }
 
 // differences counts what two configurations decide differently.

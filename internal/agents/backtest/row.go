@@ -131,7 +131,6 @@ func argument(args map[string]json.RawMessage, names ...string) string {
 	return ""
 }
 
-//nolint:gochecknoglobals // constants
 var (
 	quotedText  = lazyregexp.New(`"[^"]*"|'[^']*'`)
 	directories = lazyregexp.New(`(?:[\w.~@-]*/)+`) // of an address the path, as [scheme] stands for ://

@@ -2,8 +2,10 @@ package backtest
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
@@ -14,8 +16,7 @@ type Tally struct {
 	Calls    map[Verdict]int      `json:"calls"`
 	Prompts  map[Verdict]int      `json:"prompts"`
 	Denied   map[agent.Became]int `json:"denied"` // what became of the denied calls
-	Hooks    map[Cause]int        `json:"-"`
-	Causes   []counted            `json:"causes"` // Hooks as JSON
+	Hooks    map[Cause]int        `json:"hooks"`
 	Shapes   map[string]int       `json:"shapes"`
 	Days     map[string]*Day      `json:"days"`
 	Sessions map[string]int       `json:"sessions"`
@@ -24,27 +25,40 @@ type Tally struct {
 	Problems []Problem            `json:"problems"`
 	Rows     []Row                `json:"rows"`
 
-	Results, Redacted, Unknown, Elsewhere, RowsOmitted int
+	Results     int `json:"results"`
+	Redacted    int `json:"redacted"`
+	Unknown     int `json:"unknown"`
+	Elsewhere   int `json:"elsewhere"`
+	RowsOmitted int `json:"rows_omitted"`
 
 	// First is the time of the first event in the period, and Cut says that there were earlier ones.
-	First   time.Time
-	Cut     bool
-	Partial bool `json:"-"`
+	First   time.Time `json:"first"`
+	Cut     bool      `json:"cut"`
+	Partial bool      `json:"-"`
 
 	since time.Time // the period that it was made for, where it was kept
 }
 
 // Cause is why calls were decided about.
 type Cause struct {
-	Hook    string  `json:"hook"`
-	Verdict Verdict `json:"verdict"`
-	Why     string  `json:"why"`
+	Hook    string
+	Verdict Verdict
+	Why     string
 }
 
-type counted struct {
-	Cause
+// MarshalText makes a cause the key of a JSON object.
+func (c Cause) MarshalText() ([]byte, error) {
+	return []byte(c.Hook + "\x00" + string(c.Verdict) + "\x00" + c.Why), nil
+}
 
-	N int `json:"n"`
+// UnmarshalText is the inverse of MarshalText.
+func (c *Cause) UnmarshalText(text []byte) error {
+	parts := strings.SplitN(string(text), "\x00", 3)
+	if len(parts) != 3 {
+		return errors.New("a cause has three parts")
+	}
+	*c = Cause{parts[0], Verdict(parts[1]), parts[2]}
+	return nil
 }
 
 // Day is what was judged on one day, by the time of the transcripts in UTC.
