@@ -26,7 +26,7 @@ import (
 
 type backtestFlags struct {
 	From       string    `flag:"from"       usage:"only these {AGENTS}, separated by commas (default all that are found)"`
-	Since      time.Time `default:"30d"     flag:"since"                                                                                            usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
+	Since      time.Time `default:"30d"     flag:"since"                                                                                                       usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
 	Dir        string    `flag:"dir"        usage:"only sessions in this {DIR} or below"`
 	Against    string    `flag:"against"    usage:"show only what is decided otherwise than by the configuration {FILE}"`
 	Sample     int       `flag:"sample"     usage:"only {N} of the files, always the same ones"`
@@ -245,7 +245,7 @@ func (t *backtesting) line(since time.Duration) string {
 	calls, files, bytes := p.Calls.Load(), p.Files.Load(), p.Bytes.Load()
 	s := fmt.Sprintf("judging: %s, %s a second, %d of %d files", words.Count(int(calls), "call", "calls"), text.Thousands(int(float64(calls)/since.Seconds())), files, p.AllFiles)
 	if bytes > 0 {
-		s += fmt.Sprintf(", about %s left", (time.Duration(float64(since) * float64(p.AllBytes-bytes) / float64(bytes))).Round(time.Second))
+		s += fmt.Sprintf(", about %s left", time.Duration(float64(since)*float64(p.AllBytes-bytes)/float64(bytes)).Round(time.Second))
 	}
 	return s
 }

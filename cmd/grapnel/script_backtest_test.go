@@ -18,20 +18,22 @@ func backtestCommands() map[string]func(*testscript.TestScript, bool, []string) 
 	}
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"transcripts": func(ts *testscript.TestScript, _ bool, args []string) {
-			ts.Check(copyTranscripts(home, ts.Getenv("HOME"), append(args, theirDir)[0]))
+			for _, agent := range []string{".claude", ".codex"} {
+				ts.Check(copyTranscripts(filepath.Join(home, agent), filepath.Join(ts.Getenv("HOME"), agent), append(args, theirDir)[0]))
+			}
 		},
-		"fifo":        cmdFIFO,
+		"fifo": cmdFIFO,
 	}
 }
 
 // The day on which the committed transcripts were made, and the project.
 const (
-	written = "2026-11-29"
+	written  = "2026-11-29"
 	theirDir = "/ada/src/app"
 )
 
-// copyTranscripts copies those that real agents have written into a home directory, as if it had been yesterday in a project.
-func copyTranscripts(from, home, dir string) error {
+// copyTranscripts copies those that a real agent has written into another directory, as if it had been yesterday in a project.
+func copyTranscripts(from, into, dir string) error {
 	adapted := strings.NewReplacer(written, time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), theirDir, dir)
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -45,7 +47,7 @@ func copyTranscripts(from, home, dir string) error {
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(home, below)
+		to := filepath.Join(into, below)
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}

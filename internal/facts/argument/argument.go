@@ -82,6 +82,7 @@ func (n *Node) Member(names ...string) (string, bool) {
 // Fold gives fileName, file_name and FILE-NAME one form.
 func Fold(key string) string { return strings.ToLower(hyphens.Replace(key)) }
 
+//nolint:gochecknoglobals // a constant
 var hyphens = strings.NewReplacer("_", "", "-", "")
 
 // Use says what a text in the arguments is for.

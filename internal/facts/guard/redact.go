@@ -3,8 +3,6 @@ package guard
 import (
 	"bytes"
 	"encoding/json"
-	"github.com/grapnelhq/grapnel/internal/facts/argument"
-	"github.com/grapnelhq/grapnel/internal/facts/shell"
 	"io/fs"
 	"net/url"
 	"os"
@@ -12,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
