@@ -38,6 +38,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/cedar"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 	"github.com/grapnelhq/grapnel/plugins/fileguard"
 	"github.com/grapnelhq/grapnel/plugins/mcp"
@@ -65,7 +66,7 @@ func delayGC() {
 }
 
 func firstParty() serve.Plugins {
-	return serve.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
+	return serve.Plugins{agentsdoc.New, cedar.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
 }
 
 type streams struct {

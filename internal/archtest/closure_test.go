@@ -42,6 +42,7 @@ func closureRules() []closureRule {
 		light("compiler", "./plugins"),
 		light("sdk", "./runtime", "./plugins"),
 		light("plugins/agentsdoc", "./runtime"),
+		light("plugins/cedar", "./runtime", "./config"),
 		light("plugins/commandhooks", "./runtime"),
 		light("plugins/fileguard", "./runtime", "./config"),
 		light("plugins/memory", "./runtime"),

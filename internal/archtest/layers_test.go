@@ -29,7 +29,7 @@ const layers = `
 	runtime, sdk, sdk/plugintest, sdk/serve, store;
 	std < internal/text/lazyregexp, tools/count;
 	internal/text/lazyregexp < cmd/grapnel, config, gateway, internal/api, internal/agents/..., internal/cond, internal/configschema, plugins/mcp/internal/mcpclient, internal/skillset, internal/toolschema,
-	internal/facts/..., internal/memory/..., internal/proc, internal/text;
+	internal/facts/..., internal/memory/..., internal/proc, internal/text, plugins/cedar;
 	std < internal/tree;
 	std < internal/archtest;
 	std < internal/recent;
@@ -170,6 +170,8 @@ const layers = `
 	phases, internal/facts/... < internal/facts;
 	phases, sdk, internal/facts/guard, internal/facts/protect, internal/facts/secret < plugins/fileguard;
 	plugins/fileguard < plugins/fileguard/cmd/...;
+	phases, sdk, internal/facts, github.com/cedar-policy/cedar-go < plugins/cedar;
+	plugins/cedar < plugins/cedar/cmd/...;
 	phases, sdk, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
 	phases, manifest < internal/agents/agent;
@@ -203,7 +205,7 @@ const layers = `
 	sdk < internal/skillset, internal/memory/..., plugins/memory/internal/toolset;
 	phases, sdk, internal/sqldb, internal/memory/..., plugins/memory/internal/toolset < plugins/memory;
 	plugins/memory < plugins/memory/cmd/...;
-	sdk/serve < plugins/agentsdoc/cmd/..., plugins/commandhooks/cmd/..., plugins/fileguard/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
+	sdk/serve < plugins/agentsdoc/cmd/..., plugins/cedar/cmd/..., plugins/commandhooks/cmd/..., plugins/fileguard/cmd/..., plugins/mcp/cmd/..., plugins/memory/cmd/..., plugins/scripted/cmd/..., plugins/skills/cmd/...;
 
 	# Measuring, wiring, showing.
 	phases, sdk, config, runtime, internal/wire, github.com/hashicorp/go-plugin,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/tests/storetest"
 	"github.com/grapnelhq/grapnel/plugins/agentsdoc"
+	"github.com/grapnelhq/grapnel/plugins/cedar"
 	"github.com/grapnelhq/grapnel/plugins/commandhooks"
 	"github.com/grapnelhq/grapnel/plugins/fileguard"
 	"github.com/grapnelhq/grapnel/plugins/mcp"
@@ -23,7 +24,7 @@ import (
 
 // firstParty are the plugins that documents may declare as built-in.
 func firstParty() serve.Plugins {
-	return serve.Plugins{agentsdoc.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
+	return serve.Plugins{agentsdoc.New, cedar.New, commandhooks.New, fileguard.New, mcp.New, memory.New, scripted.New, skills.New}
 }
 
 // goCommand runs the go command in a directory of a module, whose go.mod must be up

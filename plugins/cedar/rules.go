@@ -1,0 +1,224 @@
+package cedar
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	cedartext "github.com/cedar-policy/cedar-go/ast"
+	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
+	"github.com/cedar-policy/cedar-go/x/exp/eval"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
+
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
+	"github.com/grapnelhq/grapnel/phases"
+)
+
+// The bounds of rules.
+const (
+	maxSource = 4 << 20  // bytes of one file
+	maxRule   = 16 << 10 // bytes of one rule, which bounds its depth too
+	maxRules  = 20_000
+)
+
+// Problem is a mistake in a file of rules or cases.
+type Problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+// String is the problem as compilers print theirs.
+func (p Problem) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+}
+
+// rule is one policy. Its source begins at a line and column of a file.
+type rule struct {
+	file, source     string
+	line, column     int
+	policy           *ast.Policy
+	condition        ast.IsNode // scope and conditions
+	id, reason, code string
+	asks             bool // it forbids, unless a person agrees
+	sees             bool // it looks at the policies of the turn
+}
+
+// place is where a rule is, and its name.
+func (r *rule) place() string {
+	if r.id == "" {
+		return fmt.Sprintf("%s:%d", r.file, r.line)
+	}
+	return fmt.Sprintf("%s:%d %q", r.file, r.line, r.id)
+}
+
+// ruleset is rules, also by the actions that they may be about. It is immutable.
+type ruleset struct {
+	rules []*rule
+	about map[string][]*rule
+}
+
+func newRuleset(rules []*rule) *ruleset {
+	s := &ruleset{rules, map[string][]*rule{}}
+	for _, r := range rules {
+		for _, a := range actions {
+			if named := r.names(); len(named) == 0 || slices.Contains(named, actionUID(a.name)) || slices.Contains(named, actionUID(string(a.phase))) {
+				s.about[a.name] = append(s.about[a.name], r)
+			}
+		}
+	}
+	return s
+}
+
+// names are the actions and groups in the scope of a rule.
+func (r *rule) names() []types.EntityUID {
+	switch scope := r.policy.Action.(type) {
+	case ast.ScopeTypeEq:
+		return []types.EntityUID{scope.Entity}
+	case ast.ScopeTypeIn:
+		return []types.EntityUID{scope.Entity}
+	case ast.ScopeTypeInSet:
+		return scope.Entities
+	}
+	return nil
+}
+
+// The parts of a text that are rules, and of messages of Cedar's parser and validator.
+//
+//nolint:gochecknoglobals // immutable
+var (
+	leading     = lazyregexp.New(`^(?s:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*`)
+	oneRule     = lazyregexp.New(`^(?s:"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[^;])*?;`)
+	parserPlace = lazyregexp.New(`^(?:parse error at )?<input>:(\d+):(\d+)(?: "((?:[^"\\]|\\.)*)")?: `)
+	parserExact = lazyregexp.New(`^exact got .* want (.*)$`)
+	quotedName  = lazyregexp.New("`(?:[^`]*[.:])?\"?(\\w+)\"?`")
+)
+
+// parse reads the rules of a text. Those with a mistake are problems.
+func parse(file, source string) (rules []*rule, problems []Problem) {
+	if len(source) > maxSource || !utf8.ValidString(source) || strings.Contains(source, "\x00") {
+		return nil, []Problem{{file, 1, 1, fmt.Sprintf("is not a text in UTF-8 of at most %d bytes", maxSource)}}
+	}
+	v := validate.New(schema())
+	for line, column := 1, 1; ; {
+		blank := leading().FindString(source)
+		line, column = position(blank, line, column)
+		if source = source[len(blank):]; source == "" {
+			return rules, problems
+		}
+		r := &rule{file: file, source: cmp.Or(oneRule().FindString(source), source), line: line, column: column}
+		line, column = position(r.source, line, column)
+		source = source[len(r.source):]
+		problem := r.parse(v)
+		if len(rules)+len(problems) == maxRules {
+			problem, source = r.problem("", "there are more than %d rules", maxRules), ""
+		}
+		if problem != nil {
+			problems = append(problems, *problem)
+		} else {
+			rules = append(rules, r)
+		}
+	}
+}
+
+// position is the place behind a text that begins at a place.
+func position(text string, line, column int) (int, int) {
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		return line + strings.Count(text, "\n"), 1 + utf8.RuneCountInString(text[i+1:])
+	}
+	return line, column + utf8.RuneCountInString(text)
+}
+
+func (r *rule) parse(v *validate.Validator) *Problem {
+	if len(r.source) > maxRule {
+		return r.problem("", "the rule has %d bytes, and may have %d: divide it", len(r.source), maxRule)
+	}
+	var policy cedartext.Policy
+	if err := policy.UnmarshalCedar([]byte(r.source)); err != nil {
+		return r.syntax(strings.TrimPrefix(err.Error(), "parser error: "))
+	}
+	r.policy = (*ast.Policy)(&policy)
+	r.condition = eval.PolicyToNode(r.policy).AsIsNode()
+	if err := v.Policy("", r.policy); err != nil {
+		return r.misfit(err)
+	}
+	ast.Inspect(ast.NewNode(r.condition), func(n ast.IsNode) bool {
+		access, ok := n.(ast.NodeTypeAccess)
+		r.sees = r.sees || ok && access.Value == "policies"
+		return true
+	})
+	return r.annotate()
+}
+
+func (r *rule) annotate() *Problem {
+	for _, a := range r.policy.Annotations {
+		switch value := string(a.Value); a.Key {
+		case "id":
+			r.id = value
+		case "reason":
+			r.reason = cmp.Or(r.reason, value)
+		case "ask":
+			r.asks, r.reason = true, cmp.Or(value, r.reason)
+		case "code":
+			r.code = value
+		default:
+			return r.problem("@"+string(a.Key), "there is no annotation @%s%s", a.Key, suggest.DidYouMean(string(a.Key), []string{"id", "reason", "ask", "code"}))
+		}
+	}
+	switch {
+	case r.asks && r.policy.Effect == ast.EffectPermit:
+		return r.problem("@ask", "@ask is for rules that forbid")
+	case r.code != "" && !phases.ValidCode(r.code):
+		return r.problem("@code", "a code has small letters, digits and _")
+	}
+	return nil
+}
+
+// problem places a message where the rule has a word first, or at its beginning.
+func (r *rule) problem(word, format string, args ...any) *Problem {
+	line, column := position(r.source[:max(strings.Index(r.source, word), 0)], r.line, r.column)
+	return &Problem{r.file, line, column, fmt.Sprintf(format, args...)}
+}
+
+// syntax is an error of Cedar's parser, which counts from the rule.
+func (r *rule) syntax(message string) *Problem {
+	p := r.problem("", "%s", message)
+	at := parserPlace().FindStringSubmatch(message)
+	if at == nil {
+		return p
+	}
+	line, _ := strconv.Atoi(at[1])
+	column, _ := strconv.Atoi(at[2])
+	if p.Line += line - 1; line == 1 {
+		column += r.column - 1
+	}
+	p.Column, p.Message = column, parserExact().ReplaceAllString(message[len(at[0]):], `"$1" is missing`)
+	if at[3] != "" {
+		p.Message += fmt.Sprintf(", before %q", at[3])
+	}
+	return p
+}
+
+// misfit is an error of the validator, which knows no places: the name that it is about is looked for.
+func (r *rule) misfit(err error) *Problem {
+	message := slices.Min(strings.Split(err.Error(), "\n")) // it has one for each action, in any order
+	word, hint := "", ""
+	if name := quotedName().FindStringSubmatch(message); name != nil {
+		word = name[1]
+	}
+	switch known := modelNames(); {
+	case strings.Contains(message, "access to tag"):
+		hint = "; ask before whether it hasTag"
+	case !slices.Contains(known, word):
+		hint = suggest.DidYouMean(word, known)
+	case r.names() == nil:
+		hint = `; name the action that the rule is about, as in action == Action::"read"`
+	}
+	return r.problem(word, "%s%s; see: grapnel rules schema", message, hint)
+}
