@@ -324,13 +324,7 @@ type initialised struct {
 }
 
 func (a *app) initialise(_ context.Context, f *initFlags, _ []string) error {
-	path := cmp.Or(a.Config, os.Getenv("GRAPNEL_CONFIG"))
-	var err error
-	if path != "" {
-		path, err = filepath.Abs(path)
-	} else if path, err = userConfigPath(); err != nil {
-		err = usagef("there is no home directory to put the configuration in; name a place with --config: %w", err)
-	}
+	path, err := a.configPlace()
 	if err != nil {
 		return err
 	}
@@ -365,6 +359,18 @@ func (a *app) initialise(_ context.Context, f *initFlags, _ []string) error {
 			a.println("kept   ", p)
 		}
 	})
+}
+
+// configPlace is where the configuration is, or is to be.
+func (a *app) configPlace() (string, error) {
+	if path := cmp.Or(a.Config, os.Getenv("GRAPNEL_CONFIG")); path != "" {
+		return filepath.Abs(path)
+	}
+	path, err := userConfigPath()
+	if err != nil {
+		return "", usagef("there is no home directory to put the configuration in; name a place with --config: %w", err)
+	}
+	return path, nil
 }
 
 // memoryOffer declares the memory plugin in comments: nobody gets a memory without asking for one.

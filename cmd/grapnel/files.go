@@ -20,6 +20,29 @@ func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	return writeWhole(path, data, mode, os.Rename)
 }
 
+// editFile replaces a file, or the one that it links to, by what edit makes of it.
+func editFile(path string, edit func([]byte) ([]byte, error)) error {
+	target, err := filepath.EvalSymlinks(path) // renaming onto a link would replace the link and leave the file as it is
+	if err != nil {
+		return unable(err)
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return unable(err)
+	}
+	data, err := os.ReadFile(target)
+	if err != nil {
+		return unable(err)
+	}
+	if data, err = edit(data); err != nil {
+		return usagef("%s: %w", target, err)
+	}
+	if err := replaceFile(target, data, info.Mode().Perm()); err != nil {
+		return unable(err)
+	}
+	return nil
+}
+
 // createWhole creates a file for this user alone with its whole content or not at all, also if this program is killed. An
 // existing one is fs.ErrExist. It needs a file system with hard links.
 func createWhole(path string, data []byte) error { return writeWhole(path, data, 0o600, os.Link) }

@@ -232,7 +232,7 @@ func (a *app) root() *cobra.Command {
 		command[explain.Result](a, "explain SECTION|SUBSCRIPTION|PLUGIN|TOOL", "Say why a section, subscription, plugin or tool is, or is not, in the prompt, or who said a sentence",
 			atMost(1, "explain takes one id"), a.explain),
 		command[backtest.Report](a, "backtest", "Say what the configuration would have denied of what your agents did", noArgs(), a.backtest),
-		a.manifestCommands(), a.agentsCommands(), a.pluginCommands(), a.docsCommands(), a.memoryCommands(), a.jobsCommands(),
+		a.manifestCommands(), a.agentsCommands(), a.pluginCommands(), a.rulesCommands(), a.docsCommands(), a.memoryCommands(), a.jobsCommands(),
 		group("skills", "Skills: what their authors should change",
 			command[skillset.LintReport](a, "lint [DIR]", "Check the skills in a directory against the format's rules", atMost(1, "skills lint takes at most one DIR"), a.skillsLint)),
 		group("hooks", "Command hooks of other agents: what of them would run here",

@@ -114,26 +114,7 @@ func writePins(path string, programs []pinned) (written string, err error) {
 	if len(sums) == 0 {
 		return "", nil
 	}
-	// Renaming onto a link would replace the link and leave the file as it is.
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return "", unable(err)
-	}
-	info, err := os.Stat(target)
-	if err != nil {
-		return "", unable(err)
-	}
-	data, err := os.ReadFile(target)
-	if err != nil {
-		return "", unable(err)
-	}
-	if data, err = config.Pin(data, sums); err != nil {
-		return "", usagef("%s: %w", target, err)
-	}
-	if err := replaceFile(target, data, info.Mode().Perm()); err != nil {
-		return "", unable(err)
-	}
-	return path, nil
+	return path, editFile(path, func(data []byte) ([]byte, error) { return config.Pin(data, sums) })
 }
 
 // toWrite are the checksums that the configuration lacks.

@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/text/suggest"
+	"github.com/grapnelhq/grapnel/plugins/cedar"
+)
+
+func (a *app) rulesCommands() *cobra.Command {
+	sets := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return cedar.Sets(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return group("rules", "Rules in Cedar: what calls of tools may do",
+		completing(command[rulesAdded](a, "add NAME...", "Put sets of rules beside the configuration, and in force", nil, a.rulesAdd), sets),
+		command[rulesList](a, "list", "Show the sets of rules that come along, and the rules in force", noArgs(), a.rulesList),
+		completing(command[rulesShown](a, "show NAME", "Print a set of rules that comes along", exactlyOne("rules show needs the NAME of a set"), a.rulesShow), sets),
+		command[rulesChecked](a, "check [FILE]...", "Check rules, and run the cases beside them", nil, a.rulesCheck),
+		command[rulesSchema](a, "schema", "Print what rules can be about, as a schema of Cedar", noArgs(), a.rulesSchema))
+}
+
+// knownSet returns a set of rules with its cases.
+func knownSet(name string) (rules, cases string, err error) {
+	rules, cases, ok := cedar.Set(name)
+	if !ok {
+		return "", "", usagef("there is no set of rules %q%s; see: grapnel rules list", name, suggest.DidYouMean(name, cedar.Sets()))
+	}
+	return rules, cases, nil
+}
+
+type rulesAdded struct {
+	Created []string `json:"created" jsonschema:"files that were made"`
+	Kept    []string `json:"kept"    jsonschema:"files that were there already, with the same content"`
+	Changed []string `json:"changed" jsonschema:"files that were there with another content, and were left as they are"`
+	Config  string   `json:"config"  jsonschema:"the configuration file"`
+	Plugin  string   `json:"plugin"  jsonschema:"the plugin that has the rules in force"`
+	Written bool     `json:"written" jsonschema:"the plugin was declared now"`
+}
+
+func (a *app) rulesAdd(_ context.Context, _ *noFlags, names []string) error {
+	if len(names) == 0 {
+		return usagef("rules add needs the NAME of a set: %s", alternatives(cedar.Sets()))
+	}
+	for _, name := range names {
+		if _, _, err := knownSet(name); err != nil {
+			return err
+		}
+	}
+	path, err := a.configPlace()
+	if err != nil {
+		return err
+	}
+	r := &rulesAdded{Created: []string{}, Kept: []string{}, Changed: []string{}, Config: path}
+	dir := filepath.Join(filepath.Dir(path), "rules")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return unable(err)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := r.put(path, firstConfig()); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		rules, cases, _ := cedar.Set(name)
+		if err := errors.Join(r.put(filepath.Join(dir, name+".cedar"), []byte(rules)), r.put(filepath.Join(dir, name+".cases"), []byte(cases))); err != nil {
+			return err
+		}
+	}
+	if err := r.declare(dir); err != nil {
+		return err
+	}
+	return a.print(r, func() { a.printAdded(r) })
+}
+
+// put makes a file unless it is there.
+func (r *rulesAdded) put(path string, data []byte) error {
+	err := createNew(path, data)
+	if err == nil {
+		r.Created = append(r.Created, path)
+		return nil
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return unable(err)
+	}
+	if now, err := readRegular(path); err != nil {
+		return unable(fmt.Errorf("%s: %w", path, err))
+	} else if bytes.Equal(now, data) {
+		r.Kept = append(r.Kept, path)
+	} else {
+		r.Changed = append(r.Changed, path)
+	}
+	return nil
+}
+
+// declare declares the plugin in the configuration, unless there is one that reads the directory.
+func (r *rulesAdded) declare(dir string) error {
+	cfg, err := config.Load(r.Config)
+	if err != nil {
+		return err
+	}
+	pattern := filepath.Join(dir, "*.cedar")
+	for _, p := range rulePlugins(cfg) {
+		if r.Plugin = p.name; slices.Contains(p.files, pattern) {
+			return nil
+		}
+	}
+	if r.Plugin != "" {
+		return refused(fmt.Errorf("the plugin %s is declared and does not read the new files; add %s to its config.files in %s", r.Plugin, pattern, r.Config))
+	}
+	r.Plugin, r.Written = rulesPlugin, true
+	return editFile(r.Config, func(data []byte) ([]byte, error) { return declareRules(data, pattern) })
+}
+
+// rulesPlugin is the name that the plugin is declared by.
+const rulesPlugin = "rules"
+
+// pluginsKey is the key of the plugins' list in a configuration, and what its first entry is indented by.
+var pluginsKey = regexp.MustCompile(`(?m)^plugins:[ \t]*(?:\[\][ \t]*)?(#.*)?\r?$\n?(?:(?:[ \t]*(?:#.*)?\r?\n)*?([ \t]*)- )?`)
+
+// declareRules returns a configuration with the plugin for the rules as the first of its list, the rest as it was.
+func declareRules(data []byte, pattern string) ([]byte, error) {
+	text := string(data)
+	entry := func(indent string) string {
+		lines := []string{
+			"- name: " + rulesPlugin + " # rules in Cedar; see: grapnel rules --help", "  builtin: cedar", "  grants: {contribute: [decision], see: [arguments, facts]}",
+			"  subscriptions: {" + rulesPlugin + ".call: {phase: tool.pre_call, on_failure: fail_closed}}", "  config: {files: [" + strconv.Quote(pattern) + "]}",
+		}
+		return indent + strings.Join(lines, "\n"+indent) + "\n"
+	}
+	edited := strings.TrimRight(text, "\n") + "\nplugins:\n" + entry("  ")
+	if at := pluginsKey.FindStringSubmatchIndex(text); at != nil {
+		indent, comment := "  ", ""
+		if at[4] >= 0 {
+			indent = text[at[4]:at[5]]
+		}
+		if at[2] >= 0 {
+			comment = " " + text[at[2]:at[3]]
+		}
+		_, rest, _ := strings.Cut(text[at[0]:], "\n")
+		edited = text[:at[0]] + "plugins:" + strings.TrimRight(comment, "\r") + "\n" + entry(indent) + rest
+	}
+	if strings.Contains(text, "\r\n") {
+		edited = strings.ReplaceAll(strings.ReplaceAll(edited, "\r\n", "\n"), "\n", "\r\n")
+	}
+	before, err := config.Parse(data, "the configuration")
+	if err != nil {
+		return nil, err
+	}
+	after, err := config.Parse([]byte(edited), "the edited configuration")
+	if err != nil || len(after.Plugins) != len(before.Plugins)+1 {
+		return nil, fmt.Errorf("its layout cannot be edited safely; add to its plugins:\n%s", entry("  "))
+	}
+	return []byte(edited), nil
+}
+
+func (a *app) printAdded(r *rulesAdded) {
+	for _, list := range []struct {
+		word  string
+		paths []string
+	}{{"created", r.Created}, {"kept   ", r.Kept}, {"changed by you, and kept:", r.Changed}} {
+		for _, path := range list.paths {
+			a.println(list.word, clean(path))
+		}
+	}
+	if r.Written {
+		a.printf("declared the plugin %s in %s\n", r.Plugin, clean(r.Config))
+	}
+	a.println("\nnext: grapnel rules check; a running gateway: grapnel config reload; behind an agent: grapnel install HOST")
+}
+
+// rulePlugin is a plugin of a configuration that has rules.
+type rulePlugin struct {
+	name  string
+	files []string
+	text  string
+}
+
+func rulePlugins(cfg *config.Config) []rulePlugin {
+	var list []rulePlugin
+	for i := range cfg.Plugins {
+		p := &cfg.Plugins[i]
+		var own struct {
+			Files    []string `json:"files"`
+			Policies string   `json:"policies"`
+		}
+		if p.Builtin == "cedar" && (len(p.Config) == 0 || json.Unmarshal(p.Config, &own) == nil) { // the plugin refuses another one
+			list = append(list, rulePlugin{p.Name, own.Files, own.Policies})
+		}
+	}
+	return list
+}
+
+type rulesList struct {
+	Sets  []ruleSet  `json:"sets"  jsonschema:"what comes along"`
+	Files []ruleFile `json:"files" jsonschema:"what is in force"`
+}
+
+type ruleSet struct {
+	Name  string `json:"name"`
+	About string `json:"about" jsonschema:"its first comment"`
+	Rules int    `json:"rules" jsonschema:"how many rules it has"`
+}
+
+type ruleFile struct {
+	Plugin string `json:"plugin" jsonschema:"the plugin that has it in force; empty if it was named"`
+	File   string `json:"file"   jsonschema:"empty for the text in the configuration"`
+	cedar.Report
+}
+
+func (a *app) rulesList(ctx context.Context, _ *noFlags, _ []string) error {
+	r := &rulesList{Sets: []ruleSet{}}
+	for _, name := range cedar.Sets() {
+		rules, _, _ := cedar.Set(name)
+		first, _, _ := strings.Cut(rules, "\n")
+		_, about, _ := strings.Cut(first, ": ")
+		r.Sets = append(r.Sets, ruleSet{name, about, cedar.Check(ctx, name, rules, "").Rules})
+	}
+	var err error
+	if r.Files, err = a.rulesInForce(ctx); err != nil {
+		return err
+	}
+	return a.print(r, func() {
+		printList(a, "sets", "set|>rules|about", r.Sets, func(s *ruleSet) cells { return cells{s.Name, s.Rules, s.About} })
+		a.printRuleFiles("in force", r.Files)
+	})
+}
+
+func (a *app) printRuleFiles(title string, files []ruleFile) {
+	printList(a, title, "file|?plugin|>rules|>cases|>problems", files, func(f *ruleFile) cells { return cells{f.File, f.Plugin, f.Rules, f.Cases, len(f.Problems)} })
+}
+
+// rulesInForce checks the rules of the configuration.
+func (a *app) rulesInForce(ctx context.Context) ([]ruleFile, error) {
+	cfg, _, err := a.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	list := []ruleFile{}
+	for _, p := range rulePlugins(cfg) {
+		if p.text != "" {
+			list = append(list, ruleFile{p.name, "", cedar.Check(ctx, "policies", p.text, "")})
+		}
+		for _, pattern := range p.files {
+			found, err := cedar.Files(pattern)
+			if err != nil {
+				return nil, usagef("plugin %s: %w", p.name, err)
+			}
+			for _, file := range found {
+				checked, err := checkRules(ctx, file)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, ruleFile{p.name, file, checked})
+			}
+		}
+	}
+	return list, nil
+}
+
+// checkRules checks a file, and runs the cases beside it.
+func checkRules(ctx context.Context, file string) (cedar.Report, error) {
+	rules, err := readRegular(file)
+	if err == nil && rules == nil {
+		err = fs.ErrNotExist
+	}
+	var cases []byte
+	if err == nil {
+		cases, err = readRegular(strings.TrimSuffix(file, filepath.Ext(file)) + ".cases")
+	}
+	if err != nil {
+		return cedar.Report{}, usagef("%s: %w", file, unwrapPath(err))
+	}
+	return cedar.Check(ctx, file, string(rules), string(cases)), nil
+}
+
+type rulesChecked struct {
+	Files []ruleFile `json:"files" jsonschema:"what was checked"`
+}
+
+func (a *app) rulesCheck(ctx context.Context, _ *noFlags, files []string) (err error) {
+	r := &rulesChecked{Files: []ruleFile{}}
+	for _, file := range files {
+		checked, err := checkRules(ctx, file)
+		if err != nil {
+			return err
+		}
+		r.Files = append(r.Files, ruleFile{"", file, checked})
+	}
+	if len(files) == 0 {
+		if r.Files, err = a.rulesInForce(ctx); err != nil {
+			return err
+		}
+	}
+	bad := slices.ContainsFunc(r.Files, func(f ruleFile) bool { return len(f.Problems) > 0 })
+	return a.answer(!bad, r, func() {
+		if len(r.Files) == 0 {
+			a.println("there are no rules in force; see: grapnel rules list")
+		}
+		a.printRuleFiles("rules", r.Files)
+		for _, f := range r.Files {
+			for _, p := range f.Problems {
+				a.println(printable(p.String()))
+			}
+		}
+	})
+}
+
+type rulesShown struct {
+	Name  string `json:"name"`
+	Rules string `json:"rules" jsonschema:"the rules, in Cedar"`
+	Cases string `json:"cases" jsonschema:"calls with their verdicts"`
+}
+
+func (a *app) rulesShow(_ context.Context, _ *noFlags, args []string) error {
+	rules, cases, err := knownSet(args[0])
+	if err != nil {
+		return err
+	}
+	return a.print(rulesShown{args[0], rules, cases}, func() { a.printf("%s", rules) })
+}
+
+type rulesSchema struct {
+	Schema string `json:"schema" jsonschema:"the text of the schema"`
+}
+
+func (a *app) rulesSchema(context.Context, *noFlags, []string) error {
+	return a.print(rulesSchema{cedar.Schema()}, func() { a.printf("%s", cedar.Schema()) })
+}
