@@ -63,11 +63,10 @@ func hooks(k *keeper) []sdk.Hook {
 	list := []sdk.Hook{{
 		Name: "call", Doc: "judges a call, its commands, files and hosts", Needs: append(policy, "arguments", "facts"),
 		ToolPreCall: func(ctx context.Context, call *sdk.Call, in *phases.ToolPreCallInput) ([]phases.Contribution, error) {
-			facts := factsOf(in)
-			if facts == nil || withheld(call, "arguments", "facts", phases.SeePolicy) {
+			if withheld(call, "arguments", "facts", phases.SeePolicy) {
 				return sdk.Reply(undecidable("they must see arguments and facts, and policy if they use it; grant that"))
 			}
-			return k.judge(ctx, newCall(call.Dispatch, in, facts), call.Context.TurnID)
+			return k.judge(ctx, newCall(call.Dispatch, in, &in.Facts), call.Context.TurnID)
 		},
 	}}
 	if k.prompts {

@@ -59,7 +59,7 @@ func (s *ruleset) judge(ctx context.Context, sc *scene, denies bool) (*phases.De
 
 // evaluate evaluates the rules on one request: an action on a resource.
 func (s *ruleset) evaluate(sc *scene, a *action, id string, denies bool) []finding {
-	env := eval.Env{Entities: sc, Principal: sc.agent.UID, Action: actionUID(a.name), Resource: uid(a.resource, id), Context: sc.context}
+	env := eval.Env{Entities: sc, Principal: sc.agent, Action: actionUID(a.name), Resource: uid(a.resource, id), Context: sc.context}
 	var found []finding
 	permitted := !denies
 	for _, r := range s.about[a.name] {

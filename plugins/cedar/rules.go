@@ -207,7 +207,9 @@ func (r *rule) syntax(message string) *Problem {
 
 // misfit is an error of the validator, which knows no places: the name that it is about is looked for.
 func (r *rule) misfit(err error) *Problem {
-	message := slices.Min(strings.Split(err.Error(), "\n")) // it has one for each action, in any order
+	lines := strings.Split(err.Error(), "\n") // of all actions, in any order; those that name something say most
+	slices.Sort(lines)
+	message := lines[max(slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "`") }), 0)]
 	word, hint := "", ""
 	if name := quotedName().FindStringSubmatch(message); name != nil {
 		word = name[1]

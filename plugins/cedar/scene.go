@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,17 +15,15 @@ import (
 	"github.com/grapnelhq/grapnel/sdk"
 )
 
-// scene is what rules are evaluated on: one call of a tool, or one prompt. It implements [types.EntityGetter]; files and
-// hosts are made when a rule looks at them. It is used by one goroutine.
+// scene is what rules are evaluated on: one call of a tool, or one prompt. It implements [types.EntityGetter]. It is used by
+// one goroutine.
 type scene struct {
-	phase    phases.Phase
-	dir      string
-	agent    types.Entity
-	subject  types.Entity // the tool, or the prompt
-	policies types.Entity
-	context  types.Record
-	facts    *phases.Facts
-	commands map[types.String]types.Entity
+	phase          phases.Phase
+	dir            string
+	agent, subject types.EntityUID // the subject is the tool, or the prompt
+	context        types.Record
+	facts          *phases.Facts
+	known          map[types.EntityUID]types.Entity // files, hosts and actions when a rule has looked at them
 }
 
 func uid(entity types.EntityType, id string) types.EntityUID {
@@ -41,7 +40,7 @@ func texts(list []string) types.Set {
 	return types.NewSet(values...)
 }
 
-// strings are the attributes of an entity that are texts.
+// attributes are those of an entity that are texts.
 func attributes(pairs ...string) types.RecordMap {
 	m := types.RecordMap{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -61,17 +60,18 @@ func entity(id types.EntityUID, parent types.EntityUID, attrs types.RecordMap) t
 // newScene has what calls and prompts share.
 func newScene(phase phases.Phase, d *phases.Dispatch, subject types.Entity, more types.RecordMap) *scene {
 	where := &d.Context
-	sc := &scene{phase: phase, dir: where.Dir, subject: subject, facts: &phases.Facts{}}
-	sc.agent = entity(uid(typeAgent, cmp.Or(where.Agent(), "host")), uid(typeUser, where.Actor.ID),
+	agent := entity(uid(typeAgent, cmp.Or(where.Agent(), "host")), uid(typeUser, where.Actor.ID),
 		attributes("user", where.Actor.Name(), "session", where.SessionID, "workspace", where.WorkspaceID, "subagent", where.AgentID))
 	tags := types.RecordMap{}
 	for _, p := range d.Policies {
 		tags[types.String(p.Domain+"/"+p.Key)] = plain(p.Value)
 	}
-	sc.policies = types.Entity{UID: uid(typePolicies, "turn"), Tags: types.NewRecord(tags)}
-	more["dir"], more["mode"], more["policies"] = uid(typeFile, where.Dir), types.String(where.Mode), sc.policies.UID
-	sc.context = types.NewRecord(more)
-	return sc
+	set := types.Entity{UID: uid(typePolicies, "turn"), Tags: types.NewRecord(tags)}
+	more["dir"], more["mode"], more["policies"] = uid(typeFile, where.Dir), types.String(where.Mode), set.UID
+	return &scene{
+		phase: phase, dir: where.Dir, agent: agent.UID, subject: subject.UID, context: types.NewRecord(more), facts: &phases.Facts{},
+		known: map[types.EntityUID]types.Entity{agent.UID: agent, subject.UID: subject, set.UID: set},
+	}
 }
 
 // plain is a JSON text without its quotes, and other JSON as it is.
@@ -85,11 +85,9 @@ func plain(value json.RawMessage) types.String {
 
 // newCall is the scene of a call.
 func newCall(d *phases.Dispatch, in *phases.ToolPreCallInput, facts *phases.Facts) *scene {
-	commands, programs := map[types.String]types.Entity{}, []string{}
+	programs := make([]string, len(facts.Commands))
 	for i := range facts.Commands {
-		c := commandOf(&facts.Commands[i])
-		commands[c.UID.ID] = c
-		programs = append(programs, facts.Commands[i].Program)
+		programs[i] = facts.Commands[i].Program
 	}
 	tool := toolOf(in)
 	sc := newScene(phases.ToolPreCall, d, tool, types.RecordMap{
@@ -98,7 +96,11 @@ func newCall(d *phases.Dispatch, in *phases.ToolPreCallInput, facts *phases.Fact
 			"names": texts(facts.Names), "outside": texts(facts.Outside), "secrets": texts(facts.Secrets), "hosts": texts(facts.Hosts),
 		}),
 	})
-	sc.facts, sc.commands = facts, commands
+	sc.facts = facts
+	for i := range facts.Commands {
+		c := commandOf(&facts.Commands[i])
+		sc.known[c.UID] = c
+	}
 	return sc
 }
 
@@ -152,7 +154,7 @@ func subcommand(c *phases.Command) string {
 	return ""
 }
 
-func (sc *scene) itself() []string { return []string{string(sc.subject.UID.ID)} }
+func (sc *scene) itself() []string { return []string{string(sc.subject.ID)} }
 
 func (sc *scene) commandLines() []string {
 	var lines []string
@@ -160,6 +162,17 @@ func (sc *scene) commandLines() []string {
 		lines = append(lines, strings.Join(c.Words, " "))
 	}
 	return lines
+}
+
+// reads are the files that a call reads, and those whose secrets it gets at although it names no file that has them.
+func (sc *scene) reads() []string {
+	list := slices.Clone(sc.facts.Reads)
+	for _, secret := range sc.facts.Secrets {
+		if !slices.ContainsFunc(slices.Concat(list, sc.facts.Writes, sc.facts.Names), func(path string) bool { return within(secret, path) }) {
+			list = append(list, secret)
+		}
+	}
+	return list
 }
 
 func (sc *scene) unparsed() []string {
@@ -187,37 +200,49 @@ func (sc *scene) describe(a *action, id string) string {
 
 // Get implements [types.EntityGetter].
 func (sc *scene) Get(id types.EntityUID) (types.Entity, bool) {
-	switch id {
-	case sc.agent.UID:
-		return sc.agent, true
-	case sc.subject.UID:
-		return sc.subject, true
-	case sc.policies.UID:
-		return sc.policies, true
+	e, ok := sc.known[id]
+	if ok {
+		return e, true
 	}
-	switch name := string(id.ID); id.Type {
-	case typeCommand:
-		c, ok := sc.commands[id.ID]
-		return c, ok
+	switch id.Type {
 	case typeFile:
-		return sc.file(name), true
+		e = sc.file(string(id.ID))
 	case typeHost:
-		return hostOf(name), true
+		e = hostOf(string(id.ID))
 	case typeAction:
-		i := slices.IndexFunc(actions, func(a action) bool { return a.name == name })
-		return entity(id, actionUID(string(actions[max(i, 0)].phase)), nil), i >= 0
+		e = actionOf(id)
+	default:
+		return e, false
 	}
-	return types.Entity{}, false
+	sc.known[id] = e
+	return e, true
+}
+
+// actionOf is an action in the group of its phase, or a group.
+func actionOf(id types.EntityUID) types.Entity {
+	for _, a := range actions {
+		if a.name == string(id.ID) {
+			return entity(id, actionUID(string(a.phase)), nil)
+		}
+	}
+	return types.Entity{UID: id}
 }
 
 func (sc *scene) file(path string) types.Entity {
 	attrs := attributes("path", path, "name", filepath.Base(path), "extension", filepath.Ext(path))
-	attrs["outside"], attrs["secret"] = types.Boolean(slices.Contains(sc.facts.Outside, path)), types.Boolean(slices.Contains(sc.facts.Secrets, path))
+	attrs["outside"] = types.Boolean(slices.Contains(sc.facts.Outside, path))
+	attrs["secret"] = types.Boolean(slices.ContainsFunc(sc.facts.Secrets, func(secret string) bool { return within(secret, path) }))
 	parent := filepath.Dir(path)
 	if parent == path || !filepath.IsAbs(path) {
 		parent = ""
 	}
 	return entity(uid(typeFile, path), uid(typeFile, parent), attrs)
+}
+
+// within reports whether a path is a directory or below it.
+func within(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
+	return ok && (rest == "" || os.IsPathSeparator(rest[0]))
 }
 
 func hostOf(name string) types.Entity {

@@ -65,7 +65,7 @@ var (
 			{"words", "Set<String>", "all words; an unknown part is …"}, {"options", "Set<String>", "one by one: -rf is -r and -f, --out=x is --out"}, {"text", "String", "all words, with blanks"},
 		}},
 		{typeFile, `a file or directory: File::"/etc/hosts" is in File::"/etc"`, typeFile, false, []attribute{
-			{"path", "String", "absolute, links resolved"}, {"name", "String", "the last part"}, {"extension", "String", ".go"}, {"outside", "Bool", "not in the project"}, {"secret", "Bool", "holds keys or passwords"},
+			{"path", "String", "absolute, links resolved"}, {"name", "String", "the last part"}, {"extension", "String", ".go"}, {"outside", "Bool", "not in the project"}, {"secret", "Bool", "has keys or passwords, or is a directory with such a file that the call gets at"},
 		}},
 		{typeHost, `a host: Host::"api.example.com" is in Host::"example.com"`, typeHost, false, []attribute{{"name", "String", ""}, {"local", "Bool", "this machine"}}},
 		{typePrompt, `what a person or program says to the agent`, "", false, []attribute{{"text", "String", ""}}},
@@ -86,7 +86,7 @@ var (
 	actions = []action{
 		{"call", phases.ToolPreCall, typeTool, "calls", "each call of a tool", (*scene).itself},
 		{"run", phases.ToolPreCall, typeCommand, "runs", "each simple command in it", (*scene).commandLines},
-		{"read", phases.ToolPreCall, typeFile, "reads", "each file that it reads", func(sc *scene) []string { return sc.facts.Reads }},
+		{"read", phases.ToolPreCall, typeFile, "reads", "each file that it reads", (*scene).reads},
 		{"write", phases.ToolPreCall, typeFile, "writes", "each file that it writes, moves or removes", func(sc *scene) []string { return sc.facts.Writes }},
 		{"name", phases.ToolPreCall, typeFile, "names", "each file that a command names for an unknown use", func(sc *scene) []string { return sc.facts.Names }},
 		{"connect", phases.ToolPreCall, typeHost, "connects to", "each host of an address in it", func(sc *scene) []string { return sc.facts.Hosts }},

@@ -1,0 +1,46 @@
+package cedar
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
+)
+
+// CompareSchema compares a schema, but for annotations and names, with the one that rules are checked against.
+func CompareSchema(t *testing.T, got *resolved.Schema) {
+	t.Helper()
+	want := schema()
+	if len(got.Entities) != len(want.Entities) || len(got.Actions) != len(want.Actions) {
+		t.Errorf("%d entities and %d actions, want %d and %d", len(got.Entities), len(got.Actions), len(want.Entities), len(want.Actions))
+	}
+	for name, w := range want.Entities {
+		g := got.Entities[name]
+		if !reflect.DeepEqual(g.ParentTypes, w.ParentTypes) || !sameRecord(g.Shape, w.Shape) || (g.Tags == nil) != (w.Tags == nil) {
+			t.Errorf("%s: %+v, want %+v", name, g, w)
+		}
+	}
+	for id, w := range want.Actions {
+		g := got.Actions[id]
+		if !g.Entity.Parents.Equal(w.Entity.Parents) || (g.AppliesTo == nil) != (w.AppliesTo == nil) {
+			t.Fatalf("%s: %+v, want %+v", id, g, w)
+		}
+		if w.AppliesTo != nil && (!reflect.DeepEqual(g.AppliesTo.Resources, w.AppliesTo.Resources) || !sameRecord(g.AppliesTo.Context, w.AppliesTo.Context)) {
+			t.Errorf("%s: %+v, want %+v", id, g.AppliesTo, w.AppliesTo)
+		}
+	}
+}
+
+func sameRecord(a, b resolved.RecordType) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, at := range a {
+		ra, aok := at.Type.(resolved.RecordType)
+		rb, bok := b[name].Type.(resolved.RecordType)
+		if aok != bok || aok && !sameRecord(ra, rb) || !aok && !reflect.DeepEqual(at.Type, b[name].Type) {
+			return false
+		}
+	}
+	return true
+}
