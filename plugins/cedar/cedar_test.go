@@ -143,6 +143,9 @@ func TestInputs(t *testing.T) {
 		{name: "a directory with a secret", rules: forbid("read", "resource.secret"), input: call(phases.ToolPreCallInput{Tool: "Grep", Facts: phases.Facts{Reads: []string{dir}, Secrets: []string{dir + "/.env"}}}), want: "deny"},
 		{name: "a secret in no file that is named", rules: forbid("read", "resource.secret"), input: call(phases.ToolPreCallInput{Tool: "Bash", Facts: phases.Facts{Secrets: []string{dir + "/.env"}}}), want: "deny policies:1: reads .env"},
 		{name: "the directory itself", rules: forbid("write", "context.dir in resource"), input: call(phases.ToolPreCallInput{Tool: "Bash", Facts: phases.Facts{Writes: []string{"/home"}}}), want: "deny"},
+		{name: "commands with one text", rules: forbid("run", `resource.options.contains("-r")`), input: call(phases.ToolPreCallInput{Tool: "Bash", Facts: phases.Facts{Commands: []phases.Command{
+			{Program: "rm", Words: []string{"rm", "-r", "a"}, Options: []string{"-r"}}, {Program: "rm", Words: []string{"rm", "-r a"}},
+		}}}), want: "deny policies:1: runs rm -r a"},
 		{name: "too much", rules: forbid("write", "false"), input: call(phases.ToolPreCallInput{Tool: "Bash", Facts: phases.Facts{Writes: many}}), want: "deny this cannot be judged by rules: it does more than 2000 things"},
 		{name: "withheld facts", rules: forbid("write", "false"), input: force(), withhold: []string{"facts"}, want: "deny this cannot be judged"},
 		{name: "a prompt", hook: "prompt", rules: forbid("prompt", `resource.text like "*drop*" && context.model == "m"`), input: prompt, want: "deny policies:1: says a prompt"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cedar-policy/cedar-go/types"
@@ -98,7 +99,7 @@ func newCall(d *phases.Dispatch, in *phases.ToolPreCallInput, facts *phases.Fact
 	})
 	sc.facts = facts
 	for i := range facts.Commands {
-		c := commandOf(&facts.Commands[i])
+		c := commandOf(i, &facts.Commands[i])
 		sc.known[c.UID] = c
 	}
 	return sc
@@ -126,11 +127,11 @@ func toolOf(in *phases.ToolPreCallInput) types.Entity {
 	return e
 }
 
-func commandOf(c *phases.Command) types.Entity {
-	line := strings.Join(c.Words, " ")
-	attrs := attributes("program", c.Program, "subcommand", subcommand(c), "text", line)
+// commandOf has the number of a command as its id: different words may make the same text.
+func commandOf(i int, c *phases.Command) types.Entity {
+	attrs := attributes("program", c.Program, "subcommand", subcommand(c), "text", strings.Join(c.Words, " "))
 	attrs["words"], attrs["options"] = texts(c.Words), texts(c.Options)
-	return entity(uid(typeCommand, line), types.EntityUID{}, attrs)
+	return entity(uid(typeCommand, strconv.Itoa(i)), types.EntityUID{}, attrs)
 }
 
 // valued are options of programs with subcommands that take the next word.
@@ -156,12 +157,12 @@ func subcommand(c *phases.Command) string {
 
 func (sc *scene) itself() []string { return []string{string(sc.subject.ID)} }
 
-func (sc *scene) commandLines() []string {
-	var lines []string
-	for _, c := range sc.facts.Commands {
-		lines = append(lines, strings.Join(c.Words, " "))
+func (sc *scene) commands() []string {
+	ids := make([]string, len(sc.facts.Commands))
+	for i := range ids {
+		ids[i] = strconv.Itoa(i)
 	}
-	return lines
+	return ids
 }
 
 // reads are the files that a call reads, and those whose secrets it gets at although it names no file that has them.
@@ -189,6 +190,9 @@ func (sc *scene) describe(a *action, id string) string {
 		id = sc.facts.Why
 	case a.resource == typePrompt:
 		id = "a prompt"
+	case a.resource == typeCommand:
+		i, _ := strconv.Atoi(id)
+		id = strings.Join(sc.facts.Commands[i].Words, " ")
 	case a.resource == typeFile:
 		if rel, err := filepath.Rel(sc.dir, id); err == nil && filepath.IsLocal(rel) {
 			id = rel

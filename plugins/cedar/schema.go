@@ -85,7 +85,7 @@ var (
 	}
 	actions = []action{
 		{"call", phases.ToolPreCall, typeTool, "calls", "each call of a tool", (*scene).itself},
-		{"run", phases.ToolPreCall, typeCommand, "runs", "each simple command in it", (*scene).commandLines},
+		{"run", phases.ToolPreCall, typeCommand, "runs", "each simple command in it", (*scene).commands},
 		{"read", phases.ToolPreCall, typeFile, "reads", "each file that it reads", (*scene).reads},
 		{"write", phases.ToolPreCall, typeFile, "writes", "each file that it writes, moves or removes", func(sc *scene) []string { return sc.facts.Writes }},
 		{"name", phases.ToolPreCall, typeFile, "names", "each file that a command names for an unknown use", func(sc *scene) []string { return sc.facts.Names }},
@@ -199,4 +199,22 @@ func writeAttributes(b *strings.Builder, attrs []attribute) {
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// Table is the model in short, a row for each action: its name, what is judged, the type of its resource, and the names of
+// that type's attributes.
+func Table() [][4]string {
+	var rows [][4]string
+	for _, a := range actions {
+		names := []string{}
+		for _, d := range entities {
+			for _, attr := range d.attrs {
+				if d.name == string(a.resource) {
+					names = append(names, attr.name)
+				}
+			}
+		}
+		rows = append(rows, [4]string{a.name, a.doc, string(a.resource), strings.Join(names, " ")})
+	}
+	return rows
 }

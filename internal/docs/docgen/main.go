@@ -35,6 +35,7 @@ func tables() map[string]table {
 		"metrics":      metricTable,
 		"agent events": eventTable,
 		"functions":    functionTable,
+		"rules":        ruleTable,
 	}
 	for name, section := range configSections() {
 		all["config "+name] = func(string) (string, error) { return keyTable(section) }

@@ -13,6 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/gateway"
 	"github.com/grapnelhq/grapnel/internal/cond"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/cedar"
 )
 
 func phaseTable(string) (string, error) {
@@ -108,6 +109,14 @@ func functionTable(string) (string, error) {
 		rows = append(rows, []string{codes(strings.Split(strings.ReplaceAll(f[0], "), ", ")\n"), "\n")), f[1]})
 	}
 	return grid([]string{"function", "result"}, rows), nil
+}
+
+func ruleTable(string) (string, error) {
+	var rows [][]string
+	for _, row := range cedar.Table() {
+		rows = append(rows, []string{code(row[0]), row[1], code(row[2]), codes(strings.Fields(row[3]))})
+	}
+	return grid([]string{"action", "is", "resource", "its attributes"}, rows), nil
 }
 
 func featureTable(string) (string, error) { return codes(phases.Features()) + "\n", nil }
