@@ -15,7 +15,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/cedar"
-	"github.com/grapnelhq/grapnel/sdk"
 	"github.com/grapnelhq/grapnel/sdk/plugintest"
 )
 
@@ -340,13 +339,21 @@ func TestSchema(t *testing.T) {
 	cedar.CompareSchema(t, resolved)
 }
 
+// TestSets: each set does what its cases say, and has nothing against everyday work.
 func TestSets(t *testing.T) {
 	t.Parallel()
 
+	everyday, err := os.ReadFile(filepath.Join("testdata", "everyday.cases"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range cedar.Sets() {
 		rules, cases, ok := cedar.Set(name)
 		if !ok {
 			t.Fatalf("there is no set %s", name)
+		}
+		for _, p := range cedar.Check(t.Context(), name+".cedar", rules, string(everyday)).Problems {
+			t.Errorf("everyday: %s", p)
 		}
 		report := cedar.Check(t.Context(), name+".cedar", rules, cases)
 		for _, p := range report.Problems {
@@ -381,4 +388,3 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-var _ *sdk.Plugin = cedar.New()

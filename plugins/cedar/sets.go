@@ -47,7 +47,7 @@ const (
 // arguments: JSON, or the text of the one that matters. The working directory is /home/me/project. name is the file's.
 func Check(ctx context.Context, name, rules, cases string) Report {
 	parsed, problems := parse(name, rules)
-	r := Report{Rules: len(parsed), Problems: problems}
+	r := Report{Rules: len(parsed), Problems: append([]Problem{}, problems...)}
 	if len(problems) > 0 {
 		return r
 	}
