@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/plugins/cedar"
 )
@@ -129,7 +129,7 @@ func (r *rulesAdded) declare(dir string) error {
 const rulesPlugin = "rules"
 
 // pluginsKey is the key of the plugins' list in a configuration, and what its first entry is indented by.
-var pluginsKey = regexp.MustCompile(`(?m)^plugins:[ \t]*(?:\[\][ \t]*)?(#.*)?\r?$\n?(?:(?:[ \t]*(?:#.*)?\r?\n)*?([ \t]*)- )?`)
+var pluginsKey = lazyregexp.New(`(?m)^plugins:[ \t]*(?:\[\][ \t]*)?(#.*)?\r?$\n?(?:(?:[ \t]*(?:#.*)?\r?\n)*?([ \t]*)- )?`)
 
 // declareRules returns a configuration with the plugin for the rules as the first of its list, the rest as it was.
 func declareRules(data []byte, pattern string) ([]byte, error) {
@@ -142,7 +142,7 @@ func declareRules(data []byte, pattern string) ([]byte, error) {
 		return indent + strings.Join(lines, "\n"+indent) + "\n"
 	}
 	edited := strings.TrimRight(text, "\n") + "\nplugins:\n" + entry("  ")
-	if at := pluginsKey.FindStringSubmatchIndex(text); at != nil {
+	if at := pluginsKey().FindStringSubmatchIndex(text); at != nil {
 		indent, comment := "  ", ""
 		if at[4] >= 0 {
 			indent = text[at[4]:at[5]]

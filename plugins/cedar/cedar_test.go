@@ -29,7 +29,8 @@ func force() *phases.ToolPreCallInput {
 		Facts: phases.Facts{
 			Commands: []phases.Command{
 				{Program: "git", Words: []string{"git", "-C", "sub", "push", "--force"}, Options: []string{"-C", "--force"}},
-				{Program: "cat", Words: []string{"cat", ".env"}}, {Program: "curl", Words: []string{"curl", "https://api.example.com/x"}},
+				{Program: "cat", Words: []string{"cat", ".env"}},
+				{Program: "curl", Words: []string{"curl", "https://api.example.com/x"}},
 			},
 			Reads: []string{dir + "/.env", dir + "/a.go"}, Writes: []string{"/etc/hosts"}, Names: []string{dir + "/x/y"},
 			Hosts: []string{"api.example.com"}, Outside: []string{"/etc/hosts"}, Secrets: []string{dir + "/.env"},
@@ -37,12 +38,18 @@ func force() *phases.ToolPreCallInput {
 	}
 }
 
-func rules(t *testing.T, text string, more ...string) string {
+// rules is a configuration with rules, and perhaps a default.
+func rules(t testing.TB, text string, more ...string) string {
 	t.Helper()
 	config := map[string]any{"policies": text}
 	if len(more) > 0 {
 		config["default"] = more[0]
 	}
+	return encoded(t, config)
+}
+
+func encoded(t testing.TB, config any) string {
+	t.Helper()
 	data, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -180,23 +187,19 @@ func TestMistakes(t *testing.T) {
 		`@rason("x") forbid (principal, action, resource);`:                                            `policies:1:1: there is no annotation @rason (did you mean "reason"?)`,
 		`@ask permit (principal, action, resource);`:                                                   "@ask is for rules that forbid",
 		`@code("A B") forbid (principal, action, resource);`:                                           "a code has small letters",
-		"\xff": "is not a text in UTF-8",
+		"\x00": "is not a text in UTF-8",
 	} {
 		var refused *phases.ConfigError
-		data, _ := json.Marshal(map[string]string{"policies": "\x00"})
-		if text != "\xff" {
-			data = []byte(rules(t, text))
-		}
-		if _, err := cedar.New().Configure(t.Context(), &phases.Configuration{Config: data}); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
+		if _, err := cedar.New().Configure(t.Context(), &phases.Configuration{Config: json.RawMessage(rules(t, text))}); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 	for files, want := range map[string]string{
 		"rules/*.cedar": "neither an absolute path", t.TempDir() + "/*.cedar": "there is no file", t.TempDir(): "is not a file of at most 4 MiB",
 	} {
-		data, _ := json.Marshal(map[string][]string{"files": {files}})
 		var refused *phases.ConfigError
-		if _, err := cedar.New().Configure(t.Context(), &phases.Configuration{Config: data}); !errors.As(err, &refused) || refused.Pointer != "/files/0" || !strings.Contains(err.Error(), want) {
+		data := encoded(t, map[string][]string{"files": {files}})
+		if _, err := cedar.New().Configure(t.Context(), &phases.Configuration{Config: json.RawMessage(data)}); !errors.As(err, &refused) || refused.Pointer != "/files/0" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", files, err, want)
 		}
 	}
@@ -375,8 +378,7 @@ func BenchmarkCall(b *testing.B) {
 		}[actions[i%4]]))
 	}
 	p := cedar.New()
-	data, _ := json.Marshal(map[string]string{"policies": text.String()})
-	if _, err := p.Configure(b.Context(), &phases.Configuration{Config: data}); err != nil {
+	if _, err := p.Configure(b.Context(), &phases.Configuration{Config: json.RawMessage(rules(b, text.String()))}); err != nil {
 		b.Fatal(err)
 	}
 	d := &phases.Dispatch{Hook: "call", Phase: phases.ToolPreCall, Input: force(), Context: scene()}
@@ -387,4 +389,3 @@ func BenchmarkCall(b *testing.B) {
 		}
 	}
 }
-

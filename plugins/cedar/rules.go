@@ -85,13 +85,12 @@ func (r *rule) names() []types.EntityUID {
 		return []types.EntityUID{scope.Entity}
 	case ast.ScopeTypeInSet:
 		return scope.Entities
+	case ast.ScopeTypeAll:
 	}
 	return nil
 }
 
 // The parts of a text that are rules, and of messages of Cedar's parser and validator.
-//
-//nolint:gochecknoglobals // immutable
 var (
 	leading     = lazyregexp.New(`^(?s:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*`)
 	oneRule     = lazyregexp.New(`^(?s:"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[^;])*?;`)

@@ -50,7 +50,7 @@ func attributes(pairs ...string) types.RecordMap {
 	return m
 }
 
-func entity(id types.EntityUID, parent types.EntityUID, attrs types.RecordMap) types.Entity {
+func entity(id, parent types.EntityUID, attrs types.RecordMap) types.Entity {
 	e := types.Entity{UID: id, Attributes: types.NewRecord(attrs)}
 	if parent.ID != "" {
 		e.Parents = types.NewEntityUIDSet(parent)

@@ -61,8 +61,11 @@ var (
 		{typeTool, `a tool: Tool::"Bash". Its tags are the arguments of the call, other JSON as text: resource.hasTag("query")`, typeServer, true, []attribute{{"name", "String", ""}, {"server", "String", "of MCP, or empty"}}},
 		{typeServer, `an MCP server: Tool::"mcp__github__search" is in Server::"github"`, "", false, nil},
 		{typeCommand, `one simple command of a shell`, "", false, []attribute{
-			{"program", "String", "without its directory; sudo, env and the like are left out"}, {"subcommand", "String", "the first word that is no option: push"},
-			{"words", "Set<String>", "all words; an unknown part is …"}, {"options", "Set<String>", "one by one: -rf is -r and -f, --out=x is --out"}, {"text", "String", "all words, with blanks"},
+			{"program", "String", "without its directory; sudo, env and the like are left out"},
+			{"subcommand", "String", "the first word that is no option: push"},
+			{"words", "Set<String>", "all words; an unknown part is …"},
+			{"options", "Set<String>", "one by one: -rf is -r and -f, --out=x is --out"},
+			{"text", "String", "all words, with blanks"},
 		}},
 		{typeFile, `a file or directory: File::"/etc/hosts" is in File::"/etc"`, typeFile, false, []attribute{
 			{"path", "String", "absolute, links resolved"}, {"name", "String", "the last part"}, {"extension", "String", ".go"}, {"outside", "Bool", "not in the project"}, {"secret", "Bool", "has keys or passwords, or is a directory with such a file that the call gets at"},
@@ -73,8 +76,15 @@ var (
 	}
 	contexts = []definition{
 		{name: "Facts", doc: "what is known of the whole call", attrs: []attribute{
-			{"unparsed", "Bool", "a part could not be read"}, {"why", "String", "what could not"}, {"programs", "Set<String>", ""}, {"reads", "Set<String>", "paths, as in the next four"},
-			{"writes", "Set<String>", ""}, {"names", "Set<String>", ""}, {"outside", "Set<String>", ""}, {"secrets", "Set<String>", ""}, {"hosts", "Set<String>", ""},
+			{"unparsed", "Bool", "a part could not be read"},
+			{"why", "String", "what could not"},
+			{"programs", "Set<String>", ""},
+			{"reads", "Set<String>", "paths, as in the next four"},
+			{"writes", "Set<String>", ""},
+			{"names", "Set<String>", ""},
+			{"outside", "Set<String>", ""},
+			{"secrets", "Set<String>", ""},
+			{"hosts", "Set<String>", ""},
 		}},
 		{name: "Call", doc: "context of a call", attrs: []attribute{
 			{"tool", typeTool, ""}, {"arguments", "String", "JSON"}, {"dir", typeFile, "the working directory"}, {"mode", "String", "of the turn"}, {"policies", typePolicies, ""}, {"facts", "Facts", ""},
@@ -129,7 +139,7 @@ func schema() *resolved.Schema {
 		s.Actions[uid] = resolved.Action{
 			Entity: types.Entity{UID: uid, Parents: types.NewEntityUIDSet(group)},
 			AppliesTo: &resolved.AppliesTo{
-				Principals: []types.EntityType{typeAgent}, Resources: []types.EntityType{a.resource}, Context: typeOf(records[a.phase]).(resolved.RecordType), //nolint:forcetypeassert // the table's
+				Principals: []types.EntityType{typeAgent}, Resources: []types.EntityType{a.resource}, Context: recordOf(contexts[indexOf(records[a.phase])].attrs),
 			},
 		}
 	}
@@ -153,10 +163,15 @@ func typeOf(name string) resolved.IsType {
 	case "Set<String>":
 		return resolved.SetType{Element: resolved.StringType{}}
 	}
-	if i := slices.IndexFunc(contexts, func(d definition) bool { return d.name == name }); i >= 0 {
+	if i := indexOf(name); i >= 0 {
 		return recordOf(contexts[i].attrs)
 	}
 	return resolved.EntityType(name)
+}
+
+// indexOf is the place of a record type in contexts, or -1.
+func indexOf(name string) int {
+	return slices.IndexFunc(contexts, func(d definition) bool { return d.name == name })
 }
 
 // Schema is the model in Cedar's own words, for editors and readers.

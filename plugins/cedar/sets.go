@@ -84,7 +84,7 @@ func (s *ruleset) try(ctx context.Context, tool, argument string) (verdict, reas
 		case "WebFetch":
 			name = "url"
 		}
-		arguments, _ = json.Marshal(map[string]string{name: argument}) // texts always encode
+		arguments, _ = json.Marshal(map[string]string{name: argument}) //nolint:errchkjson // texts always encode
 	}
 	in := &phases.ToolPreCallInput{Tool: tool, Arguments: arguments}
 	d := &phases.Dispatch{Context: phases.Context{Dir: caseDir}}
