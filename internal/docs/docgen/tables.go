@@ -175,7 +175,7 @@ func errorTable(string) (string, error) {
 func metricTable(string) (string, error) {
 	var rows [][]string
 	for _, m := range gateway.Metrics() {
-		rows = append(rows, []string{code(m.Name), m.Type, codes(m.Labels), cell("", m.Help)})
+		rows = append(rows, []string{code(m.Name), m.Type, codes(m.Labels)})
 	}
-	return grid([]string{"metric", "type", "labels", "meaning"}, rows), nil
+	return grid([]string{"metric", "type", "labels"}, rows), nil
 }
