@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,9 +29,9 @@ func (a *app) rulesCommands() *cobra.Command {
 	return group("rules", "Rules in Cedar: what calls of tools may do",
 		completing(command[rulesAdded](a, "add NAME...", "Put sets of rules beside the configuration, and in force", nil, a.rulesAdd), sets),
 		command[rulesList](a, "list", "Show the sets of rules that come along, and the rules in force", noArgs(), a.rulesList),
-		completing(command[rulesShown](a, "show NAME", "Print a set of rules that comes along", exactlyOne("rules show needs the NAME of a set"), a.rulesShow), sets),
+		completing(command[rulesText](a, "show NAME", "Print a set of rules that comes along", exactlyOne("rules show needs the NAME of a set"), a.rulesShow), sets),
 		command[rulesChecked](a, "check [FILE]...", "Check rules, and run the cases beside them", nil, a.rulesCheck),
-		command[rulesSchema](a, "schema", "Print what rules can be about, as a schema of Cedar", noArgs(), a.rulesSchema))
+		command[rulesText](a, "schema", "Print what rules can be about, as a schema of Cedar", noArgs(), a.rulesSchema))
 }
 
 // knownSet returns a set of rules with its cases.
@@ -43,76 +44,80 @@ func knownSet(name string) (rules, cases string, err error) {
 }
 
 type rulesAdded struct {
-	Created []string `json:"created" jsonschema:"files that were made"`
-	Kept    []string `json:"kept"    jsonschema:"files that were there already, with the same content"`
-	Changed []string `json:"changed" jsonschema:"files that were there with another content, and were left as they are"`
-	Config  string   `json:"config"  jsonschema:"the configuration file"`
-	Plugin  string   `json:"plugin"  jsonschema:"the plugin that has the rules in force"`
-	Written bool     `json:"written" jsonschema:"the plugin was declared now"`
+	Files   []addedFile `json:"files"`
+	Config  string      `json:"config"  jsonschema:"the configuration file"`
+	Plugin  string      `json:"plugin"  jsonschema:"the plugin that has the rules in force"`
+	Written bool        `json:"written" jsonschema:"the plugin was declared now"`
+}
+
+type addedFile struct {
+	File  string `json:"file"`
+	State string `json:"state" jsonschema:"created, kept as it was the same, or changed by you and kept"`
 }
 
 func (a *app) rulesAdd(_ context.Context, _ *noFlags, names []string) error {
 	if len(names) == 0 {
 		return usagef("rules add needs the NAME of a set: %s", alternatives(cedar.Sets()))
 	}
-	for _, name := range names {
-		if _, _, err := knownSet(name); err != nil {
-			return err
-		}
-	}
 	path, err := a.configPlace()
 	if err != nil {
 		return err
 	}
-	r := &rulesAdded{Created: []string{}, Kept: []string{}, Changed: []string{}, Config: path}
 	dir := filepath.Join(filepath.Dir(path), "rules")
+	files := map[string][]byte{}
+	for _, name := range names {
+		rules, cases, err := knownSet(name)
+		if err != nil {
+			return err
+		}
+		files[filepath.Join(dir, name+".cedar")], files[filepath.Join(dir, name+".cases")] = []byte(rules), []byte(cases)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		files[path] = firstConfig()
+	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return unable(err)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if err := r.put(path, firstConfig()); err != nil {
-			return err
+	r := &rulesAdded{Config: path}
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		state, err := putRules(file, files[file])
+		if err != nil {
+			return unable(err)
 		}
+		r.Files = append(r.Files, addedFile{file, state})
 	}
-	for _, name := range names {
-		rules, cases, _ := cedar.Set(name)
-		if err := errors.Join(r.put(filepath.Join(dir, name+".cedar"), []byte(rules)), r.put(filepath.Join(dir, name+".cases"), []byte(cases))); err != nil {
-			return err
-		}
-	}
-	if err := r.declare(dir); err != nil {
+	if err := r.declare(filepath.Join(dir, "*.cedar")); err != nil {
 		return err
 	}
-	return a.print(r, func() { a.printAdded(r) })
+	return a.print(r, func() {
+		for _, f := range r.Files {
+			a.printf("%s: %s\n", f.State, clean(f.File))
+		}
+		if r.Written {
+			a.printf("declared the plugin %s in %s\n", r.Plugin, clean(r.Config))
+		}
+		a.println("\nnext: grapnel rules check; a running gateway: grapnel config reload; behind an agent: grapnel install HOST")
+	})
 }
 
-// put makes a file unless it is there.
-func (r *rulesAdded) put(path string, data []byte) error {
-	err := createNew(path, data)
-	if err == nil {
-		r.Created = append(r.Created, path)
-		return nil
+// putRules makes a file unless it is there, and says what became of it.
+func putRules(path string, data []byte) (state string, err error) {
+	if err := createNew(path, data); !errors.Is(err, fs.ErrExist) {
+		return "created", err
 	}
-	if !errors.Is(err, fs.ErrExist) {
-		return unable(err)
+	now, err := readRegular(path)
+	if bytes.Equal(now, data) {
+		return "kept", err
 	}
-	if now, err := readRegular(path); err != nil {
-		return unable(fmt.Errorf("%s: %w", path, err))
-	} else if bytes.Equal(now, data) {
-		r.Kept = append(r.Kept, path)
-	} else {
-		r.Changed = append(r.Changed, path)
-	}
-	return nil
+	return "changed by you, and kept", err
 }
 
-// declare declares the plugin in the configuration, unless there is one that reads the directory.
-func (r *rulesAdded) declare(dir string) error {
+// declare declares the plugin in the configuration, unless there is one that reads the files.
+func (r *rulesAdded) declare(pattern string) error {
 	cfg, err := config.Load(r.Config)
 	if err != nil {
 		return err
 	}
-	pattern := filepath.Join(dir, "*.cedar")
 	for _, p := range rulePlugins(cfg) {
 		if r.Plugin = p.name; slices.Contains(p.files, pattern) {
 			return nil
@@ -128,33 +133,29 @@ func (r *rulesAdded) declare(dir string) error {
 // rulesPlugin is the name that the plugin is declared by.
 const rulesPlugin = "rules"
 
-// pluginsKey is the key of the plugins' list in a configuration, and what its first entry is indented by.
-var pluginsKey = lazyregexp.New(`(?m)^plugins:[ \t]*(?:\[\][ \t]*)?(#.*)?\r?$\n?(?:(?:[ \t]*(?:#.*)?\r?\n)*?([ \t]*)- )?`)
+// pluginsKey is the line of a configuration that begins the list of plugins, and what the first of them is indented by.
+var pluginsKey = lazyregexp.New(`(?m)^plugins:([ \t]*\[\])?[^\n]*(?:\n|$)(?:[ \t]*(?:#.*)?\r?\n)*([ \t]*)-?`)
 
 // declareRules returns a configuration with the plugin for the rules as the first of its list, the rest as it was.
 func declareRules(data []byte, pattern string) ([]byte, error) {
-	text := string(data)
 	entry := func(indent string) string {
-		lines := []string{
+		return indent + strings.Join([]string{
 			"- name: " + rulesPlugin + " # rules in Cedar; see: grapnel rules --help", "  builtin: cedar", "  grants: {contribute: [decision], see: [arguments, facts]}",
 			"  subscriptions: {" + rulesPlugin + ".call: {phase: tool.pre_call, on_failure: fail_closed}}", "  config: {files: [" + strconv.Quote(pattern) + "]}",
-		}
-		return indent + strings.Join(lines, "\n"+indent) + "\n"
+		}, "\n"+indent) + "\n"
 	}
+	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	edited := strings.TrimRight(text, "\n") + "\nplugins:\n" + entry("  ")
 	if at := pluginsKey().FindStringSubmatchIndex(text); at != nil {
-		indent, comment := "  ", ""
-		if at[4] >= 0 {
-			indent = text[at[4]:at[5]]
-		}
+		key, rest, _ := strings.Cut(text[at[0]:], "\n")
+		indent := text[at[4]:at[5]]
 		if at[2] >= 0 {
-			comment = " " + text[at[2]:at[3]]
+			key, indent = strings.Replace(key, "[]", "", 1), "  "
 		}
-		_, rest, _ := strings.Cut(text[at[0]:], "\n")
-		edited = text[:at[0]] + "plugins:" + strings.TrimRight(comment, "\r") + "\n" + entry(indent) + rest
+		edited = text[:at[0]] + strings.TrimRight(key, " ") + "\n" + entry(indent) + rest
 	}
-	if strings.Contains(text, "\r\n") {
-		edited = strings.ReplaceAll(strings.ReplaceAll(edited, "\r\n", "\n"), "\n", "\r\n")
+	if text != string(data) {
+		edited = strings.ReplaceAll(edited, "\n", "\r\n")
 	}
 	before, err := config.Parse(data, "the configuration")
 	if err != nil {
@@ -165,21 +166,6 @@ func declareRules(data []byte, pattern string) ([]byte, error) {
 		return nil, fmt.Errorf("its layout cannot be edited safely; add to its plugins:\n%s", entry("  "))
 	}
 	return []byte(edited), nil
-}
-
-func (a *app) printAdded(r *rulesAdded) {
-	for _, list := range []struct {
-		word  string
-		paths []string
-	}{{"created", r.Created}, {"kept   ", r.Kept}, {"changed by you, and kept:", r.Changed}} {
-		for _, path := range list.paths {
-			a.println(list.word, clean(path))
-		}
-	}
-	if r.Written {
-		a.printf("declared the plugin %s in %s\n", r.Plugin, clean(r.Config))
-	}
-	a.println("\nnext: grapnel rules check; a running gateway: grapnel config reload; behind an agent: grapnel install HOST")
 }
 
 // rulePlugin is a plugin of a configuration that has rules.
@@ -319,24 +305,18 @@ func (a *app) rulesCheck(ctx context.Context, _ *noFlags, files []string) (err e
 	})
 }
 
-type rulesShown struct {
-	Name  string `json:"name"`
-	Rules string `json:"rules" jsonschema:"the rules, in Cedar"`
-	Cases string `json:"cases" jsonschema:"calls with their verdicts"`
+type rulesText struct {
+	Text string `json:"text"`
 }
 
 func (a *app) rulesShow(_ context.Context, _ *noFlags, args []string) error {
-	rules, cases, err := knownSet(args[0])
+	rules, _, err := knownSet(args[0])
 	if err != nil {
 		return err
 	}
-	return a.print(rulesShown{args[0], rules, cases}, func() { a.printf("%s", rules) })
-}
-
-type rulesSchema struct {
-	Schema string `json:"schema" jsonschema:"the text of the schema"`
+	return a.print(rulesText{rules}, func() { a.printf("%s", rules) })
 }
 
 func (a *app) rulesSchema(context.Context, *noFlags, []string) error {
-	return a.print(rulesSchema{cedar.Schema()}, func() { a.printf("%s", cedar.Schema()) })
+	return a.print(rulesText{cedar.Schema()}, func() { a.printf("%s", cedar.Schema()) })
 }
