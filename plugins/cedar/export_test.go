@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
+
+	"github.com/grapnelhq/grapnel/phases"
 )
 
 // CompareSchema compares a schema, but for annotations and names, with the one that rules are checked against.
@@ -24,6 +26,9 @@ func CompareSchema(t *testing.T, got *resolved.Schema) {
 		g := got.Actions[id]
 		if !g.Entity.Parents.Equal(w.Entity.Parents) || (g.AppliesTo == nil) != (w.AppliesTo == nil) {
 			t.Fatalf("%s: %+v, want %+v", id, g, w)
+		}
+		if row, _ := phases.Standard().Lookup(phases.Phase(id.ID)); w.AppliesTo == nil && !row.Decides() {
+			t.Errorf("%s is not a phase that takes decisions", id)
 		}
 		if w.AppliesTo != nil && (!reflect.DeepEqual(g.AppliesTo.Resources, w.AppliesTo.Resources) || !sameRecord(g.AppliesTo.Context, w.AppliesTo.Context)) {
 			t.Errorf("%s: %+v, want %+v", id, g.AppliesTo, w.AppliesTo)
