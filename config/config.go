@@ -161,6 +161,8 @@ type ModelBudget struct {
 type Manifest struct {
 	// KeepText keeps the texts of prompts and reminders, and the arguments and facts of tool calls, in the store.
 	KeepText bool `json:"keep_text,omitempty"`
+	// KeepInputs is "off" (default) or "calls": the arguments and results of tool calls, and prompts, are kept like texts.
+	KeepInputs string `json:"keep_inputs,omitempty"`
 	// FingerprintKey keys hashes and fingerprints, so that short texts cannot be guessed.
 	FingerprintKey Secret `json:"fingerprint_key,omitzero"`
 	// ChainKey keys the hashes of kept manifests, so that nobody without it can forge the log.

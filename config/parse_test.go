@@ -184,7 +184,7 @@ func TestMistakesInBytes(t *testing.T) {
 		{"too large", "version: 1\n#" + strings.Repeat("x", maxFile), "grapnel.yaml: the file is larger than 1 MiB"},
 		{"tab in the line", "version: 1\nstore:\tftp:x\n", "grapnel.yaml:2:8: a store is sqlite:PATH or postgres://…\n | store: ftp:x\n |        ^"},
 		{"wide text before", "version: 1\nmanifest: {labels: 'ü語', pin: x}\n", "grapnel.yaml:2:20: unknown word \"ü語\"; known are full, hash\n | manifest: {labels: 'ü語', pin: x}\n |                    ^\n" +
-			"grapnel.yaml:2:26: unknown key \"pin\"; known are keep_text, fingerprint_key, chain_key, labels, on_failure, retention\n | manifest: {labels: 'ü語', pin: x}\n |                          ^"},
+			"grapnel.yaml:2:26: unknown key \"pin\"; known are keep_text, keep_inputs, fingerprint_key, chain_key, labels, on_failure, retention\n | manifest: {labels: 'ü語', pin: x}\n |                          ^"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -71,6 +71,7 @@ var keyRules = map[string]rule{
 	"PhaseBudget.require": about("Subscriptions that must complete, or the phase fails closed (`required_missing`); not background hooks. Default: none."),
 
 	"Manifest.keep_text":       about("Keeps texts of prompts and reminders, and arguments and facts of tool calls. Default: `false`."),
+	"Manifest.keep_inputs":     oneOf("`calls` keeps arguments, facts and results of tool calls, and prompts, with the secrets in them, to replay calls. Default: `off`.", "off", "calls"),
 	"Manifest.fingerprint_key": about("Keys hashes and fingerprints against guessing of short texts. Default: none."),
 	"Manifest.chain_key":       about("Keys the hashes of kept manifests against forgery. The log needs it for ever. Default: none."),
 	"Manifest.labels":          oneOf("`hash`: hashes in place of titles, labels, messages and paths. Default: `full`.", "full", "hash"),

@@ -76,7 +76,7 @@ func (t *Turn) CheckTool(ctx context.Context, c Call) (checked Call, refused *Re
 	if own := t.own(c.Tool); own.Paths != nil && c.Paths == nil {
 		c.Paths = own.Paths(c.Arguments)
 	}
-	out, err := t.Dispatch(ctx, &phases.ToolPreCallInput{Tool: c.Tool, Arguments: c.Arguments, TouchedPaths: c.Paths})
+	out, err := t.ForCall(c.ID).Dispatch(ctx, &phases.ToolPreCallInput{Tool: c.Tool, Arguments: c.Arguments, TouchedPaths: c.Paths})
 	if t.options.Judged != nil && out != nil {
 		t.options.Judged(ctx, c, out)
 	}
@@ -113,7 +113,7 @@ func (t *Turn) FinishTool(ctx context.Context, c Call, text string, isError bool
 	t.called(c, outcome, took)
 	text = clean(text)
 	r := Result{CallID: c.ID, Tool: c.Tool, Text: text, IsError: isError}
-	out, err := t.Dispatch(ctx, &phases.ToolPostCallInput{
+	out, err := t.ForCall(c.ID).Dispatch(ctx, &phases.ToolPostCallInput{
 		Tool: c.Tool, Arguments: c.Arguments, TouchedPaths: c.Paths, Result: phases.NewPreview(text, seenChars), Outcome: outcome,
 	})
 	switch {

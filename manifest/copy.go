@@ -32,6 +32,7 @@ func (m *Manifest) Clone() Manifest {
 	c.HostTools, c.History, c.Reminders = slices.Clone(m.HostTools), pointed(m.History), slices.Clone(m.Reminders)
 	c.Calls = mapped(m.Calls, func(c *Call) {
 		c.DecidedBy, c.RewrittenBy, c.Facts = slices.Clone(c.DecidedBy), slices.Clone(c.RewrittenBy), slices.Clone(c.Facts)
+		c.Input = pointed(c.Input)
 	})
 	c.Requests = mapped(m.Requests, func(r *Request) { r.Changes = slices.Clone(r.Changes) })
 	c.HostEvents = mapped(m.HostEvents, func(e *HostEvent) { e.Facts = slices.Clone(e.Facts) })
@@ -60,7 +61,7 @@ func content(m *Manifest) Manifest {
 	c.Runs = mapped(m.Runs, contentOfRun)
 	c.HookSources = mapped(m.HookSources, func(h *phases.HookSource) { h.CachedFrom = "" })
 	c.Plugins = mapped(m.Plugins, contentOfPlugin)
-	c.Calls = mapped(m.Calls, func(c *Call) { c.CallID = "" })
+	c.Calls = mapped(m.Calls, func(c *Call) { c.CallID, c.Input = "", nil })
 	c.Budgets.Turn.UsedMS, c.Budgets.Turn.UsedChars = 0, 0
 	c.Budgets.Phases = mapped(m.Budgets.Phases, func(b *PhaseBudget) { b.UsedMS, b.UsedChars = 0, 0 })
 	c.Diagnostics = mapped(m.Diagnostics, func(d *Diagnostic) { d.Message = "" })

@@ -47,7 +47,8 @@ type Reminder struct {
 }
 
 // Call is one dispatch that was decided, or that rewrote its input, or a step of a tool call: it was judged
-// (tool.pre_call), a plugin was called (tool.call), or the host has said how its own tool ended (tool.post_call).
+// (tool.pre_call), a plugin was called (tool.call), or the host has said how its own tool ended (tool.post_call). Where
+// inputs are kept, a turn's prompt (turn.pre_policy) and the results of plugins' tools are calls, too.
 type Call struct {
 	// Phase is the phase that was dispatched.
 	Phase phases.Phase `json:"phase"`
@@ -76,6 +77,54 @@ type Call struct {
 	Facts []string `json:"facts,omitempty"`
 	// FactsHash is the hash of the facts, as canonical JSON; absent where no hook needed them.
 	FactsHash string `json:"facts_hash,omitempty"`
+	// Input is what it takes to dispatch it again; absent where manifest.keep_inputs is off.
+	Input *CallInput `json:"input,omitempty"`
+}
+
+// CallInput is what is known of a dispatch whose input is kept. Its texts are kept like those of sections, by their hashes:
+// the input itself, a result as it went, and those named here.
+type CallInput struct {
+	// At is when it was dispatched, in UTC.
+	At time.Time `json:"at"`
+	// Place is the hash of its [Place] as canonical JSON.
+	Place string `json:"place"`
+	// Arguments is the hash of the arguments whose result it is; absent from others than results.
+	Arguments string `json:"arguments,omitempty"`
+	// Chars is the length of a result in Unicode scalar values, of which plugins see the beginning; absent from others.
+	Chars int `json:"chars,omitempty"`
+	// Omitted is how many bytes of its texts are not kept, because the record had no room for them or the result was
+	// withheld; absent if none.
+	Omitted int `json:"omitted,omitempty"`
+}
+
+// Place is where a dispatch was made, as far as the record does not say. It is a text, so that it can be erased.
+type Place struct {
+	// AgentID is the host's id of the agent; absent without one.
+	AgentID string `json:"agent_id,omitempty"`
+	// Dir is the working directory; absent if it is unknown.
+	Dir string `json:"dir,omitempty"`
+	// Host is the agent behind whose hooks it was made; absent for other hosts.
+	Host string `json:"host,omitempty"`
+	// ParentSessionID is the session of which this one is a task; absent without one.
+	ParentSessionID string `json:"parent_session_id,omitempty"`
+	// Paths are the files and directories that the call is about; absent without any.
+	Paths []string `json:"paths,omitempty"`
+}
+
+// TextHashes returns the hashes of the texts that are kept of a call: all of them, unless some were omitted. It returns
+// nil where inputs are not kept.
+func (c *Call) TextHashes() []string {
+	if c.Input == nil {
+		return nil
+	}
+	hashes := []string{c.Went, c.Input.Place}
+	if c.FactsHash != "" {
+		hashes = append(hashes, c.FactsHash)
+	}
+	if c.Input.Arguments != "" {
+		return append(hashes, c.Input.Arguments)
+	}
+	return append(hashes, c.Came)
 }
 
 // Decider is one hook's part in a decision.

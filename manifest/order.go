@@ -86,9 +86,9 @@ type erasure struct {
 type goneText struct {
 	node
 
-	actor     string
-	at        time.Time
-	sectionID string
+	actor string
+	at    time.Time
+	what  string
 }
 
 // covers reports whether the erasure accounts for a text that is gone.
@@ -102,7 +102,7 @@ func (v *Verifier) reportGone() {
 	for i := range t.gone {
 		g := &t.gone[i]
 		if !slices.ContainsFunc(t.erasures, func(e erasure) bool { return e.covers(g) }) {
-			v.problemf(&g.node, BadText, "the text that was kept for section %s is gone, and no erasure accounts for it", g.sectionID)
+			v.problemf(&g.node, BadText, "the text that was kept for %s is gone, and no erasure accounts for it", g.what)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func appendCanonical(buf []byte, m *Manifest) ([]byte, error) {
 //   - of runs generation, incarnation, attempts, queue_ms, duration_ms,
 //     bytes_in, bytes_out and cached_from, and the state cached counts as
 //     succeeded; of hook_sources cached_from;
-//   - of plugins generation, restarts and detail;
+//   - of plugins generation, restarts and detail; of calls call_id and input;
 //   - of budgets used_ms and used_chars;
 //   - of diagnostics the message, which may hold times.
 //

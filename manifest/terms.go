@@ -123,6 +123,7 @@ func (t *terms) addWork(m *Manifest) {
 		t.add(termTool, c.Tool)
 		t.add(termVerdict, string(c.Verdict))
 		t.add(TermHash, c.Came, c.Went, c.FactsHash)
+		t.add(TermHash, c.TextHashes()...)
 		for j := range c.DecidedBy {
 			t.add(termDiagnostic, c.DecidedBy[j].ReasonCode)
 			t.add(termVerdict, string(c.DecidedBy[j].Verdict))

@@ -318,12 +318,19 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 	check("hash_full", m.HashFull)
 	check("hash_stable", m.HashStable)
 	check("hash_dynamic", m.HashDynamic)
-	for i := range m.Sections {
-		s := &m.Sections[i]
-		check("section "+s.SectionID, s.Hash)
-		if _, kept := t.kept[s.Hash]; !kept && m.TextsKept && t.kept != nil && !n.textGone {
+	expect := func(what, hash string, promised bool) {
+		check(what, hash)
+		if _, kept := t.kept[hash]; !kept && promised && t.kept != nil && !n.textGone {
 			n.textGone = true
-			t.gone = append(t.gone, goneText{*n, m.Actor, m.CreatedAt, s.SectionID})
+			t.gone = append(t.gone, goneText{*n, m.Actor, m.CreatedAt, what})
+		}
+	}
+	for i := range m.Sections {
+		expect("section "+m.Sections[i].SectionID, m.Sections[i].Hash, m.TextsKept)
+	}
+	for i := range m.Calls {
+		for _, hash := range m.Calls[i].TextHashes() {
+			expect(fmt.Sprintf("call %d", i+1), hash, m.Calls[i].Input.Omitted == 0)
 		}
 	}
 }

@@ -43,6 +43,8 @@ type request struct {
 	state *turnstate.State
 	// key is the base of the idempotency keys of its calls; empty for none.
 	key string
+	// callID is the host's id of the tool call; empty for others.
+	callID string
 }
 
 // dispatch is the one path that every phase takes. It is reused: nothing that outlives Engine.dispatch may point into

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/engine/bounded"
 	"github.com/grapnelhq/grapnel/internal/engine/plan"
+	"github.com/grapnelhq/grapnel/internal/engine/turnstate"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -91,7 +92,8 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	if d.phase.Row.TurnTime {
 		d.rq.state.Debit(used)
 	}
-	d.rq.state.Add(d.rq.input, d.facts, out, &d.merged, d.phase.Phase)
+	from := turnstate.Source{Context: &d.rq.context, CallID: d.rq.callID, Facts: d.facts, At: d.engine.opts.Now()}
+	d.rq.state.Add(from, d.rq.input, out, &d.merged, d.phase.Phase)
 	if d.failed == nil {
 		out.Diagnostics = append(out.Diagnostics, d.addJobs(ctx, &d.merged)...)
 	}

@@ -133,8 +133,13 @@ func (g *generation) hashLabels(m *manifest.Manifest) {
 // outside is the state of a dispatch or call outside of a turn.
 func (g *generation) outside() *turnstate.State {
 	s := turnstate.Outside(g.cfg.Budgets.Turn, g.key)
-	s.KeepTexts = g.cfg.Manifest.KeepText
+	g.setKept(s)
 	return s
+}
+
+// setKept tells a new state what texts the operator wants kept.
+func (g *generation) setKept(s *turnstate.State) {
+	s.KeepTexts, s.KeepInputs = g.cfg.Manifest.KeepText, g.cfg.Manifest.KeepInputs == "calls"
 }
 
 func (g *generation) undeclared(name string) string {

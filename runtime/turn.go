@@ -56,6 +56,7 @@ type Turn struct {
 
 	context phases.Context
 	prompt  turnstate.Round // the last one
+	callID  string          // that its phases of tools are about
 }
 
 // turn is what all agents of a turn share.
@@ -105,7 +106,7 @@ func (e *Engine) BeginTurn(_ context.Context, t phases.Context) (*Turn, error) {
 	begun := &turn{
 		engine: e, gen: g, begun: t.Clone(), state: turnstate.New(g.cfg.Budgets.Turn, g.key), round: make(chan struct{}, 1), users: 1, calls: map[phases.Phase]int{},
 	}
-	begun.state.KeepTexts = g.cfg.Manifest.KeepText
+	g.setKept(begun.state)
 	begun.forgotten = goruntime.AddCleanup(begun, e.notEnded, t.TurnID)
 	e.open.Add(begun)
 	if t.SessionID != "" {
@@ -195,6 +196,12 @@ func (t *Turn) In(dir string) *Turn {
 	other := &Turn{turn: t.turn, context: t.context, prompt: t.prompt}
 	other.context.Dir = dir
 	return other
+}
+
+// ForCall returns the same turn for phases of a tool call that the host knows by an id: records name it where
+// manifest.keep_inputs is set.
+func (t *Turn) ForCall(id string) *Turn {
+	return &Turn{turn: t.turn, context: t.context, callID: id}
 }
 
 // InSession reports whether the turn began with what [Engine.StartSession] or [Engine.ResumeSession] of its session
@@ -320,7 +327,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 	if err := t.prompted(phases.PhaseOf(in)); err != nil {
 		return nil, err
 	}
-	rq := &request{context: t.now(t.context), input: in, state: t.state, key: t.key(phases.PhaseOf(in))}
+	rq := &request{context: t.now(t.context), input: in, state: t.state, key: t.key(phases.PhaseOf(in)), callID: t.callID}
 	if phases.PhaseOf(in) != phases.PostCompaction {
 		return t.engine.dispatch(ctx, t.gen, rq)
 	}

@@ -27,13 +27,14 @@ func termsOf(m *manifest.Manifest) []string {
 	return list
 }
 
-// textHashes are the hashes of what a record may have kept: sections, arguments and facts of calls, and reminders.
+// textHashes are the hashes of what a record may have kept: sections, inputs and facts of calls, and reminders.
 func textHashes(m *manifest.Manifest) (hashes []string) {
 	for i := range m.Sections {
 		hashes = append(hashes, m.Sections[i].Hash)
 	}
 	for i := range m.Calls {
 		hashes = append(hashes, m.Calls[i].Came, m.Calls[i].Went)
+		hashes = append(hashes, m.Calls[i].TextHashes()...)
 		if m.Calls[i].FactsHash != "" {
 			hashes = append(hashes, m.Calls[i].FactsHash)
 		}

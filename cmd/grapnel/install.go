@@ -363,6 +363,11 @@ func (a *app) neededEvents(ctx context.Context, h *install.Host) (*needed, error
 		n.tools = offerTools(n.cfg, eng.Plan(phases.PreTools))
 		return nil
 	})
+	if n.cfg.Manifest.KeepInputs == "calls" {
+		for _, kept := range []phases.Phase{phases.PrePolicy, phases.ToolPreCall, phases.ToolPostCall} {
+			subscribed[string(kept)] = true
+		}
+	}
 	n.events = h.WantedEvents(func(phase string) bool { return subscribed[phase] })
 	return n, err
 }

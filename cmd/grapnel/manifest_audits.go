@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/facts/secret"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -48,9 +49,9 @@ type callRow struct {
 	recorded
 	manifest.Call
 
-	Arguments     json.RawMessage `json:"arguments,omitempty"      jsonschema:"the arguments as they went; absent where texts were not kept"`
+	Arguments     json.RawMessage `json:"arguments,omitempty"      jsonschema:"the arguments as they went, or a prompt; absent where they were not kept"`
 	ArgumentsCame json.RawMessage `json:"arguments_came,omitempty" jsonschema:"those that came, where a rewrite changed them"`
-	FactsKept     json.RawMessage `json:"facts_kept,omitempty"     jsonschema:"the facts behind the words; absent where texts were not kept"`
+	FactsKept     json.RawMessage `json:"facts_kept,omitempty"     jsonschema:"the facts behind the words; absent where they were not kept"`
 }
 
 // eventFlags select what stands in records.
@@ -71,6 +72,7 @@ type callsFlags struct {
 	eventFlags
 
 	Tool string `flag:"tool" usage:"only calls of the tool {NAME}"`
+	Text bool   `flag:"text" usage:"print arguments and facts whole, with the secrets in them"`
 }
 
 // eventRows returns the newest rows that records have, and how many older ones there are.
@@ -130,9 +132,20 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, 
 	if err != nil {
 		return err
 	}
+	shown := func(arguments json.RawMessage) string { return string(arguments) }
+	if !f.Text {
+		shown = func(arguments json.RawMessage) string { return text.Sanitize(string(arguments), maxArguments) }
+	}
+	scanner := secret.New()
 	for i := range rows {
-		if err := s.addKept(ctx, &rows[i]); err != nil {
+		c := &rows[i]
+		if err := s.addKept(ctx, c); err != nil {
 			return err
+		}
+		if !f.Text {
+			for _, kept := range []*json.RawMessage{&c.Arguments, &c.ArgumentsCame, &c.FactsKept} {
+				*kept = hideSecrets(scanner, *kept)
+			}
 		}
 	}
 	return a.print(callList{rows, older}, func() {
@@ -140,16 +153,33 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, 
 			a.println("there are no such calls")
 		}
 		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|result|decided by|rewritten by|?facts|went|manifest|?arguments|?as they came|?facts in full", rows, func(x *callRow) cells {
-			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, string(x.Arguments), string(x.ArgumentsCame), string(x.FactsKept))...)
+			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, shown(x.Arguments), shown(x.ArgumentsCame), shown(x.FactsKept))...)
 		})
 		a.printOlder(older, "call")
 	})
 }
 
-// addKept adds the arguments and the facts of a call, if they were kept.
+// maxArguments bounds arguments and facts in a table, in characters.
+const maxArguments = 200
+
+// hideSecrets returns JSON with the secrets in its texts replaced; all of it is hidden if that does not leave JSON, or if
+// there are so many that some may not be found.
+func hideSecrets(scanner *secret.Scanner, kept json.RawMessage) json.RawMessage {
+	const many = 100
+	hidden, all := slices.Clone(kept), scanner.Find(string(kept))
+	for _, found := range slices.Backward(all) {
+		hidden = slices.Replace(hidden, found.Start, found.End, []byte("[hidden: "+found.Pattern+"]")...)
+	}
+	if len(kept) > 0 && (len(all) >= many || !json.Valid(hidden)) {
+		return json.RawMessage(`"[hidden]"`)
+	}
+	return hidden
+}
+
+// addKept adds the arguments and the facts of a call, if they were kept; the arguments of a prompt are its text.
 func (s *openedStore) addKept(ctx context.Context, c *callRow) error {
 	went, came := c.Went, c.Came
-	if c.Phase != phases.ToolPreCall && c.Phase != phases.PhaseToolCall { // what is hashed is something else
+	if c.Phase != phases.ToolPreCall && c.Phase != phases.PhaseToolCall && (c.Phase != phases.PrePolicy || c.Input == nil) { // what is hashed is something else
 		went, came = "", ""
 	}
 	for _, kept := range []struct {

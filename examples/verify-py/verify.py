@@ -118,6 +118,7 @@ def content(record):
         zero(row, {"generation": 0, "restarts": 0, "detail": ""}, ("recycled", "tier_lacks", "absent_paths"))
     for row in c.get("calls", []):
         row.pop("call_id", None)
+        row.pop("input", None)
     for row in [c["budgets"]["turn"]] + c["budgets"]["phases"]:
         zero(row, {"used_ms": 0, "used_chars": 0})
     for row in c["diagnostics"]:

@@ -101,7 +101,7 @@ type Call struct {
 
 // Event is an event of an agent, in Grapnel's terms. Which fields are set depends on the step.
 type Event struct {
-	// Agent describes the agent, and Host is its name. Name is the agent's own name of the event.
+	// Agent describes the agent, and Host is its name; nil and empty for another host. Name is the agent's own name of the event.
 	Agent *Agent `json:"-"`
 	Host  string
 	Name  string
@@ -148,11 +148,14 @@ func (e *Event) Room() Room {
 	return e.Agent.Events[e.Name].Room
 }
 
+// ReplacesPrompts reports whether the text of a prompt replaces the previous prompt's.
+func (e *Event) ReplacesPrompts() bool { return e.Agent != nil && e.Agent.ReplacesPrompts }
+
 // Place returns the context of an event: the thread is the agent's session. A task's thread is below its parent's.
 func (e *Event) Place(workspace string) phases.Context {
-	c := phases.Context{
-		WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir,
-		Flags: map[string]bool{phases.AgentFlag + e.Host: true},
+	c := phases.Context{WorkspaceID: workspace, ThreadID: e.SessionID, SessionID: e.SessionID, AgentID: e.AgentID, Mode: phases.ModeAgent, Dir: e.Dir}
+	if e.Host != "" {
+		c.Flags = map[string]bool{phases.AgentFlag + e.Host: true}
 	}
 	if e.ParentID != "" {
 		c.ThreadID, c.ConversationThreadID, c.ParentSessionID = e.ParentID+"/"+e.SessionID, e.ParentID, e.ParentID

@@ -373,7 +373,7 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 		if again {
 			return nil
 		}
-		if s.compacted = e.Name; !e.Agent.ReplacesPrompts {
+		if s.compacted = e.Name; !e.ReplacesPrompts() {
 			s.has = nil
 		}
 		s.epoch++

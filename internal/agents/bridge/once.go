@@ -112,9 +112,9 @@ func lost(m *manifest.Manifest, id, owner string) bool {
 func (s *session) give(p *loop.Prompt, e *agent.Event, r agent.Room) (agent.Outcome, error) {
 	var kept *manifest.Manifest
 	switch {
-	case e.Agent.ReplacesPrompts && r.Most > 0:
+	case e.ReplacesPrompts() && r.Most > 0:
 		s.has = nil
-	case e.Agent.ReplacesPrompts:
+	case e.ReplacesPrompts():
 		kept = s.sent // a compaction leaves the system prompt as it is
 	}
 	n := s.newsOf(p, kept)

@@ -4,16 +4,15 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/internal/text"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// addDecided adds a call for a dispatch that was decided or rewritten, would have been, judges a tool's call, or says how a
-// call of the host's own tool ended.
-func (s *State) addDecided(in phases.Input, facts *phases.Facts, out *phases.Outcome) {
+// addDecided adds a call for a dispatch that was decided or rewritten, would have been, judges a tool's call, says how a
+// call of the host's own tool ended, or has an input to keep.
+func (s *State) addDecided(from *Source, in phases.Input, out *phases.Outcome) {
 	c := manifest.Call{Phase: out.Phase}
 	if out.Decision != nil {
 		c.Verdict = out.Decision.Verdict
@@ -41,52 +40,21 @@ func (s *State) addDecided(in phases.Input, facts *phases.Facts, out *phases.Out
 	} else if out.Phase == phases.ToolPreCall && out.Error != nil {
 		c.State, c.Code = phases.StateFailed, string(out.Error.Code)
 	}
-	if out.Phase != phases.ToolPreCall && c.State == "" && len(c.DecidedBy)+len(c.RewrittenBy) == 0 {
+	if out.Phase != phases.ToolPreCall && c.State == "" && len(c.DecidedBy)+len(c.RewrittenBy) == 0 && !s.hasInput(in) {
 		return
 	}
-	texts := s.argumentTexts(in)
+	kept := room{state: s}
+	kept.addArguments(in)
 	if c.Went = c.Came; len(c.RewrittenBy) > 0 {
 		_, c.Went = s.judgedInput(out.Rewritten)
-		texts = append(texts, s.argumentTexts(out.Rewritten)...)
+		kept.addArguments(out.Rewritten)
 	}
-	if facts != nil {
-		raw, _ := json.Marshal(facts) //nolint:errchkjson // texts and lists of them
-		c.Facts, c.FactsHash = facts.Summary(), manifest.HashRaw(raw, s.key)
-		texts = append(texts, s.keptText(raw)...)
-	}
-	s.addCall(c, texts)
+	kept.addInput(&c, from, in, out)
+	kept.addFacts(&c, from.Facts)
+	s.addCall(c, kept.texts)
 }
 
-// maxTextBytes bounds the arguments and facts of calls and the texts of reminders that are kept with one record.
-const maxTextBytes = 1 << 20
-
-// argumentTexts are the arguments of a tool call where texts are kept and they fit.
-func (s *State) argumentTexts(in phases.Input) []manifest.Text {
-	call, ok := in.(*phases.ToolPreCallInput)
-	if !ok {
-		return nil
-	}
-	raw := call.Arguments
-	if len(raw) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	return s.keptText(raw)
-}
-
-// keptText is JSON in its canonical form where texts are kept and it fits.
-func (s *State) keptText(raw json.RawMessage) []manifest.Text {
-	if !s.KeepTexts {
-		return nil
-	}
-	text, err := digest.JSON(nil, raw)
-	if err != nil || s.textBytes+len(text) > maxTextBytes {
-		return nil
-	}
-	s.textBytes += len(text)
-	return []manifest.Text{{Hash: manifest.Hash(string(text), s.key), Text: string(text)}}
-}
-
-// Texts are the arguments of the calls in the record that was made last, and the texts of its reminders.
+// Texts are the inputs and facts of the calls in the record that was made last, and the texts of its reminders.
 func (s *State) Texts(m *manifest.Manifest) []manifest.Text {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,6 +73,9 @@ func (s *State) addCall(c manifest.Call, texts []manifest.Text) {
 	}
 	s.calls, s.arguments = append(s.calls, c), append(s.arguments, texts)
 	s.ledger.bytes += 256 + len(c.Tool) + len(c.CallID) + len(c.FactsHash) + 16*len(c.Facts)
+	if c.Input != nil {
+		s.ledger.bytes += 384
+	}
 	for i := range c.DecidedBy {
 		s.ledger.bytes += 96 + len(c.DecidedBy[i].Subscription) + len(c.DecidedBy[i].ReasonCode)
 	}

@@ -124,9 +124,10 @@ func (s *State) AddCall(run phases.Run, call *phases.ToolCall, id string, res *p
 			s.calls[i].Owner = ""
 		}
 	}
-	arguments := s.argumentsOf(call.Arguments)
+	arguments, kept := s.argumentsOf(call.Arguments), room{state: s}
+	kept.addArguments(&phases.ToolPreCallInput{Arguments: call.Arguments})
 	s.addCall(manifest.Call{Phase: phases.PhaseToolCall, CallID: id, Tool: call.Tool, Owner: run.Plugin, Came: arguments, Went: arguments, State: run.State, Code: run.Code},
-		s.argumentTexts(&phases.ToolPreCallInput{Arguments: call.Arguments}))
+		kept.texts)
 	if res != nil {
 		s.notes.add(res.Diagnostics)
 	}

@@ -217,7 +217,9 @@ func (s *State) Unrecorded(ends bool) bool {
 	defer s.mu.Unlock()
 	kept := s.recorded.kept
 	if s.onlyLooks && kept == (mark{}) {
-		return len(s.audits) > 0 || slices.ContainsFunc(s.calls, func(c manifest.Call) bool { return c.Verdict != phases.VerdictAllow || len(c.RewrittenBy) > 0 }) ||
+		return len(s.audits) > 0 || slices.ContainsFunc(s.calls, func(c manifest.Call) bool {
+			return (c.Verdict != phases.VerdictAllow || len(c.RewrittenBy) > 0) && (c.Input == nil || c.Phase != phases.PrePolicy)
+		}) ||
 			slices.ContainsFunc(s.ledger.runs, func(r phases.Run) bool {
 				return !slices.Contains([]phases.RunState{phases.StateSucceeded, phases.StateCached, phases.StateFiltered, phases.StateDisabled, phases.StateQueued}, r.State)
 			})

@@ -27,6 +27,8 @@ type State struct {
 	key []byte
 	// KeepTexts keeps the arguments and facts of tool calls and the texts of reminders for the records; it is set before anything else.
 	KeepTexts bool
+	// KeepInputs keeps what it takes to repeat tool calls: their arguments, facts and results, and prompts; it is set before anything else.
+	KeepInputs bool
 
 	mu       sync.Mutex
 	budget   budget
@@ -151,8 +153,8 @@ func (s *State) Policies() []phases.PolicyEntry {
 	return slices.Clip(s.policies)
 }
 
-// Add gathers the outcome of a phase that was dispatched with an input. Facts are those of the call; nil if nobody needed them.
-func (s *State) Add(in phases.Input, facts *phases.Facts, out *phases.Outcome, merged *merge.Result, phase *plan.Phase) {
+// Add gathers the outcome of a phase that was dispatched with an input.
+func (s *State) Add(from Source, in phases.Input, out *phases.Outcome, merged *merge.Result, phase *plan.Phase) {
 	if !s.gathers && out.Decision == nil && len(out.Shadowed)+len(out.Merged.Rewrites)+len(merged.Audits) == 0 {
 		return
 	}
@@ -171,7 +173,7 @@ func (s *State) Add(in phases.Input, facts *phases.Facts, out *phases.Outcome, m
 	}
 	s.bring(brought{out.Phase, out.Merged.Sections, used, out.Merged.Tools, s.lasting(out), slices.Clip(out.Omitted), warnings(out)})
 	s.conduct.note(out)
-	s.addDecided(in, facts, out)
+	s.addDecided(&from, in, out)
 	s.reminders = append(s.reminders, out.Merged.Reminders...)
 	s.notes.add(out.Diagnostics)
 	// The budget is the configured one: what was left differs from run to run.
