@@ -17,6 +17,9 @@ type usage struct {
 	options  map[string]byte
 }
 
+// flagKinds are the kinds of options without a value.
+const flagKinds = "ekpqx"
+
 // programs has all lines by the name of the program.
 //
 //nolint:gochecknoglobals // made once
@@ -74,7 +77,7 @@ func (u *usage) flags(words []string) []string {
 		default:
 			for _, letter := range name[1:] {
 				list = append(list, "-"+string(letter))
-				if kind := u.options["-"+string(letter)]; kind != 0 && strings.IndexByte("gekx", kind) < 0 {
+				if kind := u.options["-"+string(letter)]; kind != 0 && strings.IndexByte(flagKinds, kind) < 0 {
 					break // the rest is its value
 				}
 			}

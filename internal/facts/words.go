@@ -19,7 +19,8 @@ type words struct {
 	target    string // the directory that operands are written to
 	known     bool   // an option is there that makes a program do something else
 	pattern   bool   // an option has what else is an operand
-	edits     bool
+	edits     bool   // an option makes the operands written
+	shows     bool   // an option makes them read
 }
 
 func (w *words) all() {
@@ -57,7 +58,7 @@ func (w *words) split() {
 		if strings.HasPrefix(word, "+") {
 			kind = 'x'
 		}
-		if strings.IndexByte("ekx", kind) < 0 && kind != 0 && !attached && i+1 < len(args) {
+		if strings.IndexByte(flagKinds, kind) < 0 && kind != 0 && !attached && i+1 < len(args) {
 			i++
 			value = args[i]
 		}
@@ -90,12 +91,14 @@ func (w *words) value(kind byte, value string) {
 		}
 	case 'e':
 		w.edits = true
+	case 'q':
+		w.shows = true
 	case 'k':
 		w.known = true
 	case 'x':
 		w.unclear("what an option of " + w.name + " runs is not known")
 	}
-	w.pattern = w.pattern || kind == 'R' || kind == 'V'
+	w.pattern = w.pattern || kind == 'R' || kind == 'V' || kind == 'p'
 }
 
 // files adds the operands.
@@ -126,9 +129,9 @@ func (w *words) files() {
 	case kind == "i":
 		w.list(&w.Reads, operands[:one]...)
 		w.list(&w.Writes, operands[one:]...)
-	case kind == "w", w.edits:
+	case kind == "w" && !w.shows, w.edits:
 		w.list(&w.Writes, operands...)
-	case kind == "r":
+	case kind == "r", kind == "w":
 		w.list(&w.Reads, operands...)
 	default:
 		for _, word := range operands {
