@@ -36,11 +36,11 @@ func (w *words) starts() {
 		w.unclear("what shopt changes in the words that follow is not known")
 	case name == "xargs":
 		w.xargs(args)
-	case w.usage.operands == "l":
+	case w.operands == "l":
 		w.language()
 	case oneOf(name, elsewhere), oneOf(name, "docker podman kubectl nerdctl") && len(args) > 0 && (slices.Contains(args, "exec") || slices.Contains(args, "run")):
 		w.unclear("what " + name + " runs is not known")
-	case oneOf(name, "fd fdfind") && (slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "-x --exec -X --exec-batch") })):
+	case oneOf(name, "fd fdfind") && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "-x --exec -X --exec-batch") }):
 		w.unclear("what fd runs is not known")
 	case unreadable(w.Command) != "":
 		w.unclear(unreadable(w.Command))
@@ -173,15 +173,7 @@ func (w *words) start(args []string, place string, values []string) {
 
 // xargs adds the command that xargs starts with the words it reads.
 func (w *words) xargs(args []string) {
-	items := []string{string(shell.Unknown)}
-	switch {
-	case len(w.Files) > len(w.Written):
-	case len(w.Texts)+len(w.Input) > 0:
-		items = strings.Fields(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(strings.Join(slices.Concat(w.Texts, w.Input), " ")))
-	case w.Fed && len(w.listed) > 0:
-		items = w.listed
-	}
-	place := ""
+	items, place := w.items(), ""
 	for i := 0; i < len(args); i++ {
 		switch word := args[i]; {
 		case oneOf(word, "-I -J -R") && i+1 < len(args):
@@ -213,6 +205,18 @@ func (w *words) xargs(args []string) {
 			return
 		}
 	}
+}
+
+// items are the words that xargs reads.
+func (w *words) items() []string {
+	switch {
+	case len(w.Files) > len(w.Written):
+	case len(w.Texts)+len(w.Input) > 0:
+		return strings.Fields(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(strings.Join(slices.Concat(w.Texts, w.Input), " ")))
+	case w.Fed && len(w.listed) > 0:
+		return w.listed
+	}
+	return []string{string(shell.Unknown)}
 }
 
 // printed keeps the files whose names a command prints for xargs.

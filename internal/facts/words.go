@@ -111,7 +111,7 @@ func (w *words) files() {
 		operands = []string{"."}
 	}
 	one := min(1, len(operands))
-	switch kind := w.usage.operands; {
+	switch kind := w.operands; {
 	case kind == "-":
 	case kind == "h":
 		for _, word := range operands {
@@ -154,7 +154,7 @@ func (w *words) other(word string) {
 	if strings.ContainsRune(word, shell.Unknown) {
 		w.unclear("a word of " + w.name + " is not known: " + word)
 	} else if !w.hosts(word) {
-		w.finder.plausible(w.dir, word)
+		w.plausible(w.dir, word)
 	}
 }
 
@@ -168,7 +168,7 @@ func (w *words) copied(operands []string) {
 		}
 	}
 	from := &w.Reads
-	if w.usage.operands == "m" {
+	if w.operands == "m" {
 		from = &w.Writes
 	}
 	w.list(from, operands...)

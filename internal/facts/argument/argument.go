@@ -88,6 +88,7 @@ var hyphens = strings.NewReplacer("_", "", "-", "")
 // Use says what a text in the arguments is for.
 type Use int
 
+// The uses.
 const (
 	Word    Use = iota // a path or a command: it is judged as both
 	Content            // text for a file or a person: it is not judged

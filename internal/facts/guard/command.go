@@ -3,10 +3,10 @@ package guard
 import (
 	"cmp"
 	"errors"
-	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/ignore"
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"github.com/grapnelhq/grapnel/internal/facts/protect"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )

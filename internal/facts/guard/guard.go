@@ -12,10 +12,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"path"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"github.com/grapnelhq/grapnel/internal/facts/protect"
 	"github.com/grapnelhq/grapnel/internal/facts/secret"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"

@@ -1,10 +1,10 @@
 package guard
 
 import (
-	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )

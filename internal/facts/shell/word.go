@@ -198,33 +198,37 @@ func (r *reader) param(p *syntax.ParamExp) []string {
 		r.loose(p.Repl.With)
 	}
 	if p.Exp != nil {
-		other := r.word(p.Exp.Word)
-		switch p.Exp.Op {
-		case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
-			r.loose(p.Exp.Word)
-			return append([]string{""}, other...)
-		case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-			if p.Param != nil && len(values) == 0 {
-				if name := p.Param.Value; strings.ToUpper(name) == name { // of the environment
-					other = append(other, unknown)
-				}
-				r.set(p.Param.Value, other)
-			}
-			r.loose(p.Exp.Word)
-			return append(append([]string{}, values...), other...)
-		case syntax.OtherParamOps:
-			if p.Exp.Word.Lit() == "P" { // a prompt, in which commands are run
-				r.unclear()
-			}
-			simple = false
-		default:
-			simple = false
-		}
+		return r.alternative(p, values)
 	}
 	if !simple || len(values) == 0 {
 		return []string{unknown}
 	}
 	return values
+}
+
+// alternative returns the values of a parameter with an operator behind it.
+func (r *reader) alternative(p *syntax.ParamExp, values []string) []string {
+	other := r.word(p.Exp.Word)
+	switch p.Exp.Op {
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		r.loose(p.Exp.Word)
+		return append([]string{""}, other...)
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		if p.Param != nil && len(values) == 0 {
+			if name := p.Param.Value; strings.ToUpper(name) == name { // of the environment
+				other = append(other, unknown)
+			}
+			r.set(p.Param.Value, other)
+		}
+		r.loose(p.Exp.Word)
+		return append(append([]string{}, values...), other...)
+	case syntax.OtherParamOps:
+		if p.Exp.Word.Lit() == "P" { // a prompt, in which commands are run
+			r.unclear()
+		}
+	default: // a part of the value
+	}
+	return []string{unknown}
 }
 
 func (r *reader) loose(w *syntax.Word) {

@@ -60,10 +60,11 @@ func (w *wrapper) skip(args []string) (rest, sets []string, ok bool) {
 		case word == "--":
 			w = &wrapper{sets: w.sets}
 		case strings.HasPrefix(word, "--"):
-			if !assigns && slices.Contains([]string{"--user", "--group", "--unset", "--chdir", "--signal", "--kill-after", "--adjustment", "--input", "--output", "--error", "--class", "--classdata", "--prompt", "--host"}, name) {
+			fine, takes := longOption(name)
+			ok = ok && fine
+			if takes && !assigns {
 				args = args[min(1, len(args)-1):]
 			}
-			ok = ok && name != "--split-string" && name != "--chdir" && name != "--chroot"
 		case len(word) > 1 && word[0] == '-' && strings.ContainsAny(word[1:2], w.none):
 			return nil, sets, ok
 		case len(word) > 1 && word[0] == '-':
@@ -82,6 +83,14 @@ func (w *wrapper) skip(args []string) (rest, sets []string, ok bool) {
 		args = args[1:]
 	}
 	return nil, sets, ok
+}
+
+// longOption is option for a long one.
+func longOption(name string) (ok, takes bool) {
+	takes = slices.Contains([]string{
+		"--user", "--group", "--unset", "--chdir", "--signal", "--kill-after", "--adjustment", "--input", "--output", "--error", "--class", "--classdata", "--prompt", "--host",
+	}, name)
+	return name != "--split-string" && name != "--chdir" && name != "--chroot", takes
 }
 
 // option reads a cluster of options: whether all are known, and do not say where or what else runs, and whether the
