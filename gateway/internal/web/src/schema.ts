@@ -54,6 +54,13 @@ interface Call {
   })[];
   facts?: string[];
   facts_hash?: string;
+  input?: null | {
+    arguments?: string;
+    at: string;
+    chars?: number;
+    omitted?: number;
+    place: string;
+  };
   owner?: string;
   phase: string;
   rewritten_by?: string[];
@@ -2341,6 +2348,19 @@ export interface Methods {
           facts?: string[];
           /** facts_hash is the hash of the facts, as canonical JSON; absent where no hook needed them. */
           facts_hash?: string;
+          /** input is what it takes to dispatch it again; absent where manifest.keep_inputs is off. */
+          input?: null | {
+            /** arguments is the hash of the arguments whose result it is; absent from others than results. */
+            arguments?: string;
+            /** at is when it was dispatched, in UTC. */
+            at: string;
+            /** chars is the length of a result in Unicode scalar values, of which plugins see the beginning; absent from others. */
+            chars?: number;
+            /** omitted is how many bytes of its texts are not kept, because the record had no room for them or the result was withheld; absent if none. */
+            omitted?: number;
+            /** place is the hash of its [Place] as canonical JSON. */
+            place: string;
+          };
           /** owner answers the tool: a plugin, "host" or "builtin"; absent from other dispatches, and where nobody has that tool. */
           owner?: string;
           /** phase is the phase that was dispatched. */
