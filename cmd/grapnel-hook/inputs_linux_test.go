@@ -31,7 +31,7 @@ func TestInputs(t *testing.T) {
 	}
 	const token = "ghp_0123456789abcdefABCDEF0123456789abcd"
 	call := func(id string) string {
-		return `,"tool_name":"Bash","tool_use_id":"` + id + `","tool_input":{"command":"echo heron-` + id + ` ` + token + `"}`
+		return `,"tool_name":"Bash","tool_use_id":"` + id + `","tool_input":{"command":"cat .env heron-` + id + ` ` + token + `"}`
 	}
 	out, errs := h.grapnel(t, h.dir, "", "install", "claude-code", "--json")
 	for _, event := range []string{"UserPromptSubmit", "PreToolUse", "PostToolUse"} {
@@ -55,6 +55,13 @@ func TestInputs(t *testing.T) {
 		says(false, token, append(calls, form)...)
 		says(true, token, append(calls, form, "--text")...)
 	}
+	backtest := []string{"backtest", "--from", "log"}
+	says(true, "of 2 calls in 1 session, 2 would have been denied: 2 by rules.call", backtest...)
+	says(true, `"deny": 2`, append(backtest, "--json")...)
+	says(true, "heron-c1 [hidden: ", backtest...)
+	says(true, "prompt: heron-prompt", backtest...)
+	says(true, "no calls since", append(backtest, "--dir", t.TempDir())...)
+	says(true, "log stands alone", "backtest", "--from", "log,codex")
 	says(true, "whole: ", "manifest", "verify")
 	says(true, "example.com/log", "manifest", "key", "example.com/log", "--out", "log.key")
 	says(true, "example.com/log", "manifest", "checkpoint", "--key-file", "log.key")
@@ -64,10 +71,16 @@ func TestInputs(t *testing.T) {
 	}
 	says(true, "", "manifest", "erase", "--thread", "s", "--by", "ada", "--reason", "she asked", "--yes")
 	h.end(t, syscall.SIGKILL)
+	says(true, " inputs erased since", backtest...)
 	found, err := filepath.Glob(filepath.Join(h.dir, "grapnel.db*"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	kept, err := filepath.Glob(filepath.Join(h.dir, ".cache", "grapnel", "backtest", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found = append(found, kept...)
 	for _, word := range []string{"heron", token} {
 		if inFiles(t, found, word) {
 			t.Errorf("%q is still in one of %q", word, found)

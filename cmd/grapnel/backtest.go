@@ -21,11 +21,13 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/words"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/cedar"
 	"github.com/grapnelhq/grapnel/runtime"
+	"github.com/grapnelhq/grapnel/store"
 )
 
 type backtestFlags struct {
-	From       string    `flag:"from"       usage:"only these {AGENTS}, separated by commas (default all that are found)"`
+	From       string    `flag:"from"       usage:"only these {AGENTS}, separated by commas (default all that are found), or log: what the log has of calls, with manifest.keep_inputs"`
 	Since      time.Time `default:"30d"     flag:"since"                                                                                                       usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
 	Dir        string    `flag:"dir"        usage:"only sessions in this {DIR} or below"`
 	Against    string    `flag:"against"    usage:"show only what is decided otherwise than by the configuration {FILE}"`
@@ -47,6 +49,7 @@ type backtesting struct {
 	queue    backtest.Queue
 	cfg, old *config.Config
 	notRun   []backtest.NotRun
+	offered  bool // no rules are in force: those that come along judge
 }
 
 func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error {
@@ -56,12 +59,51 @@ func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error 
 	if a.LogLevel == "error" {
 		a.LogLevel = "off" // failures of hooks are in the report
 	}
-	t, err := a.newBacktest(ctx, f)
+	t, err := a.newBacktest(f)
 	if err != nil {
 		return err
 	}
+	return a.withFiles(ctx, f, func(found *backtest.Found) error {
+		t.found = found
+		return a.runBacktest(ctx, t)
+	})
+}
+
+// withFiles finds what there is to read, and keeps the log open while work reads it.
+func (a *app) withFiles(ctx context.Context, f *backtestFlags, work func(*backtest.Found) error) (err error) {
+	q := backtest.Query{Env: os.Getenv, Since: f.Since, Sample: f.Sample}
+	if q.Home, err = os.UserHomeDir(); err != nil {
+		return usagef("transcripts: %w", err)
+	}
+	if f.From == backtest.Log {
+		return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+			found := &backtest.Found{}
+			if err := found.AddLog(ctx, s.Store, q); err != nil {
+				return err
+			}
+			if len(found.Files) == 0 {
+				return unable(fmt.Errorf("%s has no records since %s", clean(s.ref.name), clock(f.Since)))
+			}
+			return work(found)
+		})
+	}
+	if q.Agents, err = transcribed(f.From); err != nil {
+		return err
+	}
+	found, err := backtest.Find(ctx, q)
+	if err != nil {
+		return unable(err)
+	}
+	if len(found.Files) == 0 {
+		return unable(nothing(found, &q))
+	}
+	return work(found)
+}
+
+func (a *app) runBacktest(ctx context.Context, t *backtesting) error {
+	f := t.backtestFlags
 	var tally *backtest.Tally
-	err = a.withEngine(ctx, t.cfg, runtime.Options{Queue: &t.queue}, func(ctx context.Context, eng *runtime.Engine) (err error) {
+	err := a.withEngine(ctx, t.cfg, runtime.Options{Queue: &t.queue}, func(ctx context.Context, eng *runtime.Engine) (err error) {
 		if t.old == nil {
 			tally, err = a.judge(ctx, t, eng, nil)
 			return err
@@ -75,9 +117,13 @@ func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error 
 		return err
 	}
 	r := tally.Report(t.found, &t.progress, f.Against)
+	if t.offered {
+		r.Offered = cedar.Sets()
+	}
 	r.Config, r.Since, r.NotRun, r.Dropped = t.from.name(), f.Since, t.notRun, int(t.queue.Dropped.Load())
 	if r.Judged() == 0 && !r.Partial {
-		return unable(fmt.Errorf("no calls since %s in %s; for a longer period give --since 90d", clock(f.Since), words.Count(r.Read.Files, "file", "files")))
+		why := strings.Join(append([]string{fmt.Sprintf("no calls since %s in %s", clock(f.Since), words.Count(r.Read.Files, "file", "files"))}, r.Read.Omitted...), "; ")
+		return unable(fmt.Errorf("%s; for a longer period give --since 90d", why))
 	}
 	return a.showBacktest(f, r)
 }
@@ -103,14 +149,19 @@ func (a *app) showBacktest(f *backtestFlags, r *backtest.Report) error {
 	return nil
 }
 
-// newBacktest finds what is to be judged, and by what.
-func (a *app) newBacktest(ctx context.Context, f *backtestFlags) (*backtesting, error) {
+// newBacktest decides by what is to be judged.
+func (a *app) newBacktest(f *backtestFlags) (*backtesting, error) {
 	f.Since = f.Since.UTC().Truncate(24 * time.Hour) // so that an earlier run of the day has the same period
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return nil, err
 	}
-	t := &backtesting{backtestFlags: f, from: from}
+	t := &backtesting{backtestFlags: f, from: from, offered: a.Config == "" && !backtest.Judges(cfg)}
+	if t.offered {
+		if cfg, err = offered(); err != nil {
+			return nil, err
+		}
+	}
 	dryness := backtest.Dryness{Net: f.AllowNet, Unconfined: f.Unconfined}
 	if unknown := undeclared(cfg, f.Unconfined); unknown != "" {
 		return nil, usagef("--unconfined %s: there is no such plugin", unknown)
@@ -123,10 +174,6 @@ func (a *app) newBacktest(ctx context.Context, f *backtestFlags) (*backtesting, 
 		}
 		t.old, _ = backtest.Dry(old, dryness)
 	}
-	q := backtest.Query{Env: os.Getenv, Since: f.Since, Sample: f.Sample}
-	if q.Home, err = os.UserHomeDir(); err != nil {
-		return nil, usagef("transcripts: %w", err)
-	}
 	if f.Dir != "" {
 		where := phases.Context{Dir: f.Dir}
 		if err := fillDir(&where); err != nil {
@@ -134,28 +181,19 @@ func (a *app) newBacktest(ctx context.Context, f *backtestFlags) (*backtesting, 
 		}
 		f.Dir = where.Dir
 	}
-	if q.Agents, err = transcribed(f.From); err != nil {
-		return nil, err
-	}
-	if t.found, err = backtest.Find(ctx, q); err != nil {
-		return nil, unable(err)
-	}
-	if len(t.found.Files) == 0 {
-		return nil, unable(t.nothing(q.Agents))
-	}
 	return t, nil
 }
 
 // nothing says why there are no transcripts.
-func (t *backtesting) nothing(of []*agent.Agent) error {
+func nothing(found *backtest.Found, q *backtest.Query) error {
 	switch {
-	case t.found.Old > 0:
-		return fmt.Errorf("no transcript has changed since %s, and %s older; give --since 90d", clock(t.Since), words.Count(t.found.Old, "is", "are"))
-	case len(t.found.Unreadable) > 0:
-		return fmt.Errorf("transcripts cannot be read: %s: %s", t.found.Unreadable[0].Path, t.found.Unreadable[0].Why)
+	case found.Old > 0:
+		return fmt.Errorf("no transcript has changed since %s, and %s older; give --since 90d", clock(q.Since), words.Count(found.Old, "is", "are"))
+	case len(found.Unreadable) > 0:
+		return fmt.Errorf("transcripts cannot be read: %s: %s", found.Unreadable[0].Path, found.Unreadable[0].Why)
 	}
 	var names []string
-	for _, a := range of {
+	for _, a := range q.Agents {
 		names = append(names, a.Name)
 	}
 	return fmt.Errorf("there are no transcripts of %s", alternatives(names))
@@ -175,7 +213,7 @@ func transcribed(list string) (chosen []*agent.Agent, err error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, usagef("--from %q: transcripts are read of %s%s", name, strings.Join(known, ", "), suggest.DidYouMean(name, known))
+			return nil, usagef("--from %q: transcripts are read of %s; log stands alone%s", name, strings.Join(known, ", "), suggest.DidYouMean(name, known))
 		}
 		chosen = append(chosen, agents.Lookup(name))
 	}
@@ -254,6 +292,9 @@ const shownRows = 20
 
 func (a *app) printBacktest(r *backtest.Report) {
 	a.println(r.Summary)
+	if len(r.Offered) > 0 {
+		a.println("no rules are in force: those that come along judged; to put them in force: grapnel rules add " + strings.Join(r.Offered, " "))
+	}
 	if hint := r.Hint(); hint != "" {
 		a.println(hint)
 	}

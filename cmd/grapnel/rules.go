@@ -127,32 +127,46 @@ func (r *rulesAdded) declare(pattern string) error {
 		return refused(fmt.Errorf("the plugin %s is declared and does not read the new files; add %s to its config.files in %s", r.Plugin, pattern, r.Config))
 	}
 	r.Plugin, r.Written = rulesPlugin, true
-	return editFile(r.Config, func(data []byte) ([]byte, error) { return declareRules(data, pattern) })
+	return editFile(r.Config, func(data []byte) ([]byte, error) { return declareRules(data, "files", "["+strconv.Quote(pattern)+"]") })
 }
 
 // rulesPlugin is the name that the plugin is declared by.
 const rulesPlugin = "rules"
 
+// offered is a configuration with all sets of rules that come along.
+func offered() (*config.Config, error) {
+	sets, err := json.Marshal(cedar.Sets())
+	if err != nil {
+		return nil, err
+	}
+	text, err := declareRules([]byte("version: 1\n"), "sets", string(sets))
+	if err != nil {
+		return nil, err
+	}
+	return config.Parse(text, "the rules that come along")
+}
+
 // pluginsKey is the line of a configuration that begins the list of plugins, and what the first of them is indented by.
 var pluginsKey = lazyregexp.New(`(?m)^plugins:([ \t]*\[\])?[^\n]*(?:\n|$)(?:[ \t]*(?:#.*)?\r?\n)*([ \t]*)-?`)
 
-// declareRules returns a configuration with the plugin for the rules as the first of its list, the rest as it was.
-func declareRules(data []byte, pattern string) ([]byte, error) {
+// declareRules returns a configuration with the plugin for the rules as the first of its list, the rest as it was. key and list
+// say where it has rules from.
+func declareRules(data []byte, key, list string) ([]byte, error) {
 	entry := func(indent string) string {
 		return indent + strings.Join([]string{
 			"- name: " + rulesPlugin + " # rules in Cedar; see: grapnel rules --help", "  builtin: cedar", "  grants: {contribute: [decision], see: [arguments, facts]}",
-			"  subscriptions: {" + rulesPlugin + ".call: {phase: tool.pre_call, on_failure: fail_closed}}", "  config: {files: [" + strconv.Quote(pattern) + "]}",
+			"  subscriptions: {" + rulesPlugin + ".call: {phase: tool.pre_call, on_failure: fail_closed}}", "  config: {" + key + ": " + list + "}",
 		}, "\n"+indent) + "\n"
 	}
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	edited := strings.TrimRight(text, "\n") + "\nplugins:\n" + entry("  ")
 	if at := pluginsKey().FindStringSubmatchIndex(text); at != nil {
-		key, rest, _ := strings.Cut(text[at[0]:], "\n")
+		first, rest, _ := strings.Cut(text[at[0]:], "\n")
 		indent := text[at[4]:at[5]]
 		if at[2] >= 0 {
-			key, indent = strings.Replace(key, "[]", "", 1), "  "
+			first, indent = strings.Replace(first, "[]", "", 1), "  "
 		}
-		edited = text[:at[0]] + strings.TrimRight(key, " ") + "\n" + entry(indent) + rest
+		edited = text[:at[0]] + strings.TrimRight(first, " ") + "\n" + entry(indent) + rest
 	}
 	if text != string(data) {
 		edited = strings.ReplaceAll(edited, "\n", "\r\n")
@@ -172,6 +186,7 @@ func declareRules(data []byte, pattern string) ([]byte, error) {
 type rulePlugin struct {
 	name  string
 	files []string
+	sets  []string
 	text  string
 }
 
@@ -181,10 +196,11 @@ func rulePlugins(cfg *config.Config) []rulePlugin {
 		p := &cfg.Plugins[i]
 		var own struct {
 			Files    []string `json:"files"`
+			Sets     []string `json:"sets"`
 			Policies string   `json:"policies"`
 		}
 		if p.Builtin == "cedar" && (len(p.Config) == 0 || json.Unmarshal(p.Config, &own) == nil) { // the plugin refuses another one
-			list = append(list, rulePlugin{p.Name, own.Files, own.Policies})
+			list = append(list, rulePlugin{p.Name, own.Files, own.Sets, own.Policies})
 		}
 	}
 	return list
@@ -239,6 +255,13 @@ func (a *app) rulesInForce(ctx context.Context) ([]ruleFile, error) {
 	for _, p := range rulePlugins(cfg) {
 		if p.text != "" {
 			list = append(list, ruleFile{p.name, "", cedar.Check(ctx, "policies", p.text, "")})
+		}
+		for _, name := range p.sets {
+			rules, cases, err := knownSet(name)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, ruleFile{p.name, name + ".cedar (comes along)", cedar.Check(ctx, name, rules, cases)})
 		}
 		for _, pattern := range p.files {
 			found, err := cedar.Files(pattern)

@@ -126,8 +126,8 @@ const layers = `
 	phases, manifest, runtime, loop, sdk, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
 	# What a configuration would have decided about agents' transcripts.
-	phases, config, loop, runtime, internal/agents/agent, internal/agents/bridge, internal/facts/secret, internal/proc/sandbox, internal/text,
-	internal/text/words < internal/agents/backtest;
+	phases, config, loop, runtime, store, internal/agents/agent, internal/agents/bridge, internal/agents/inputlog, internal/facts/secret,
+	internal/proc/sandbox, internal/text, internal/text/words < internal/agents/backtest;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
 	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, manifest, store, internal/agents, internal/agents/agent < internal/agents/inputlog;

@@ -29,6 +29,7 @@ var configSchema []byte
 // config is the operator's configuration; schema.json describes each key.
 type config struct {
 	Files    []string `json:"files"`
+	Sets     []string `json:"sets"`
 	Policies string   `json:"policies"`
 	Default  string   `json:"default"`
 }

@@ -137,10 +137,15 @@ func Files(pattern string) ([]string, error) {
 	return found, err
 }
 
-// read reads the rules of files, and those of the configuration. Errors are [*phases.ConfigError].
+// read reads the rules of files and sets, and those of the configuration. Errors are [*phases.ConfigError].
 func (k *keeper) read(files []string) (*ruleset, error) {
 	rules, problems := parse("policies", k.config.Policies)
 	pointer := "/policies"
+	for _, name := range k.config.Sets {
+		source, _, _ := Set(name) // the schema has their names
+		more, _ := parse(name+".cedar", source)
+		rules = append(rules, more...)
+	}
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
@@ -156,7 +161,7 @@ func (k *keeper) read(files []string) (*ruleset, error) {
 		return nil, sdk.ConfigErrorf(pointer, "%s", listed(problems))
 	}
 	if len(rules) == 0 || len(rules) > maxRules {
-		return nil, sdk.ConfigErrorf("", "there are %d rules: name files, or write policies, with 1 to %d in all; see: grapnel rules list", len(rules), maxRules)
+		return nil, sdk.ConfigErrorf("", "there are %d rules: name files or sets, or write policies, with 1 to %d in all; see: grapnel rules list", len(rules), maxRules)
 	}
 	return newRuleset(rules), nil
 }

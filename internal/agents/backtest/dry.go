@@ -66,6 +66,13 @@ func Dry(cfg *config.Config, o Dryness) (*config.Config, []NotRun) {
 	return &dry, without
 }
 
+// Judges reports whether a configuration has a plugin that may decide about calls, by its grants.
+func Judges(cfg *config.Config) bool {
+	return slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool {
+		return phases.Allows(p.Grants.Contribute, string(phases.KindDecision)) || phases.Allows(p.Grants.Contribute, string(phases.KindRewrite))
+	})
+}
+
 // keptOut says why a plugin is not started; empty if it is.
 func keptOut(p *config.Plugin, unconfined []string, unreachable error) string {
 	decides := slices.ContainsFunc([]phases.Kind{phases.KindDecision, phases.KindRewrite, phases.KindPolicy, phases.KindPromptContext},

@@ -15,9 +15,6 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// workspace is the one of agents' hooks, so that plugins find the state that they have kept.
-const workspace = "local"
-
 // reading is one file that is being judged.
 type reading struct {
 	*run
@@ -62,7 +59,7 @@ func (r *run) file(ctx context.Context, f *File) *Tally {
 	}
 	d.end(context.WithoutCancel(ctx))
 	if d.tally.Elsewhere == 0 {
-		d.tally.Files[f.Agent.Name]++
+		d.tally.Files[f.Source]++
 	}
 	return d.tally
 }
@@ -72,7 +69,7 @@ func (d *reading) end(ctx context.Context) {
 	for _, b := range d.judges {
 		for id := range d.roots {
 			e := d.roots[id]
-			_, _ = b.Handle(ctx, e.Place(workspace), &e) // nothing is decided
+			_, _ = b.Handle(ctx, e.Place(d.file.Workspace), &e) // nothing is decided
 		}
 		_ = b.Close(ctx)
 	}
@@ -84,10 +81,10 @@ func (d *reading) end(ctx context.Context) {
 // say takes what a transcript says next; false if the rest is of no interest.
 func (d *reading) say(ctx context.Context, s *agent.Said) bool {
 	d.tally.Unknown += s.Unknown
-	if s.Version != "" {
-		d.tally.Versions[d.file.Agent.Name+" "+clip(s.Version, 40)] = 1
-	}
 	e := s.Event
+	if s.Version != "" {
+		d.tally.Versions[e.Host+" "+clip(s.Version, 40)] = 1
+	}
 	if e.Step == agent.StepNone {
 		return true
 	}
@@ -119,7 +116,6 @@ func (d *reading) say(ctx context.Context, s *agent.Said) bool {
 
 // complete fills in what an event must have, as the reader of a hook's payload does.
 func (d *reading) complete(e *agent.Event) {
-	e.Agent, e.Host = d.file.Agent, d.file.Agent.Name
 	e.SessionID = clip(cmp.Or(e.SessionID, strings.TrimSuffix(filepath.Base(d.file.Path), filepath.Ext(d.file.Path))), phases.MaxIDBytes)
 	if e.Dir = cmp.Or(e.Dir, d.dir); !filepath.IsAbs(e.Dir) {
 		e.Dir = ""
@@ -210,7 +206,7 @@ func (d *reading) count(counts map[Verdict]int, at time.Time, e *agent.Event, js
 // handle runs an event through a bridge. Its context carries what [judged] fills in.
 func (d *reading) handle(ctx context.Context, b *bridge.Bridge, at time.Time, e *agent.Event) (*judgement, error) {
 	j := &judgement{}
-	where := e.Place(workspace)
+	where := e.Place(d.file.Workspace)
 	where.Now = at
 	copied := *e
 	var err error

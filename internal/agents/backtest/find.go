@@ -9,14 +9,27 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/inputlog"
+	"github.com/grapnelhq/grapnel/store"
 )
 
-// File is a transcript, or something else that reads like one.
+// workspace is the one of agents' hooks, so that plugins find the state that they have kept.
+const workspace = "local"
+
+// Log is the source of the threads in Grapnel's own log.
+const Log = "log"
+
+// File is an agent's transcript, or a thread of the log.
 type File struct {
-	Agent   *agent.Agent
+	// Source is the agent's name, or [Log].
+	Source string
+	// Workspace is where its turns take place.
+	Workspace string
+	// Path and ModTime identify a transcript and its content, or name a thread. Size is in bytes, or the number of records.
 	Path    string
 	Size    int64
 	ModTime time.Time
@@ -42,6 +55,9 @@ type Found struct {
 	// Old were changed before the period, Irregular are links, pipes and devices, Unsampled are left out by Query.Sample, and
 	// Surplus is what exceeds the bound of files.
 	Old, Irregular, Unsampled, Surplus int
+
+	mu    sync.Mutex
+	lacks inputlog.Lacks // of the threads that were read
 }
 
 // Problem is a file or directory that could not be read, or not to its end.
@@ -75,8 +91,36 @@ func Find(ctx context.Context, q Query) (*Found, error) {
 		}
 	}
 	f.sample(q.Sample)
-	slices.SortFunc(f.Files, func(a, b File) int { return cmp.Or(b.ModTime.Compare(a.ModTime), cmp.Compare(a.Path, b.Path)) })
 	return f, nil
+}
+
+// AddLog adds the threads of a log that have records in the period of a query.
+func (f *Found) AddLog(ctx context.Context, s *store.Store, q Query) error {
+	for th, err := range inputlog.Threads(ctx, s, "", q.Since) {
+		if err != nil {
+			return err
+		}
+		if len(f.Files) == mostFiles {
+			f.Surplus++
+			continue
+		}
+		read := func() iter.Seq2[*agent.Said, error] { return f.readLog(ctx, s, th, q.Since) }
+		f.Files = append(f.Files, File{Log, th.WorkspaceID, th.ThreadID, th.Manifests, th.NewestAt, read})
+	}
+	f.sample(q.Sample)
+	return nil
+}
+
+func (f *Found) readLog(ctx context.Context, s *store.Store, th store.Thread, since time.Time) iter.Seq2[*agent.Said, error] {
+	return func(yield func(*agent.Said, error) bool) {
+		var lacks inputlog.Lacks
+		inputlog.Read(ctx, s, th.WorkspaceID, th.ThreadID, since, &lacks)(yield)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.lacks.NotKept += lacks.NotKept
+		f.lacks.Omitted += lacks.Omitted
+		f.lacks.Erased += lacks.Erased
+	}
 }
 
 func (f *Found) visit(ctx context.Context, a *agent.Agent, root string, q *Query, seen map[string]bool) fs.WalkDirFunc {
@@ -107,7 +151,7 @@ func (f *Found) visit(ctx context.Context, a *agent.Agent, root string, q *Query
 			f.Surplus++
 		default:
 			read := func() iter.Seq2[*agent.Said, error] { return a.Transcripts.Read(path) }
-			f.Files = append(f.Files, File{a, path, info.Size(), info.ModTime(), read})
+			f.Files = append(f.Files, File{a.Name, workspace, path, info.Size(), info.ModTime(), read})
 		}
 		return nil
 	}
@@ -122,14 +166,14 @@ func (f *Found) problem(path string, err error) {
 	}
 }
 
-// sample keeps at most n files, chosen by a hash of their paths.
+// sample keeps at most n files, chosen by a hash of their paths, and puts the newest first; 0 keeps all.
 func (f *Found) sample(n int) {
-	if n <= 0 || len(f.Files) <= n {
-		return
+	if n > 0 && len(f.Files) > n {
+		slices.SortFunc(f.Files, func(a, b File) int { return cmp.Compare(hashed(a.Path), hashed(b.Path)) })
+		f.Unsampled += len(f.Files) - n
+		f.Files = slices.Clip(f.Files[:n])
 	}
-	slices.SortFunc(f.Files, func(a, b File) int { return cmp.Compare(hashed(a.Path), hashed(b.Path)) })
-	f.Unsampled = len(f.Files) - n
-	f.Files = slices.Clip(f.Files[:n])
+	slices.SortFunc(f.Files, func(a, b File) int { return cmp.Or(b.ModTime.Compare(a.ModTime), cmp.Compare(a.Path, b.Path)) })
 }
 
 func hashed(s string) uint64 {

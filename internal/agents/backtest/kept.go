@@ -19,7 +19,7 @@ import (
 )
 
 // Kept has the tallies of files that were judged before under the same key, in a file of one JSON value a line that each
-// finished file adds to. Nil keeps nothing.
+// finished file adds to. Nil keeps nothing. Threads of the log are not kept: what is erased there shall not be here.
 type Kept struct {
 	mu    sync.Mutex
 	known map[uint64]*Tally
@@ -95,7 +95,7 @@ func (k *Kept) read() {
 
 // get returns the tally of an unchanged file. What began before the period belongs to that period alone.
 func (k *Kept) get(f *File, since time.Time) *Tally {
-	if k == nil {
+	if k == nil || f.Source == Log {
 		return nil
 	}
 	k.mu.Lock()
@@ -109,7 +109,7 @@ func (k *Kept) get(f *File, since time.Time) *Tally {
 
 // put keeps the tally of a file. What cannot be written is judged again next time.
 func (k *Kept) put(f *File, since time.Time, t *Tally) {
-	if k == nil {
+	if k == nil || f.Source == Log {
 		return
 	}
 	line, err := json.Marshal(keptLine{f.key(), since, t})
@@ -137,7 +137,7 @@ func (k *Kept) Close(remove bool) error {
 
 // key identifies a file and its content.
 func (f *File) key() uint64 {
-	return hashed(fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Agent.Name, f.Path, f.Size, f.ModTime.UnixNano()))
+	return hashed(fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Source, f.Path, f.Size, f.ModTime.UnixNano()))
 }
 
 // Key is the part of a key that stands for a configuration: with the files that it names, by size and time. dir is its

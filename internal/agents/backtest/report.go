@@ -17,6 +17,7 @@ import (
 type Report struct {
 	Summary string    `json:"summary"           jsonschema:"what was judged and what would have been denied, in a sentence"`
 	Config  string    `json:"config"`
+	Offered []string  `json:"offered,omitempty" jsonschema:"sets of rules that come along: they judged, as the configuration in force judges no calls"`
 	Against string    `json:"against,omitempty" jsonschema:"the configuration that it is compared with: then rows are what the two decide differently"`
 	Since   time.Time `json:"since,omitzero"`
 	Partial bool      `json:"partial"           jsonschema:"it was interrupted: what is here was judged before"`
@@ -41,7 +42,7 @@ type Report struct {
 type Read struct {
 	Files    int       `json:"files"`
 	Sessions int       `json:"sessions"`
-	Agents   []string  `json:"agents"   jsonschema:"agents with the number of their files"`
+	Agents   []string  `json:"agents"   jsonschema:"agents with the number of their files, and the log with that of its threads"`
 	Versions []string  `json:"versions" jsonschema:"agents and their versions, as transcripts say"`
 	Unknown  int       `json:"unknown"  jsonschema:"lines that were not understood"`
 	Problems []Problem `json:"problems" jsonschema:"files that could not be read, or not to their end"`
@@ -77,7 +78,11 @@ func (t *Tally) Report(f *Found, p *Progress, against string) *Report {
 		Unknown: t.Unknown, Problems: append(append([]Problem{}, f.Unreadable...), t.Problems...), Omitted: f.omitted(t), Before: int(p.FromBefore.Load()),
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Files)) {
-		r.Read.Agents = append(r.Read.Agents, fmt.Sprintf("%s (%s)", name, words.Count(t.Files[name], "file", "files")))
+		one, many := "file", "files"
+		if name == Log {
+			one, many = "thread", "threads"
+		}
+		r.Read.Agents = append(r.Read.Agents, fmt.Sprintf("%s (%s)", name, words.Count(t.Files[name], one, many)))
 	}
 	for _, c := range ranked(t.Hooks, compareCauses) {
 		r.Causes = append(r.Causes, CauseCount{c.Hook, c.Verdict, c.Why, t.Hooks[c]})
@@ -101,17 +106,20 @@ func compareCauses(a, b Cause) int {
 func (f *Found) omitted(t *Tally) []string {
 	omitted := []string{}
 	for _, o := range []struct {
-		n   int
-		why string
+		n              int
+		one, many, why string
 	}{
-		{f.Old, "older than the period"},
-		{t.Elsewhere, "of other directories"},
-		{f.Unsampled, "not in the sample"},
-		{f.Irregular, "links, pipes or devices"},
-		{f.Surplus, fmt.Sprintf("beyond the first %d", mostFiles)},
+		{f.Old, "file", "files", "older than the period"},
+		{t.Elsewhere, "file", "files", "of other directories"},
+		{f.Unsampled, "file", "files", "not in the sample"},
+		{f.Irregular, "file", "files", "links, pipes or devices"},
+		{f.Surplus, "file", "files", fmt.Sprintf("beyond the first %d", mostFiles)},
+		{f.lacks.NotKept, "call", "calls", "recorded without manifest.keep_inputs: calls"},
+		{f.lacks.Omitted, "input", "inputs", "too large for the record, or withheld"},
+		{f.lacks.Erased, "input", "inputs", "erased since"},
 	} {
 		if o.n > 0 {
-			omitted = append(omitted, words.Count(o.n, "file", "files")+" "+o.why)
+			omitted = append(omitted, words.Count(o.n, o.one, o.many)+" "+o.why)
 		}
 	}
 	return omitted
