@@ -148,6 +148,7 @@ func checks() []check {
 			files: map[string]string{".git/HEAD": "ref: refs/heads/main\n", "AGENTS.md": "House one.\n", "CLAUDE.md": "Claude one.\n"},
 			again: []map[string]string{{"AGENTS.md": "House two.\n"}, {}}, times: map[string]int{"House one.": 1, "House two.": 1, "Claude one.": 1},
 		},
+		{name: "the first ten minutes", agents: []string{"claude-code", "codex"}, tour: true, answers: [][]call{{shell("cat .env")}}},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 	}, contractChecks()...)
 }

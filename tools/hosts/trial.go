@@ -56,6 +56,9 @@ func (l *lab) try(ctx context.Context, a *agent, c *check, home string) (err err
 	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
 	t.model = newModel(t.script(ctx))
 	defer t.model.server.Close()
+	if c.tour {
+		return t.tour(ctx)
+	}
 	return cmp.Or(t.run(ctx), t.judge(ctx))
 }
 
@@ -75,7 +78,10 @@ func (t *trial) end(ctx context.Context) error {
 // write makes the home and what the agent finds.
 func (t *trial) write() error {
 	config := "version: 1\nstore: sqlite:" + t.store() + "\nplugins:\n" + strings.NewReplacer("PROGRAM", t.lab.self, shellTool, t.agent.shell).Replace(cmp.Or(t.check.guard, guarded))
-	files := map[string]string{filepath.Join(t.home, ".config", "grapnel", "grapnel.yaml"): config, filepath.Join(t.dir, ".env"): secret + "\n"}
+	files := map[string]string{filepath.Join(t.dir, ".env"): secret + "\n"}
+	if !t.check.tour {
+		files[filepath.Join(t.home, ".config", "grapnel", "grapnel.yaml")] = config
+	}
 	for name, text := range t.check.files {
 		files[filepath.Join(t.dir, name)] = text
 	}
@@ -289,10 +295,8 @@ func (t *trial) judge(ctx context.Context) error {
 	if !slices.Equal(ran, c.ran) {
 		errs = append(errs, fmt.Errorf("the calls left the files %q instead of %q", ran, c.ran))
 	}
+	errs = append(errs, t.reached(c.secret))
 	bodies := strings.Join(t.model.bodies, "\n")
-	if reached := strings.Contains(bodies, secret); reached != c.secret {
-		errs = append(errs, fmt.Errorf("the secret reached the model: %t instead of %t", reached, c.secret))
-	}
 	for _, text := range c.told {
 		if !strings.Contains(bodies, text) {
 			errs = append(errs, fmt.Errorf("the model was not told %q", text))
