@@ -96,7 +96,7 @@ func (a *app) rulesAdd(_ context.Context, _ *noFlags, names []string) error {
 		if r.Written {
 			a.printf("declared the plugin %s in %s\n", r.Plugin, clean(r.Config))
 		}
-		a.println("\nnext: grapnel rules check; a running gateway: grapnel config reload; behind an agent: grapnel install HOST")
+		a.println("\nnext: grapnel backtest shows what they would have denied. In force: grapnel install AGENT; where a gateway runs: grapnel config reload")
 	})
 }
 

@@ -3,6 +3,7 @@ package docstest
 import (
 	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "write the real output into the documents")
@@ -82,7 +84,7 @@ func TestConsole(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the documents show Linux")
 	}
-	for _, name := range []string{"docs/CLI.md", "docs/AUDIT.md", "docs/MEMORY.md"} {
+	for _, name := range []string{"docs/BACKTEST.md", "docs/CLI.md", "docs/AUDIT.md", "docs/MEMORY.md"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
@@ -179,10 +181,33 @@ func consoleFolder(t *testing.T, doc document) string {
 			writeFile(t, filepath.Join(dir, strings.Fields(name)[0]), b.text)
 		}
 	}
+	if doc.name == "docs/BACKTEST.md" {
+		copyTranscripts(t, filepath.Join(dir, "home"), dir)
+	}
 	writeFile(t, filepath.Join(dir, ".git", "HEAD"), "")
 	writeFile(t, filepath.Join(dir, "AGENTS.md"), "Answer in whole sentences.\n")
 	writeFile(t, filepath.Join(dir, "service", "AGENTS.md"), "Name the service.\n")
 	return dir
+}
+
+// copyTranscripts copies those that real agents have written into a home, as if it had been yesterday in a directory.
+func copyTranscripts(t *testing.T, home, dir string) {
+	t.Helper()
+	adapted := strings.NewReplacer("2026-11-29", time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly), "/ada/src/app", dir)
+	from := filepath.Join(root(t), "internal", "agents", "testdata", "home")
+	for _, agent := range []string{".claude", ".codex"} {
+		err := filepath.WalkDir(filepath.Join(from, agent), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			writeFile(t, home+strings.TrimPrefix(path, from), adapted.Replace(string(data)))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // runConsole runs one command as a person would, and returns both its outputs.
