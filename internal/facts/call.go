@@ -160,9 +160,11 @@ func (c *call) value(text string, use argument.Use, key, dir string) {
 
 // run adds a command. What is called so is not always a shell's.
 func (c *call) run(text, key, dir string) {
-	if inner, err := argument.Decode(json.RawMessage(text)); err == nil && inner.Kind == '[' && argument.Texts(inner) != nil {
-		c.command(&shell.Command{Args: argument.Texts(inner)}, dir, 0)
-		return
+	if strings.HasPrefix(strings.TrimSpace(text), "[") {
+		if inner, err := argument.Decode(json.RawMessage(text)); err == nil && argument.Texts(inner) != nil {
+			c.command(&shell.Command{Args: argument.Texts(inner)}, dir, 0)
+			return
+		}
 	}
 	switch {
 	case c.named(otherShell) && !c.named("run bash"):

@@ -17,7 +17,7 @@ func (f *finder) script(text, dir string, depth int) {
 		f.unclear("a command inside a command is not known")
 		return
 	}
-	commands, err := shell.Read(text)
+	commands, err := f.Read(text)
 	if err != nil {
 		f.unclear(err.Error())
 	}

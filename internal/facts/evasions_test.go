@@ -66,7 +66,7 @@ func rows(t *testing.T, file string) (list [][2]string) {
 	return list
 }
 
-func bash(t *testing.T, command string) json.RawMessage {
+func bash(t testing.TB, command string) json.RawMessage {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {

@@ -31,13 +31,13 @@ const (
 // relative paths start from, home the user's; both may be empty. It looks at files' names and links, and reads no file.
 // It is safe for concurrent use.
 func Of(tool string, arguments json.RawMessage, paths []string, dir, home string) *phases.Facts {
-	f := &finder{places: places{dir: absolute(dir), home: absolute(home), links: map[string]string{}, left: maxEntries}}
+	f := &finder{places: places{dir: absolute(dir), home: absolute(home), View: guard.NewView(), left: maxEntries}}
 	root, err := argument.Decode(arguments)
 	if err != nil {
 		f.unclear("the arguments cannot be read: " + err.Error())
 	}
 	f.call(tool, root, paths)
-	f.secrets(tool, arguments, paths)
+	f.secrets(tool, root, paths)
 	f.outside()
 	return &f.Facts
 }
@@ -94,7 +94,7 @@ func (f *finder) found(list *[]string, dir, at string) {
 	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty":
 		return
 	}
-	real := f.resolve(at)
+	real := f.Resolve(at)
 	if rest, ok := strings.CutPrefix(real, "/dev/tcp/"); ok {
 		f.host(rest)
 		return
@@ -102,7 +102,7 @@ func (f *finder) found(list *[]string, dir, at string) {
 	if rest, ok := strings.CutPrefix(real, "/proc/"); ok {
 		elems := strings.SplitN(rest, "/", 3)
 		if here, known := f.full(dir, "."); known && len(elems) > 1 && elems[0] == "self" && elems[1] == "cwd" {
-			real = f.resolve(here + "/" + strings.Join(elems[2:], "/"))
+			real = f.Resolve(here + "/" + strings.Join(elems[2:], "/"))
 		} else if len(elems) > 1 && slices.Contains([]string{"cwd", "root", "fd", "task"}, elems[1]) {
 			f.unclear("which file is meant is not known: " + real)
 			return
@@ -119,15 +119,15 @@ func (f *finder) plausible(dir, word string) {
 		return
 	}
 	likely := strings.HasPrefix(word, "/") || first == "." || first == ".." || first == "~" || strings.HasPrefix(word, ".") && !strings.ContainsAny(word, " \t|()[]{}")
-	if at, ok := f.full(dir, first); likely || ok && first != "" && (strings.ContainsAny(first, wildcards) || f.exists(at)) {
+	if at, ok := f.full(dir, first); likely || ok && first != "" && (strings.ContainsAny(first, wildcards) || f.Lstat(at) != nil) {
 		f.file(&f.Names, dir, word)
 	}
 }
 
 // secrets finds the files whose secrets the call would get at.
-func (f *finder) secrets(tool string, arguments json.RawMessage, paths []string) {
+func (f *finder) secrets(tool string, root argument.Node, paths []string) {
 	g := guard.Guard{Set: defaults(), Home: f.home}
-	finding := g.Call(tool, arguments, paths, f.dir)
+	finding := g.Judge(tool, root, paths, f.dir, f.View)
 	switch {
 	case finding == nil:
 	case finding.Pattern == "" || strings.ContainsRune(finding.At, shell.Unknown):

@@ -2,25 +2,24 @@ package facts
 
 import (
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/guard"
 	"github.com/grapnelhq/grapnel/internal/facts/protect"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 const (
 	maxEntries = 20_000 // of directories that are looked at for one call
-	maxLinks   = 40     // links in one path, as in a kernel
 	wildcards  = string(shell.Star) + string(shell.Any)
 )
 
-// places is the file system as a call sees it. It remembers links, so that each is looked at once.
+// places is the file system as a call sees it.
 type places struct {
+	*guard.View
 	dir, home string // absolute; empty if unknown
-	links     map[string]string
 	left      int
 }
 
@@ -42,61 +41,16 @@ func (p *places) full(dir, name string) (string, bool) {
 	return p.dir + "/" + name, p.dir != "" && !strings.HasPrefix(name, "~")
 }
 
-// resolve follows links as far as a path is there.
-func (p *places) resolve(name string) string {
-	at := "/"
-	rest := strings.Split(filepath.ToSlash(name), "/")
-	for links := 0; len(rest) > 0; {
-		elem := rest[0]
-		rest = rest[1:]
-		switch elem {
-		case "", ".":
-			continue
-		case "..":
-			at = path.Dir(at)
-			continue
-		}
-		next := path.Join(at, elem)
-		target := p.link(next)
-		if links++; target == "" || links > 255+maxLinks {
-			at = next
-			continue
-		}
-		if links += 255 / maxLinks; strings.HasPrefix(target, "/") {
-			at = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	return at
-}
-
-// link returns what a symbolic link leads to; empty if a path is not one. Those of /proc differ from process to process.
-func (p *places) link(name string) string {
-	target, known := p.links[name]
-	if !known && !strings.HasPrefix(name, "/proc/") {
-		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			target, _ = os.Readlink(name)
-		}
-		p.links[name] = target
-	}
-	return target
-}
-
 func (p *places) isDir(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.IsDir()
-}
-
-func (p *places) exists(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
+	info := p.Lstat(p.Resolve(name))
+	return info != nil && info.IsDir()
 }
 
 // project is the directory above dir that has .git, or dir.
 func (p *places) project() string {
-	top := p.resolve(p.dir)
+	top := p.Resolve(p.dir)
 	for dir := top; ; dir = filepath.Dir(dir) {
-		if p.exists(filepath.Join(dir, ".git")) {
+		if p.Lstat(filepath.Join(dir, ".git")) != nil {
 			return dir
 		}
 		if dir == filepath.Dir(dir) {
@@ -115,7 +69,7 @@ func (p *places) expand(name string) (list []string, ok bool) {
 		for _, dir := range list {
 			switch {
 			case !strings.ContainsAny(elem, wildcards):
-				if joined := dir + "/" + elem; i == 0 || len(list) == 1 || p.exists(joined) {
+				if joined := dir + "/" + elem; i == 0 || len(list) == 1 || p.Lstat(joined) != nil {
 					next = append(next, strings.TrimPrefix(joined, "/"))
 				}
 			case len(elem) > 3 && strings.Trim(elem, string(shell.Star)) == "": // **

@@ -17,7 +17,14 @@ const (
 	within = "uv:run poetry:run pipenv:run bundle:exec pdm:run hatch:run rye:run conda:run npm:exec npm:x pnpm:exec yarn:exec mise:exec direnv:exec dotenv:run rbenv:exec pyenv:exec"
 )
 
-func oneOf(word, list string) bool { return slices.Contains(strings.Fields(list), word) }
+func oneOf(word, list string) bool {
+	for other := range strings.SplitSeq(list, " ") {
+		if other == word {
+			return true
+		}
+	}
+	return false
+}
 
 // starts adds the commands that a command starts, as far as they can be read.
 func (w *words) starts() {
@@ -251,6 +258,9 @@ var (
 // hosts adds the hosts of the addresses in a word; false if there is none.
 func (w *words) hosts(word string) bool {
 	found := false
+	if !strings.Contains(word, ":") {
+		return false
+	}
 	for _, m := range url().FindAllStringSubmatch(word, -1) {
 		if strings.EqualFold(m[1], "file") {
 			_, at, _ := strings.Cut(word, "://")

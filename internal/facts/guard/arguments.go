@@ -82,8 +82,10 @@ func (j *judge) text(text string, s scope) *Finding {
 	case s.use == argument.Pattern, s.use == argument.Glob:
 		return j.meant(text, s.dirs)
 	}
-	if inner, err := argument.Decode(json.RawMessage(trimmed)); err == nil && (inner.Kind == '{' || inner.Kind == '[') {
-		return j.node(inner, scope{dirs: s.dirs, use: s.use})
+	if strings.IndexByte("{[", trimmed[0]) >= 0 {
+		if inner, err := argument.Decode(json.RawMessage(trimmed)); err == nil {
+			return j.node(inner, scope{dirs: s.dirs, use: s.use})
+		}
 	}
 	if f := j.file(text, s.dirs); f != nil && (s.use != argument.Command || !strings.ContainsAny(trimmed, " \t")) {
 		return f

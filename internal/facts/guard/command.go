@@ -15,7 +15,7 @@ func (j *judge) script(text string, dirs []string, depth int) *Finding {
 	if depth == 0 {
 		return &Finding{How: "a command inside a command inside a command cannot be judged: run it by itself"}
 	}
-	commands, err := shell.Read(text)
+	commands, err := j.Read(text)
 	broken := errors.Is(err, shell.ErrSyntax) // another shell's, or a program
 	if err != nil && !broken {
 		return &Finding{How: err.Error() + ": write long texts with the tool for files, and split the command"}
@@ -41,8 +41,12 @@ func (j *judge) argv(args []string, s scope) *Finding {
 }
 
 func oneOf(list string, names ...string) bool {
-	words := strings.Fields(list)
-	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(words, name) })
+	for word := range strings.SplitSeq(list, " ") {
+		if slices.Contains(names, word) {
+			return true
+		}
+	}
+	return false
 }
 
 const (

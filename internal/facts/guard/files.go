@@ -34,7 +34,7 @@ func (j *judge) place(name string) (string, bool) {
 func (j *judge) exists(name string, dirs []string) bool {
 	for _, full := range inDirs(dirs, name) {
 		if at, ok := j.place(full); ok {
-			if _, err := os.Lstat(at); err == nil {
+			if j.Lstat(at) != nil {
 				return true
 			}
 		}
@@ -49,18 +49,18 @@ func (j *judge) link(name string) *Finding {
 	if !ok || j.files > maxFiles {
 		return nil
 	}
-	real, err := filepath.EvalSymlinks(at)
-	if err != nil {
+	real := j.Resolve(at)
+	info := j.Lstat(real)
+	if info == nil {
 		return nil
 	}
 	if j.files++; j.files > maxFiles {
 		return nil // Call and Prompt refuse what they could not judge
 	}
-	if p, ok := j.Set.Path(real); ok {
+	if p, ok := j.protects(real); ok {
 		return &Finding{File: name, At: name, Pattern: p, How: "it leads to " + shell.Visible(real) + ":"}
 	}
-	info, err := os.Stat(real)
-	if err != nil || !info.Mode().IsRegular() || !shared(info) {
+	if !info.Mode().IsRegular() || !shared(info) {
 		return nil
 	}
 	for _, dir := range slices.Compact([]string{filepath.Dir(real), j.dir}) {
@@ -198,7 +198,7 @@ type walker struct {
 func (w *walker) enter(dir string) {
 	top := dir
 	for d := dir; ; d = filepath.Dir(d) {
-		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+		if w.Lstat(filepath.Join(d, ".git")) != nil {
 			top = d
 			break
 		}

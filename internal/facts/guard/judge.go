@@ -20,10 +20,27 @@ const (
 // judge is the work on one call.
 type judge struct {
 	*Guard
+	*View
 	dir   string
-	tool  string // in lower case
-	left  int    // entries that may still be looked at
-	files int    // files whose links were followed
+	tool  string            // in lower case
+	left  int               // entries that may still be looked at
+	files int               // files whose links were followed
+	paths map[string]string // what protects them; empty for nothing
+	fine  map[string]bool   // words that were judged, behind their directories
+}
+
+func newJudge(g *Guard, dir string, v *View) *judge {
+	return &judge{Guard: g, View: v, dir: dir, left: maxLooks, paths: map[string]string{}, fine: map[string]bool{}}
+}
+
+// protects is [protect.Set.Path], which compares each path once.
+func (j *judge) protects(name string) (pattern string, ok bool) {
+	pattern, known := j.paths[name]
+	if !known {
+		pattern, _ = j.Set.Path(name)
+		j.paths[name] = pattern
+	}
+	return pattern, pattern != ""
 }
 
 // searches reports whether the tool searches in files, so that its pattern is not one of names.
@@ -37,7 +54,7 @@ func (j *judge) file(name string, dirs []string) *Finding {
 		return nil
 	}
 	for _, full := range inDirs(dirs, name) {
-		if p, ok := j.Set.Path(full); ok {
+		if p, ok := j.protects(full); ok {
 			return &Finding{File: name, At: at(dirs, name), Pattern: p}
 		}
 	}
@@ -65,6 +82,16 @@ func web(s string) bool {
 
 // word judges one word: as a path, as a glob, and by the paths that stand in it.
 func (j *judge) word(word string, dirs []string) *Finding {
+	seen := strings.Join(append(slices.Clip(dirs), word), "\x00")
+	if j.fine[seen] {
+		return nil
+	}
+	f := j.unseen(word, dirs)
+	j.fine[seen] = f == nil
+	return f
+}
+
+func (j *judge) unseen(word string, dirs []string) *Finding {
 	if strings.ContainsAny(word, wildcards) {
 		return j.glob(word, dirs)
 	}
@@ -129,7 +156,7 @@ func (j *judge) glob(word string, dirs []string) *Finding {
 		if f := j.file(part.text, dirs); f != nil {
 			return &Finding{File: shell.Plain(f.File), At: f.At, Pattern: f.Pattern, How: f.How}
 		}
-		if p, ok := j.Set.Path(strings.ReplaceAll(part.text, string(shell.Unknown), "")); ok && strings.ContainsRune(part.text, shell.Unknown) {
+		if p, ok := j.protects(strings.ReplaceAll(part.text, string(shell.Unknown), "")); ok && strings.ContainsRune(part.text, shell.Unknown) {
 			return &Finding{File: shell.Plain(part.text), At: at(dirs, part.text), Pattern: p}
 		}
 	}
@@ -147,17 +174,23 @@ var template = lazyregexp.New(`\{\{[^{}]*\}\}`)
 
 // pieces splits a word at the signs that are rarely in the name of a file, and often around one.
 func pieces(word string) []piece {
-	word = template().ReplaceAllString(word, " ")
+	if strings.Contains(word, "{{") {
+		word = template().ReplaceAllString(word, " ")
+	}
 	var list []piece
-	for _, at := range names().FindAllStringIndex(word, -1) {
-		p := piece{text: word[at[0]:at[1]]}
-		p.quoted = at[0] > 0 && at[1] < len(word) && strings.IndexByte("\"'`", word[at[0]-1]) >= 0 && strings.IndexByte("\"'`", word[at[1]]) >= 0
-		list = append(list, p)
+	for from := 0; from < len(word); from++ {
+		end := strings.IndexAny(word[from:], " \t\n\f\r\"'`()[]{}<>=:;,|&@!#$^+")
+		if end < 0 {
+			end = len(word) - from
+		}
+		if end += from; end > from {
+			quoted := from > 0 && end < len(word) && strings.IndexByte("\"'`", word[from-1]) >= 0 && strings.IndexByte("\"'`", word[end]) >= 0
+			list = append(list, piece{text: word[from:end], quoted: quoted})
+		}
+		from = end
 	}
 	return list
 }
-
-var names = lazyregexp.New("[^\\s\"'`()\\[\\]{}<>=:;,|&@!#$^+]+")
 
 // address matches what is fetched from elsewhere.
 var address = lazyregexp.New(`(?i)\b(?:https?|ssh|git|wss?|ftp)://[^\s"'<>|]*`)
@@ -165,17 +198,20 @@ var address = lazyregexp.New(`(?i)\b(?:https?|ssh|git|wss?|ftp)://[^\s"'<>|]*`)
 // tokens judges the paths that stand in a text. A name that only ends as a protected one does must look like a path:
 // programs have members such as env.key.
 func (j *judge) tokens(text string, dirs []string) *Finding {
-	rest := address().ReplaceAllString(text, " ")
+	rest := text
+	if strings.Contains(text, "://") {
+		rest = address().ReplaceAllString(text, " ")
+	}
 	list := pieces(rest)
 	if strings.Contains(rest, `\`) { // in the text of a program
 		list = append(list, pieces(strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\r`, "\n", `\0`, " ").Replace(rest))...)
 	}
 	for _, part := range list {
 		name := strings.TrimRight(part.text, ".?")
-		p, ok := j.Set.Path(name)
+		p, ok := j.protects(name)
 		for _, d := range dirs {
 			if !ok && d != "" && !strings.ContainsAny(d, wildcards) && !path.IsAbs(name) {
-				p, ok = j.Set.Path(d + "/" + name)
+				p, ok = j.protects(d + "/" + name)
 			}
 		}
 		if !ok {

@@ -25,7 +25,7 @@ func (g *Guard) Result(tool string, arguments json.RawMessage, touched []string,
 	if f := g.Call(tool, arguments, touched, dir); f != nil && result != "" {
 		return note(f.Reason()), true
 	}
-	r := &redaction{judge: &judge{Guard: g, dir: dir, left: maxLooks}}
+	r := &redaction{judge: newJudge(g, dir, NewView())}
 	r.values = r.secretValues()
 	left = r.whole(result)
 	if cut {

@@ -30,7 +30,7 @@ type pattern struct {
 	elems  []string
 	dir    bool // ends in /
 	rooted bool // begins with /
-	plain  bool // has no wildcards
+	simple bool // has no wildcards but one * in an element
 }
 
 // New compiles the patterns. The error says which one is wrong.
@@ -53,8 +53,9 @@ func New(deny, allow []string) (*Set, error) {
 
 func compile(text string) (pattern, error) {
 	folded := strings.TrimPrefix(fold(text), "~/")
-	p := pattern{text: text, dir: strings.HasSuffix(folded, "/"), rooted: strings.HasPrefix(folded, "/"), plain: !strings.ContainsAny(folded, `*?[\`)}
+	p := pattern{text: text, dir: strings.HasSuffix(folded, "/"), rooted: strings.HasPrefix(folded, "/")}
 	p.elems = elements(folded)
+	p.simple = !strings.ContainsAny(folded, `?[\`) && !slices.ContainsFunc(p.elems, func(elem string) bool { return strings.Count(elem, "*") > 1 })
 	if len(p.elems) == 0 || slices.Contains(p.elems, "*") && len(p.elems) == 1 {
 		return p, fmt.Errorf("%q would stand for every file", text)
 	}
@@ -72,12 +73,20 @@ func (s *Set) Path(name string) (string, bool) {
 	for _, spelled := range spellings(name) {
 		elems := elements(spelled)
 		rooted := strings.HasPrefix(spelled, "/")
-		matches := func(p pattern) bool { return p.matches(elems, rooted) }
-		if i := slices.IndexFunc(s.deny, matches); i >= 0 && !slices.ContainsFunc(s.allow, matches) {
-			return s.deny[i].text, true
+		if p := first(s.deny, elems, rooted); p != nil && first(s.allow, elems, rooted) == nil {
+			return p.text, true
 		}
 	}
 	return "", false
+}
+
+func first(list []pattern, elems []string, rooted bool) *pattern {
+	for i := range list {
+		if list[i].matches(elems, rooted) {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 // matches reports whether the end of a path, or for a directory of any path above it, is as the pattern says.
@@ -95,11 +104,17 @@ func (p *pattern) matches(elems []string, rooted bool) bool {
 }
 
 func (p *pattern) matchesAt(elems []string) bool {
-	if p.plain {
-		return slices.Equal(p.elems, elems)
-	}
 	for i, elem := range p.elems {
-		if ok, err := path.Match(elem, elems[i]); err != nil || !ok {
+		before, after, star := strings.Cut(elem, "*")
+		ok := elem == elems[i]
+		switch {
+		case !p.simple:
+			ok, _ = path.Match(elem, elems[i]) // compile tried it
+		case star:
+			rest, found := strings.CutPrefix(elems[i], before)
+			ok = found && strings.HasSuffix(rest, after)
+		}
+		if !ok {
 			return false
 		}
 	}
@@ -113,6 +128,10 @@ func Suffix(pattern string) bool { return strings.HasPrefix(pattern, "*.") }
 // spellings are the ways to read a path, in the form that patterns have.
 func spellings(name string) []string {
 	list := []string{name}
+	if !strings.ContainsAny(name, "%\x00\\") {
+		list[0] = fold(name)
+		return list
+	}
 	if strings.Contains(name, "%") {
 		if decoded, err := url.PathUnescape(name); err == nil {
 			list = append(list, decoded)
@@ -139,9 +158,10 @@ func fold(s string) string {
 	if scheme := "file:"; len(s) > len(scheme) && strings.EqualFold(s[:len(scheme)], scheme) {
 		s = s[len(scheme):]
 	}
-	if !ascii(s) {
-		s = norm.NFKC.String(strings.ToValidUTF8(s, "\uFFFD"))
+	if ascii(s) {
+		return strings.ToLower(strings.ReplaceAll(s, "\x00", ""))
 	}
+	s = norm.NFKC.String(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Map(func(r rune) rune {
 		if r == 0 || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) {
 			return -1

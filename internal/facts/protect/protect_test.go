@@ -23,8 +23,8 @@ func TestPath(t *testing.T) {
 	for path, want := range map[string]string{
 		".env": ".env", "a/.env": ".env", "/a/../.env": ".env", "A/.ENV": ".env", `a\.env`: ".env", "file:///a/.env": ".env", "FILE:/a/%2Eenv": ".env", ".env\x00.txt": ".env.*", "id_dsa\x00x": "id_dsa", ".e\u00adnv": ".env",
 		"\uff0eenv": ".env", ".env\u00a0": ".env", ".env.": ".env", ".env::$DATA": ".env", ".env/": ".env", ".env.local": ".env.*", "x.PEM": "*.pem", "a/.ssh/config": ".ssh/", "~/.ssh": ".ssh/", ".aws/credentials": ".aws/credentials",
-		"/etc/shadow": "/etc/shadow", "/proc/7/environ": "/proc/*/environ",
-		"": "", "/": "", ".": "", "env": "", ".environment": "", ".env/bin/x": "", ".env.example": "", "x.env": "", "credentials": "", "aws/credentials": "", "a/etc/shadow": "", "id_rsa.pub": "", ".ssh/known_hosts": "", "pem": "", "%zz": "",
+		"service-account.json": "service-account*.json", "service-account-x.json": "service-account*.json", "/etc/shadow": "/etc/shadow", "/proc/7/environ": "/proc/*/environ",
+		"": "", "/": "", ".": "", "service-account": "", "env": "", ".environment": "", ".env/bin/x": "", ".env.example": "", "x.env": "", "credentials": "", "aws/credentials": "", "a/etc/shadow": "", "id_rsa.pub": "", ".ssh/known_hosts": "", "pem": "", "%zz": "",
 	} {
 		if got, ok := set.Path(path); got != want || ok != (want != "") {
 			t.Errorf("%q: %q %t, want %q", path, got, ok, want)

@@ -86,7 +86,7 @@ func Read(script string) ([]Command, error) {
 	if depth(script) > maxDepth {
 		return nil, ErrTooComplex
 	}
-	script = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "").Replace(script)
+	script = marks.Replace(script)
 	file, err := parse(script, syntax.LangBash)
 	r := &reader{vars: map[string][]string{"HOME": {"~"}, "PWD": {"."}, "IFS": {" \t\n"}}}
 	if err != nil {
@@ -108,6 +108,9 @@ func Read(script string) ([]Command, error) {
 	}
 	return r.commands, nil
 }
+
+//nolint:gochecknoglobals // a constant
+var marks = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "")
 
 func parse(script string, lang syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(script), "")
