@@ -106,7 +106,10 @@ func (c *call) node(n argument.Node, use argument.Use, key, dir string) {
 				dir = shell.Join(dir, kid.Text)
 			}
 		}
-		if c.split(n, dir) {
+		for _, args := range n.Commands() {
+			c.command(&shell.Command{Args: args}, dir, 0)
+		}
+		if len(n.Commands()) > 0 {
 			return
 		}
 	}
@@ -120,21 +123,6 @@ func (c *call) node(n argument.Node, use argument.Use, key, dir string) {
 		}
 		c.node(kid, inner, key, dir)
 	}
-}
-
-// split reads a command whose name is one member and whose arguments are another.
-func (c *call) split(n argument.Node, dir string) bool {
-	name, ok := n.Member("command", "cmd", "program", "executable")
-	if !ok || strings.ContainsAny(name, " \t\n") {
-		return false
-	}
-	for _, kid := range n.Kids {
-		if oneOf(argument.Fold(kid.Key), "args arguments argv") && kid.Kind == '[' {
-			c.command(&shell.Command{Args: append([]string{name}, argument.Texts(kid)...)}, dir, 0)
-			return true
-		}
-	}
-	return false
 }
 
 // value adds what one text says.

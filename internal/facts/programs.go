@@ -18,7 +18,7 @@ type usage struct {
 }
 
 // flagKinds are the kinds of options without a value.
-const flagKinds = "ekpqx"
+const flagKinds = "eikpqx"
 
 // programs has all lines by the name of the program.
 //

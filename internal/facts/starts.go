@@ -10,7 +10,6 @@ import (
 )
 
 const (
-	shells = "sh bash zsh dash ksh mksh ash rbash"
 	// elsewhere run commands on another machine, in a container, later, or by a template.
 	elsewhere = "parallel watch su runuser script at batch crontab screen tmux entr nsenter chroot unshare bwrap firejail systemd-run flock strace ltrace gdb valgrind perf expect proxychains proxychains4 torsocks setpriv runcon start-stop-daemon daemonize pexec rush sem rsh rlogin"
 	// within, behind the name of a program, start the words that follow.
@@ -29,28 +28,27 @@ func oneOf(word, list string) bool {
 // starts adds the commands that a command starts, as far as they can be read.
 func (w *words) starts() {
 	switch name, args := w.name, w.Args[1:]; {
-	case oneOf(name, shells):
-		w.shell(args)
+	case w.operands == "shell":
+		w.shell()
 	case name == "eval":
 		w.script(strings.Join(args, " "), w.dir, w.depth+1)
-	case name == "source", name == ".":
-		w.source(args)
+	case oneOf(name, "source .") && len(args) > 0:
+		w.file(&w.Reads, w.dir, args[0])
+		w.runs(args[0])
 	case name == "trap" && len(args) > 1:
 		w.script(args[0], w.dir, w.depth+1)
 	case name == "alias" && len(args) > 0, name == "enable", name == "complete", name == "bind", name == "fc", name == "history" && len(args) > 0:
 		w.unclear(name + " gives names another meaning")
 	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "dotglob nocaseglob globstar expand_aliases") }):
 		w.unclear("what shopt changes in the words that follow is not known")
-	case name == "xargs":
-		w.xargs(args)
+	case w.operands == "command":
+		w.xargs()
 	case w.operands == "l":
 		w.language()
 	case oneOf(name, elsewhere), oneOf(name, "docker podman kubectl nerdctl") && len(args) > 0 && (slices.Contains(args, "exec") || slices.Contains(args, "run")):
 		w.unclear("what " + name + " runs is not known")
 	case oneOf(name, "fd fdfind") && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "-x --exec -X --exec-batch") }):
 		w.unclear("what fd runs is not known")
-	case unreadable(w.Command) != "":
-		w.unclear(unreadable(w.Command))
 	default:
 		w.inner()
 	}
@@ -72,18 +70,14 @@ var codes = map[string]func() *regexp.Regexp{
 	"ssh":     lazyregexp.New(`\n-[a-zA-Z]*[oFJ]`),
 }
 
+//nolint:gochecknoglobals // immutable table
+var aliases = map[string]string{"gawk": "awk", "mawk": "awk", "nawk": "awk", "original-awk": "awk", "gsed": "sed", "gmake": "make", "mariadb": "mysql"}
+
 // unreadable says why what a command runs cannot be read; empty if it starts nothing.
 func unreadable(c *shell.Command) string {
 	name := c.Name()
-	switch name {
-	case "gawk", "mawk", "nawk", "original-awk":
-		name = "awk"
-	case "gsed":
-		name = "sed"
-	case "gmake":
-		name = "make"
-	case "mariadb":
-		name = "mysql"
+	if alias := aliases[name]; alias != "" {
+		name = alias
 	}
 	fed := c.Fed || len(c.Texts) > 0 || len(c.Files) > len(c.Written)
 	code := codes[name]
@@ -99,31 +93,29 @@ func unreadable(c *shell.Command) string {
 }
 
 // shell adds the script that a shell runs.
-func (w *words) shell(args []string) {
-	given := false
-	for i := 0; i < len(args); i++ {
-		switch word := args[i]; {
-		case oneOf(word, "-o +o -O +O") && i+1 < len(args):
-			i++
-		case strings.HasPrefix(word, "--rcfile") || strings.HasPrefix(word, "--init-file"):
-			w.unclear("what a file has a shell run is not known")
-		case word == "--version" || word == "--help":
-			return
-		case len(word) > 1 && (word[0] == '-' || word[0] == '+'):
-			given = given || word[1] != '-' && strings.Contains(word, "c")
-		case given:
-			w.script(word, w.dir, w.depth+1)
-			return
-		case slices.Contains(w.Args, "-s") || strings.HasPrefix(word, "/dev/"):
-			w.fed()
-			return
-		default:
-			w.file(&w.Reads, w.dir, word)
-			w.unclear("what is in the script " + word + " is not known")
-			return
-		}
+func (w *words) shell() {
+	options := w.flags(w.Args[1 : len(w.Args)-len(w.operand)])
+	switch {
+	case w.known:
+	case len(w.operand) == 0:
+		w.fed()
+	case slices.Contains(options, "-c") || slices.Contains(options, "+c"):
+		w.script(w.operand[0], w.dir, w.depth+1)
+	case slices.Contains(options, "-s"):
+		w.fed()
+	default:
+		w.file(&w.Reads, w.dir, w.operand[0])
+		w.runs(w.operand[0])
 	}
-	w.fed()
+}
+
+// runs adds the script in a file.
+func (w *words) runs(name string) {
+	if strings.HasPrefix(name, "/dev/") {
+		w.fed()
+		return
+	}
+	w.unclear("what is in the script " + name + " is not known")
 }
 
 // fed adds the script that a command reads.
@@ -134,17 +126,6 @@ func (w *words) fed() {
 	}
 	for _, text := range texts {
 		w.script(text, w.dir, w.depth+1)
-	}
-}
-
-func (w *words) source(args []string) {
-	switch {
-	case len(args) == 0:
-	case strings.HasPrefix(args[0], "/dev/"):
-		w.fed()
-	default:
-		w.file(&w.Reads, w.dir, args[0])
-		w.unclear("what is in the script " + args[0] + " is not known")
 	}
 }
 
@@ -179,45 +160,18 @@ func (w *words) start(args []string, place string, values []string) {
 }
 
 // xargs adds the command that xargs starts with the words it reads.
-func (w *words) xargs(args []string) {
-	items, place := w.items(), ""
-	for i := 0; i < len(args); i++ {
-		switch word := args[i]; {
-		case oneOf(word, "-I -J -R") && i+1 < len(args):
-			i++
-			place = args[i]
-		case strings.HasPrefix(word, "-I") || strings.HasPrefix(word, "-i") || strings.HasPrefix(word, "--replace"):
-			if place = strings.TrimPrefix(strings.TrimPrefix(word, "--replace"), "="); place == word {
-				place = word[2:]
-			}
-			if place == "" {
-				place = "{}"
-			}
-		case oneOf(word, "-n -P -L -d -s -E --max-args --max-procs --max-lines --delimiter --max-chars --process-slot-var"):
-			i++
-		case oneOf(word, "-a --arg-file") || strings.HasPrefix(word, "--arg-file=") || strings.HasPrefix(word, "-a"):
-			items = []string{string(shell.Unknown)}
-			if name := strings.TrimPrefix(strings.TrimPrefix(word, "--arg-file="), "-a"); i+1 < len(args) && (name == "" || word == "--arg-file") {
-				i++
-				w.file(&w.Reads, w.dir, args[i])
-			} else {
-				w.file(&w.Reads, w.dir, name)
-			}
-		case strings.HasPrefix(word, "-"):
-		default:
-			if args = args[i:]; place == "" {
-				args = append(slices.Clip(args), items...)
-			}
-			w.start(args, place, items)
-			return
-		}
+func (w *words) xargs() {
+	items, args := w.items(), w.operand
+	if w.kept == "" && len(args) > 0 {
+		args = append(slices.Clip(args), items...)
 	}
+	w.start(args, w.kept, items)
 }
 
 // items are the words that xargs reads.
 func (w *words) items() []string {
 	switch {
-	case len(w.Files) > len(w.Written):
+	case w.pattern, len(w.Files) > len(w.Written):
 	case len(w.Texts)+len(w.Input) > 0:
 		return strings.Fields(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(strings.Join(slices.Concat(w.Texts, w.Input), " ")))
 	case w.Fed && len(w.listed) > 0:
@@ -236,6 +190,10 @@ func (w *words) printed(roots []string) {
 
 // inner adds the command behind "uv run" and the like.
 func (w *words) inner() {
+	if why := unreadable(w.Command); why != "" {
+		w.unclear(why)
+		return
+	}
 	if len(w.Args) < 3 || !oneOf(w.name+":"+w.Args[1], within) {
 		return
 	}
@@ -279,10 +237,9 @@ func (w *words) hosts(word string) bool {
 
 // address adds the host of an operand that is an address, with a scheme or without.
 func (w *words) address(word string) {
-	if word == "" || w.hosts(word) {
-		return
+	if !w.hosts(word) {
+		w.host(word)
 	}
-	w.host(word)
 }
 
 // host adds what stands between // and / in an address.

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type words struct {
 	depth     int
 	operand   []string
 	target    string // the directory that operands are written to
+	kept      string // what an option says, as the usage has it
 	known     bool   // an option is there that makes a program do something else
 	pattern   bool   // an option has what else is an operand
 	edits     bool   // an option makes the operands written
@@ -30,32 +32,31 @@ func (w *words) all() {
 		return
 	case "tar":
 		w.tar()
-	case "dd":
-		w.keys(map[string]*[]string{"if": &w.Reads, "of": &w.Writes})
-	case "openssl":
-		w.openssl()
 	default:
-		w.split()
+		w.split(w.Args[1:])
 		w.files()
 	}
 	w.starts()
 }
 
 // split tells options and operands apart, and adds the files of options.
-func (w *words) split() {
-	args := w.Args[1:]
+func (w *words) split(args []string) {
 	for i := 0; i < len(args); i++ {
 		word := args[i]
 		if word == "--" {
 			w.operand = append(w.operand, args[i+1:]...)
 			return
 		}
-		if plus := strings.HasPrefix(word, "+") && w.options["+!"] != 0; len(word) < 2 || word[0] != '-' && !plus && w.options[word] != 'x' {
+		if len(word) < 2 || word[0] != '-' && !w.undashed(word) {
 			w.operand = append(w.operand, word)
+			if oneOf(w.operands, "command shell") {
+				w.rest(args[i+1:])
+				return
+			}
 			continue
 		}
 		kind, value, attached := w.option(word)
-		if strings.HasPrefix(word, "+") {
+		if strings.HasPrefix(word, "+") && kind == 0 {
 			kind = 'x'
 		}
 		if strings.IndexByte(flagKinds, kind) < 0 && kind != 0 && !attached && i+1 < len(args) {
@@ -73,6 +74,23 @@ func (w *words) split() {
 	}
 }
 
+// undashed reports whether a word is an option without a dash, such as +o, eval or if=x.
+func (w *words) undashed(word string) bool {
+	name, _, attached := strings.Cut(word, "=")
+	kind := w.options[name]
+	return kind == 'x' || kind != 0 && (attached || word[0] == '+') || word[0] == '+' && w.options["+!"] != 0
+}
+
+// rest adds the words behind an operand, which are all operands; an option among them is another program's.
+func (w *words) rest(args []string) {
+	w.operand = append(w.operand, args...)
+	for _, word := range args {
+		if _, value, attached := strings.Cut(word, "="); attached && word[0] == '-' {
+			w.other(value)
+		}
+	}
+}
+
 // value adds what the value of an option of this kind is.
 func (w *words) value(kind byte, value string) {
 	switch kind {
@@ -82,6 +100,8 @@ func (w *words) value(kind byte, value string) {
 		w.file(&w.Writes, w.dir, value)
 	case 'd':
 		w.target = value
+	case 'I', 'i':
+		w.kept = cmp.Or(value, "{}")
 	case 'h':
 		w.address(value)
 	case '@':
@@ -232,54 +252,33 @@ func (w *words) find() {
 
 // tar adds the archive and what goes into it or comes out of it.
 func (w *words) tar() {
-	args := slices.Clone(w.Args[1:])
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		args[0] = "-" + args[0]
+	args := w.Args[1:]
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // letters, and behind them their values
+		letters, values := args[0], args[1:]
+		args = nil
+		for _, letter := range letters {
+			args = append(args, "-"+string(letter))
+			if kind := w.options[args[len(args)-1]]; kind != 0 && kind != 'x' && len(values) > 0 {
+				args, values = append(args, values[0]), values[1:]
+			}
+		}
+		args = append(args, values...)
 	}
-	var operands []string
-	mode, archive, dir := "", "", ""
-	for i := 0; i < len(args); i++ {
-		word, value, attached := strings.Cut(args[i], "=")
-		next := func() string {
-			if !attached && i+1 < len(args) {
-				i++
-				return args[i]
-			}
-			return value
-		}
-		switch {
-		case oneOf(word, "--checkpoint-action --to-command --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command -I -F -T --files-from -X --exclude-from"):
-			w.unclear("what an option of tar does is not known")
-		case oneOf(word, "-C --directory"):
-			dir = next()
-		case oneOf(word, "--file"):
-			archive = next()
-		case oneOf(word, "--create --append --update --extract --get --list --diff"):
-			mode += strings.NewReplacer("g", "x", "l", "t", "e", "x", "u", "r", "a", "r").Replace(word[2:3])
-		case oneOf(word, "--exclude --transform --strip-components --owner --group --mode --mtime"):
-			next()
-		case len(word) > 1 && word[0] == '-' && word[1] != '-':
-			mode += strings.NewReplacer("u", "r").Replace(word[1:])
-			if strings.Contains(word, "f") {
-				archive = next()
-			}
-		case !strings.HasPrefix(word, "-"):
-			operands = append(operands, args[i])
-		}
+	w.split(args)
+	is := func(options string) bool {
+		return slices.ContainsFunc(w.flags(args), func(option string) bool { return oneOf(option, options) })
 	}
 	from := w.dir
-	w.dir = shell.Join(w.dir, dir)
+	w.dir = shell.Join(w.dir, w.target)
 	switch {
-	case strings.ContainsAny(mode, "cr"):
-		w.archive(&w.Writes, from, archive)
-		w.list(&w.Reads, operands...)
-	case strings.Contains(mode, "x"):
-		w.archive(&w.Reads, from, archive)
-		if !strings.Contains(mode, "O") {
-			w.list(&w.Writes, ".")
-		}
+	case is("-c -r -u --create --append --update --delete"):
+		w.archive(&w.Writes, from, w.kept)
+		w.list(&w.Reads, w.operand...)
+	case is("-x --extract --get") && !is("-O --to-stdout"):
+		w.list(&w.Writes, ".")
+		fallthrough
 	default:
-		w.archive(&w.Reads, from, archive)
+		w.archive(&w.Reads, from, w.kept)
 	}
 }
 
@@ -289,32 +288,4 @@ func (w *words) archive(list *[]string, dir, name string) {
 		return
 	}
 	w.file(list, dir, name)
-}
-
-// keys adds the files of words such as if=x.
-func (w *words) keys(lists map[string]*[]string) {
-	for _, word := range w.Args[1:] {
-		key, value, _ := strings.Cut(word, "=")
-		if list := lists[key]; list != nil {
-			w.file(list, w.dir, value)
-		} else if strings.ContainsRune(word, shell.Unknown) {
-			w.unclear("a word of " + w.name + " is not known")
-		}
-	}
-}
-
-// openssl adds the files behind -in, -out and the like.
-func (w *words) openssl() {
-	for i, word := range w.Args[1:] {
-		switch before := w.Args[i]; {
-		case oneOf(before, "-in -inkey -key -CAfile -CA -CAkey -cert -config -signkey -certfile -kfile -passin -pass"):
-			w.file(&w.Reads, w.dir, strings.TrimPrefix(word, "file:"))
-		case oneOf(before, "-out -keyout -writerand"):
-			w.file(&w.Writes, w.dir, word)
-		case before == "-connect":
-			w.address(word)
-		case i > 0 && !strings.HasPrefix(word, "-"):
-			w.other(word)
-		}
-	}
 }

@@ -79,6 +79,21 @@ func (n *Node) Member(names ...string) (string, bool) {
 	return "", false
 }
 
+// Commands are the commands of an object that has the name in one member and the arguments in others.
+func (n *Node) Commands() [][]string {
+	name, ok := n.Member("command", "cmd", "program", "executable")
+	if !ok || strings.ContainsAny(name, " \t\n") {
+		return nil
+	}
+	var list [][]string
+	for _, kid := range n.Kids {
+		if kid.Kind == '[' && slices.Contains([]string{"args", "arguments", "argv"}, Fold(kid.Key)) {
+			list = append(list, append([]string{name}, Texts(kid)...))
+		}
+	}
+	return list
+}
+
 // Fold gives fileName, file_name and FILE-NAME one form.
 func Fold(key string) string { return strings.ToLower(hyphens.Replace(key)) }
 

@@ -24,8 +24,10 @@ func (j *judge) node(n argument.Node, s scope) *Finding {
 			return j.argv(argument.Texts(n), s)
 		}
 	case '{':
-		if f := j.split(n, s); f != nil {
-			return f
+		for _, args := range n.Commands() {
+			if f := j.argv(args, s); f != nil {
+				return f
+			}
 		}
 		for _, kid := range n.Kids {
 			if kid.Kind == '"' && argument.UseOf(kid.Key) == argument.Dir {
@@ -43,22 +45,6 @@ func (j *judge) node(n argument.Node, s scope) *Finding {
 		}
 		if n.Kind == '{' && inner.use == argument.Word { // maps from files to something
 			if f := j.word(kid.Key, s.dirs); f != nil && strings.ContainsAny(kid.Key, "./") {
-				return f
-			}
-		}
-	}
-	return nil
-}
-
-// split judges a command whose name is one member and whose arguments are another.
-func (j *judge) split(n argument.Node, s scope) *Finding {
-	name, ok := n.Member("command", "cmd", "program", "executable")
-	if !ok || strings.ContainsAny(name, " \t\n") {
-		return nil
-	}
-	for _, kid := range n.Kids {
-		if key := argument.Fold(kid.Key); kid.Kind == '[' && (key == "args" || key == "arguments" || key == "argv") {
-			if f := j.argv(append([]string{name}, argument.Texts(kid)...), s); f != nil {
 				return f
 			}
 		}
