@@ -84,8 +84,21 @@ func FuzzOf(f *testing.F) {
 			t.Fatal(err)
 		}
 		got := facts.Of(tool, args, nil, dir, "/home/u")
-		if n := len(got.Reads) + len(got.Writes) + len(got.Names); n > 300 || len(got.Commands) > 1000 {
-			t.Errorf("%d files and %d commands", n, len(got.Commands))
+		files := len(got.Reads) + len(got.Writes) + len(got.Names)
+		if files > 300 || len(got.Outside) > files || len(got.Secrets) > files+1 || len(got.Hosts) > 300 || len(got.Commands) > 1000 {
+			t.Errorf("%d files, %d outside, %d secrets, %d hosts, %d commands", files, len(got.Outside), len(got.Secrets), len(got.Hosts), len(got.Commands))
+		}
+		text := 0
+		for _, c := range got.Commands {
+			text += len(strings.Join(c.Words, ""))
+		}
+		if text > 3*256<<10 || len(got.Why) > 4*200 || got.Unparsed != (got.Why != "") {
+			t.Errorf("%d bytes of words; %t %q", text, got.Unparsed, got.Why)
+		}
+		for _, host := range got.Hosts {
+			if len(host) > 255 || host == "" {
+				t.Errorf("%q", host)
+			}
 		}
 		for _, list := range [][]string{got.Reads, got.Writes, got.Names, got.Outside, got.Secrets} {
 			for _, name := range list {

@@ -23,6 +23,7 @@ import (
 const (
 	maxCommands = 1000
 	maxFiles    = 300
+	maxHosts    = 300
 	maxText     = 256 << 10 // bytes of all words
 	maxDepth    = 4         // commands inside commands
 )

@@ -13,7 +13,7 @@ const (
 	// elsewhere run commands on another machine, in a container, later, or by a template.
 	elsewhere = "parallel watch su runuser script at batch crontab screen tmux entr nsenter chroot unshare bwrap firejail systemd-run flock strace ltrace gdb valgrind perf expect proxychains proxychains4 torsocks setpriv runcon start-stop-daemon daemonize pexec rush sem rsh rlogin"
 	// within, behind the name of a program, start the words that follow.
-	within = "uv:run poetry:run pipenv:run bundle:exec pdm:run hatch:run rye:run conda:run npm:exec npm:x pnpm:exec yarn:exec mise:exec direnv:exec dotenv:run rbenv:exec pyenv:exec"
+	within = "uv:run poetry:run pipenv:run bundle:exec pdm:run hatch:run rye:run conda:run npm:exec npm:x pnpm:exec yarn:exec mise:exec direnv:exec dotenv:run dotenvx:run rbenv:exec pyenv:exec"
 )
 
 func oneOf(word, list string) bool {
@@ -59,7 +59,7 @@ func (w *words) starts() {
 //nolint:gochecknoglobals // immutable table
 var codes = map[string]func() *regexp.Regexp{
 	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
-		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
+		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|fast-export|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
 	"sed":     lazyregexp.New(`\n(?:[^-\n].*)?(?:^|[\n;{}!0-9/$ ])[erwRWF](?:\s|$)|\n(?:-[^\n]*\n)*s(.).*[/|#,@!:][0-9gpiImM]*[ew]|[0-9$/]\s*[eErRwW]`),
 	"awk":     lazyregexp.New(`system\s*\(|getline|print[^;\n}]*[|>]|\|&|@(?:load|include)|ARGV|close\s*\(`),
 	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=)|\n--file=?\n?-`),
@@ -194,8 +194,17 @@ func (w *words) inner() {
 		w.unclear(why)
 		return
 	}
+	if at := slices.Index(w.operand, "build"); at >= 0 && oneOf(w.name, "docker podman") && w.operand[0] != "compose" {
+		context := w.operand[len(w.operand)-1]
+		if dir, ok := w.full(w.dir, context); ok && w.isDir(dir) {
+			w.file(&w.Reads, w.dir, context)
+		}
+	}
 	if len(w.Args) < 3 || !oneOf(w.name+":"+w.Args[1], within) {
 		return
+	}
+	if strings.HasPrefix(w.name, "dotenv") {
+		w.file(&w.Reads, w.dir, ".env")
 	}
 	rest := w.Args[2:]
 	if rest[0] == "--" {
@@ -250,7 +259,7 @@ func (f *finder) host(authority string) {
 		authority = authority[:end]
 	}
 	authority = strings.ToLower(strings.Trim(authority, "[]."))
-	if strings.ContainsAny(authority, wildcards+string(shell.Unknown)+"{}[]%$*") || len(authority) > 255 {
+	if strings.ContainsAny(authority, wildcards+string(shell.Unknown)+"{}[]%$*") || len(authority) > 255 || len(f.Hosts) == maxHosts {
 		f.unclear("which host is meant is not known: " + authority)
 	} else if authority != "" && !strings.ContainsAny(authority, " \t\n") {
 		add(&f.Hosts, strings.ToValidUTF8(authority, "\uFFFD"))

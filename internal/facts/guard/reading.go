@@ -27,6 +27,9 @@ func readings(c *shell.Command) []rooted {
 	case oneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
 		roots := operands(args)
 		return all(args, roots[:max(len(roots)-1, 0)], name)
+	case sends(name, args):
+		roots := operands(args)
+		return all(args, slices.DeleteFunc(roots[:max(len(roots)-1, 0)], func(word string) bool { return oneOf("s3 storage cp mv "+mirrors, word) }), name)
 	case packs(name, args):
 		return all(args, operands(args), name)
 	case oneOf("find fd fdfind", name):
@@ -40,6 +43,14 @@ func readings(c *shell.Command) []rooted {
 		return []rooted{r}
 	}
 	return nil
+}
+
+// mirrors are the commands that copy directories unasked.
+const mirrors = "sync rsync copy"
+
+// sends reports whether a command copies whole directories to a cloud's storage.
+func sends(name string, args []string) bool {
+	return oneOf("aws gsutil gcloud rclone s3cmd", name) && (recursive(args, "rR", "--recursive") || oneOf(mirrors, args...))
 }
 
 // packs reports whether a command reads whole directories into one file, or compares them.
