@@ -62,15 +62,14 @@ func (p *places) project() string {
 // expand returns the paths that a shell puts in the place of a path with wildcards: the path itself if there are none,
 // and the directory for all below it. It is not ok if there is too much to look at.
 func (p *places) expand(name string) (list []string, ok bool) {
-	elems := strings.Split(name, "/")
-	list = []string{"/"}
-	for i, elem := range elems {
+	list = []string{""}
+	for elem := range strings.SplitSeq(strings.TrimPrefix(name, "/"), "/") {
 		var next []string
 		for _, dir := range list {
 			switch {
 			case !strings.ContainsAny(elem, wildcards):
-				if joined := dir + "/" + elem; i == 0 || len(list) == 1 || p.Lstat(joined) != nil {
-					next = append(next, strings.TrimPrefix(joined, "/"))
+				if joined := dir + "/" + elem; len(list) == 1 || p.Lstat(joined) != nil {
+					next = append(next, joined)
 				}
 			case len(elem) > 3 && strings.Trim(elem, string(shell.Star)) == "": // **
 				return list, true
@@ -89,7 +88,7 @@ func (p *places) expand(name string) (list []string, ok bool) {
 }
 
 func (p *places) matches(dir, glob string) (list []string) {
-	f, err := os.Open(dir)
+	f, err := os.Open(dir + "/")
 	if err != nil || p.left <= 0 {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (w *words) starts() {
 		w.unclear("what shopt changes in the words that follow is not known")
 	case w.operands == "command":
 		w.xargs()
-	case w.operands == "l":
+	case oneOf(w.operands, "l L"):
 		w.language()
 	case oneOf(name, elsewhere), oneOf(name, "docker podman kubectl nerdctl") && len(args) > 0 && (slices.Contains(args, "exec") || slices.Contains(args, "run")):
 		w.unclear("what " + name + " runs is not known")
@@ -60,7 +60,6 @@ func (w *words) starts() {
 var codes = map[string]func() *regexp.Regexp{
 	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
 		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|fast-export|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
-	"sed":     lazyregexp.New(`\n(?:[^-\n].*)?(?:^|[\n;{}!0-9/$ ])[erwRWF](?:\s|$)|\n(?:-[^\n]*\n)*s(.).*[/|#,@!:][0-9gpiImM]*[ew]|[0-9$/]\s*[eErRwW]`),
 	"awk":     lazyregexp.New(`system\s*\(|getline|print[^;\n}]*[|>]|\|&|@(?:load|include)|ARGV|close\s*\(`),
 	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=)|\n--file=?\n?-`),
 	"sqlite3": lazyregexp.New(`\n\.(?:shell|system|read|import|output|once|backup|save|restore|load|excel|log|clone|archive|cd|edit|www)|readfile|writefile|edit\(|load_extension`),
@@ -71,7 +70,26 @@ var codes = map[string]func() *regexp.Regexp{
 }
 
 //nolint:gochecknoglobals // immutable table
-var aliases = map[string]string{"gawk": "awk", "mawk": "awk", "nawk": "awk", "original-awk": "awk", "gsed": "sed", "gmake": "make", "mariadb": "mysql"}
+var aliases = map[string]string{"gawk": "awk", "mawk": "awk", "nawk": "awk", "original-awk": "awk", "gmake": "make", "mariadb": "mysql"}
+
+// plainSed matches scripts of sed that neither read or write a file nor run a command.
+var plainSed = lazyregexp.New(strings.NewReplacer("ADDR", `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\n]|\\[^\n]|\[\^?(?:[^\]\\/\n]|\\[^\]\n])+\])*/[IM]*)`, "SUBST", substitutions(`/|#,@!:~%+`)).
+	Replace(`^(?:[\s;]*(?:ADDR(?:\s*,\s*(?:ADDR|[+~][0-9]+))?\s*!?\s*)?(?:SUBST|[dDgGhHlnNpPxz={}]|[qQ][0-9]*|[btT][ \t]*[\w.-]*|:[ \t]*[\w.-]+|#[^\n]*|[aic](?:[^\\\n]|\\[^\n])*(?:\\\n(?:[^\\\n]|\\[^\n])*)*))*[\s;]*$`))
+
+// substitutions matches the commands s and y with each of the delimiters.
+func substitutions(delimiters string) string {
+	var list []string
+	for _, d := range delimiters {
+		list = append(list, strings.ReplaceAll(`[sy]~(?:[^~\\\[\n]|\\[^\n]|\[\^?(?:[^\]\\~\n]|\\[^\]\n])+\])*~(?:[^~\\\n]|\\[\s\S])*~[gpiIMm0-9]*`, "~", `\`+string(d)))
+	}
+	return strings.Join(list, "|")
+}
+
+func (w *words) sed(script string) {
+	if !plainSed().MatchString(script) {
+		w.unclear("what a script of sed does is not known: " + script)
+	}
+}
 
 // unreadable says why what a command runs cannot be read; empty if it starts nothing.
 func unreadable(c *shell.Command) string {
@@ -84,7 +102,7 @@ func unreadable(c *shell.Command) string {
 	switch {
 	case code != nil && code().MatchString(strings.Join(c.Args, "\n")):
 		return "what a word of " + name + " does is not known"
-	case (name == "sed" || name == "awk") && slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, shell.Unknown) }):
+	case oneOf(name, "sed gsed awk") && slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, shell.Unknown) }):
 		return "a word of " + name + " is not known"
 	case fed && oneOf(name, "ed ex vi vim sqlite3 psql mysql gdb lldb bc dc ftp sftp patch at batch crontab docker podman kubectl make"):
 		return "what " + name + " is told to do is not known"

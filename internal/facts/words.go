@@ -49,7 +49,7 @@ func (w *words) split(args []string) {
 		}
 		if len(word) < 2 || word[0] != '-' && !w.undashed(word) {
 			w.operand = append(w.operand, word)
-			if oneOf(w.operands, "command shell") {
+			if oneOf(w.operands, "command shell") || w.operands == "L" && !w.known {
 				w.rest(args[i+1:])
 				return
 			}
@@ -115,21 +115,35 @@ func (w *words) value(kind byte, value string) {
 		w.shows = true
 	case 'k':
 		w.known = true
+	case 'S':
+		w.sed(value)
 	case 'x':
 		w.unclear("what an option of " + w.name + " runs is not known")
 	}
-	w.pattern = w.pattern || kind == 'R' || kind == 'V' || kind == 'p'
+	w.pattern = w.pattern || kind == 'R' || kind == 'V' || kind == 'S' || kind == 'p'
 }
 
-// files adds the operands.
-func (w *words) files() {
+// candidates are the operands that may be files: without a script, a pattern and the like.
+func (w *words) candidates() []string {
+	if w.edits && len(w.operand) > 0 && w.operand[0] == "" { // sed -i '' of BSD
+		w.operand = w.operand[1:]
+	}
 	operands := w.operand
+	if oneOf(w.name, "sed gsed") && !w.pattern && len(operands) > 0 {
+		w.sed(operands[0])
+	}
 	if !w.pattern {
 		operands = operands[min(w.skip, len(operands)):]
 	}
 	if len(operands) == 0 && w.here && (!w.Fed || w.name == "ls") {
-		operands = []string{"."}
+		return []string{"."}
 	}
+	return operands
+}
+
+// files adds the operands.
+func (w *words) files() {
+	operands := w.candidates()
 	one := min(1, len(operands))
 	switch kind := w.operands; {
 	case kind == "-":
