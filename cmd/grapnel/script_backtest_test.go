@@ -22,7 +22,8 @@ func backtestCommands() map[string]func(*testscript.TestScript, bool, []string) 
 				ts.Check(copyTranscripts(filepath.Join(home, agent), filepath.Join(ts.Getenv("HOME"), agent), append(args, theirDir)[0]))
 			}
 		},
-		"fifo": cmdFIFO,
+		"corpus": func(ts *testscript.TestScript, _ bool, _ []string) { ts.Setenv("HOME", home) },
+		"fifo":   cmdFIFO,
 	}
 }
 
