@@ -26,17 +26,23 @@ import (
 	"github.com/grapnelhq/grapnel/store"
 )
 
+// transcriptFlags say which transcripts are read.
+type transcriptFlags struct {
+	From   string    `flag:"from"   usage:"only these {AGENTS}, separated by commas (default all that are found), or log: what the log has of calls, with manifest.keep_inputs"`
+	Since  time.Time `default:"30d" flag:"since"                                                                  usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
+	Dir    string    `flag:"dir"    usage:"only sessions in this {DIR} or below"`
+	Sample int       `flag:"sample" usage:"only {N} of the files, always the same ones"`
+}
+
 type backtestFlags struct {
-	From       string    `flag:"from"       usage:"only these {AGENTS}, separated by commas (default all that are found), or log: what the log has of calls, with manifest.keep_inputs"`
-	Since      time.Time `default:"30d"     flag:"since"                                                                                                       usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
-	Dir        string    `flag:"dir"        usage:"only sessions in this {DIR} or below"`
-	Against    string    `flag:"against"    usage:"show only what is decided otherwise than by the configuration {FILE}"`
-	Sample     int       `flag:"sample"     usage:"only {N} of the files, always the same ones"`
-	FailOn     string    `flag:"fail-on"    usage:"exit with code 1 if something would be denied (deny), denied or asked about (ask), or changed at all (any)" words:"deny|ask|any"`
-	CSV        bool      `flag:"csv"        usage:"print the calls as CSV"`
-	AllowNet   bool      `flag:"allow-net"  usage:"let plugins use the network that they are granted"`
-	Unconfined []string  `flag:"unconfined" usage:"run the plugin {NAME} as it is declared, also where it can write or keeps data (may be repeated)"`
-	Fresh      bool      `flag:"fresh"      usage:"judge everything again, also what an earlier run has judged"`
+	transcriptFlags
+
+	Against    string   `flag:"against"    usage:"show only what is decided otherwise than by the configuration {FILE}"`
+	FailOn     string   `flag:"fail-on"    usage:"exit with code 1 if something would be denied (deny), denied or asked about (ask), or changed at all (any)" words:"deny|ask|any"`
+	CSV        bool     `flag:"csv"        usage:"print the calls as CSV"`
+	AllowNet   bool     `flag:"allow-net"  usage:"let plugins use the network that they are granted"`
+	Unconfined []string `flag:"unconfined" usage:"run the plugin {NAME} as it is declared, also where it can write or keeps data (may be repeated)"`
+	Fresh      bool     `flag:"fresh"      usage:"judge everything again, also what an earlier run has judged"`
 }
 
 // backtesting is a backtest under way.
@@ -63,41 +69,10 @@ func (a *app) backtest(ctx context.Context, f *backtestFlags, _ []string) error 
 	if err != nil {
 		return err
 	}
-	return a.withFiles(ctx, f, func(found *backtest.Found) error {
+	return a.withFiles(ctx, &f.transcriptFlags, func(found *backtest.Found) error {
 		t.found = found
 		return a.runBacktest(ctx, t)
 	})
-}
-
-// withFiles finds what there is to read, and keeps the log open while work reads it.
-func (a *app) withFiles(ctx context.Context, f *backtestFlags, work func(*backtest.Found) error) (err error) {
-	q := backtest.Query{Env: os.Getenv, Since: f.Since, Sample: f.Sample}
-	if q.Home, err = os.UserHomeDir(); err != nil {
-		return usagef("transcripts: %w", err)
-	}
-	if f.From == backtest.Log {
-		return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
-			found := &backtest.Found{}
-			if err := found.AddLog(ctx, s.Store, q); err != nil {
-				return err
-			}
-			if len(found.Files) == 0 {
-				return unable(fmt.Errorf("%s has no records since %s", clean(s.ref.name), clock(f.Since)))
-			}
-			return work(found)
-		})
-	}
-	if q.Agents, err = transcribed(f.From); err != nil {
-		return err
-	}
-	found, err := backtest.Find(ctx, q)
-	if err != nil {
-		return unable(err)
-	}
-	if len(found.Files) == 0 {
-		return unable(nothing(found, &q))
-	}
-	return work(found)
 }
 
 func (a *app) runBacktest(ctx context.Context, t *backtesting) error {
@@ -151,7 +126,6 @@ func (a *app) showBacktest(f *backtestFlags, r *backtest.Report) error {
 
 // newBacktest decides by what is to be judged.
 func (a *app) newBacktest(f *backtestFlags) (*backtesting, error) {
-	f.Since = f.Since.UTC().Truncate(24 * time.Hour) // so that an earlier run of the day has the same period
 	cfg, from, err := a.loadConfig()
 	if err != nil {
 		return nil, err
@@ -174,14 +148,46 @@ func (a *app) newBacktest(f *backtestFlags) (*backtesting, error) {
 		}
 		t.old, _ = backtest.Dry(old, dryness)
 	}
+	return t, nil
+}
+
+// withFiles finds what there is to read, at least one file, and completes the flags. The log is open while work reads it.
+func (a *app) withFiles(ctx context.Context, f *transcriptFlags, work func(*backtest.Found) error) (err error) {
+	f.Since = f.Since.UTC().Truncate(24 * time.Hour) // so that an earlier run of the day has the same period
 	if f.Dir != "" {
 		where := phases.Context{Dir: f.Dir}
 		if err := fillDir(&where); err != nil {
-			return nil, err
+			return err
 		}
 		f.Dir = where.Dir
 	}
-	return t, nil
+	q := backtest.Query{Env: os.Getenv, Since: f.Since, Sample: f.Sample}
+	if q.Home, err = os.UserHomeDir(); err != nil {
+		return usagef("transcripts: %w", err)
+	}
+	if f.From == backtest.Log {
+		return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+			found := &backtest.Found{}
+			if err := found.AddLog(ctx, s.Store, q); err != nil {
+				return err
+			}
+			if len(found.Files) == 0 {
+				return unable(fmt.Errorf("%s has no records since %s", clean(s.ref.name), clock(f.Since)))
+			}
+			return work(found)
+		})
+	}
+	if q.Agents, err = transcribed(f.From); err != nil {
+		return err
+	}
+	found, err := backtest.Find(ctx, q)
+	if err != nil {
+		return unable(err)
+	}
+	if len(found.Files) == 0 {
+		return unable(nothing(found, &q))
+	}
+	return work(found)
 }
 
 // nothing says why there are no transcripts.

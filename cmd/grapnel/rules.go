@@ -31,6 +31,7 @@ func (a *app) rulesCommands() *cobra.Command {
 		command[rulesList](a, "list", "Show the sets of rules that come along, and the rules in force", noArgs(), a.rulesList),
 		completing(command[rulesText](a, "show NAME", "Print a set of rules that comes along", exactlyOne("rules show needs the NAME of a set"), a.rulesShow), sets),
 		command[rulesChecked](a, "check [FILE]...", "Check rules, and run the cases beside them", nil, a.rulesCheck),
+		command[rulesSuggested](a, "suggest", "Print rules, in comments, about what your agents did most", noArgs(), a.rulesSuggest),
 		command[rulesText](a, "schema", "Print what rules can be about, as a schema of Cedar", noArgs(), a.rulesSchema))
 }
 

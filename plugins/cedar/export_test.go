@@ -36,6 +36,21 @@ func CompareSchema(t *testing.T, got *resolved.Schema) {
 	}
 }
 
+// Denies reports whether one rule alone denies a call with such facts.
+func Denies(t *testing.T, text string, f *phases.Facts) bool {
+	t.Helper()
+	rules, problems := parse("x.cedar", text)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	d := &phases.Dispatch{Context: phases.Context{Dir: caseDir}}
+	decision, err := newRuleset(rules).judge(t.Context(), newCall(d, &phases.ToolPreCallInput{Tool: "T"}, f), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decision != nil && decision.Verdict == phases.VerdictDeny
+}
+
 func sameRecord(a, b resolved.RecordType) bool {
 	if len(a) != len(b) {
 		return false

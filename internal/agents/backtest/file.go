@@ -154,6 +154,13 @@ func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
 		verdicts = append(verdicts, j.settle(err))
 	}
 	d.tally.Sessions[e.SessionID] = 1
+	if d.Calls != nil {
+		if e.Step == agent.StepToolCall {
+			d.Progress.Calls.Add(1)
+			d.Calls(e, func() string { line, _ := d.describe(&e.Call, ""); return line })
+		}
+		return
+	}
 	switch e.Step {
 	case agent.StepPrompt, agent.StepSubagent:
 		d.prompts[e.AgentID] = e.Text

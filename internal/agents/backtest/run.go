@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/bridge"
 	"github.com/grapnelhq/grapnel/internal/facts/secret"
 )
@@ -14,6 +15,9 @@ import (
 type Options struct {
 	// Engine judges. Against, if it is not nil, judged before: only what they decide differently is reported.
 	Engine, Against bridge.Engine
+	// Calls, if it is not nil, gets each call with a function that returns it as rows do, from several goroutines: then there
+	// is no Engine, and nothing is judged.
+	Calls func(call *agent.Event, line func() string)
 	// Since is the beginning of the period, and Dir the directory of the sessions; both may be empty.
 	Since time.Time
 	Dir   string
