@@ -104,6 +104,9 @@ type Options struct {
 	Memories Memories
 	Events   *Events
 
+	// Backtests are for the methods about them, one at a time; without them those methods are unavailable.
+	Backtests Backtests
+
 	// Roots are absolute paths of the directories that a turn's dir may lie in. Without roots every dir is refused.
 	Roots []string
 	// Facts are what prompts say about their environment. An empty zone is that of the turn's clock.
@@ -162,6 +165,7 @@ type Gateway struct {
 	kept     *keptWatch
 	turns    *turnTable
 	bridge   *bridge.Bridge // nil without an engine
+	backtest backtestSlot
 	unknown  unknownEvents
 	sessions sessionTable
 	metrics  *metrics
@@ -277,6 +281,7 @@ func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	served, endServed := context.WithCancel(ctx)
 	ending.Go(func() {
 		<-served.Done()
+		g.backtest.interrupt()
 		left := g.turns.stop()
 		g.notifyEnded(left)
 		endCalls()

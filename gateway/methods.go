@@ -157,7 +157,8 @@ func (g *Gateway) methods() []rpc.Method {
 	all := slices.Concat(
 		trees.list(), trees.docs(),
 		g.turnMethods(), g.toolMethods(), g.mcpMethods(), g.hookMethods(), g.conversationMethods(), g.sessionMethods(),
-		(&manifestMethods{o.Log, o.Engine, g.kept}).list(), jobMethods(o.Jobs), memoryMethods(o.Memories), eventMethods(o.Events), g.operatorMethods())
+		(&manifestMethods{o.Log, o.Engine, g.kept}).list(), jobMethods(o.Jobs), memoryMethods(o.Memories), eventMethods(o.Events),
+		g.backtestMethods(), g.operatorMethods())
 	reads, verifies := newLane(maxLight), newLane(maxVerifies)
 	for i, m := range all {
 		switch {

@@ -85,7 +85,7 @@ func everything(t *testing.T) Options {
 	events := &Events{}
 	events.Observe(runtime.Event{Kind: runtime.EventPlugin, Plugin: "sick", State: string(phases.PluginQuarantined), Code: "crash"})
 	return Options{
-		Jobs: &fakeJobs{}, Memories: fakeMemories{}, Events: events,
+		Jobs: &fakeJobs{}, Memories: fakeMemories{}, Events: events, Backtests: fakeBacktests{},
 		Tree: model, Engine: engine(t, model, log, sick()), Log: log, PromptChars: 50, Version: "test", StoreName: "memory",
 		Conversations: Conversations{Workspaces: []string{"w"}, Log: log, CountTokens: func(s string) int { return len(s) / 4 }},
 		Load:          func(context.Context) (*Loaded, error) { return &Loaded{Config: "g.yaml", Apply: applied(nil)}, nil },
@@ -204,6 +204,7 @@ func TestForeignWorkspace(t *testing.T) {
 		"config/reload": rpc.CodeUnauthorized, "plugin/release": rpc.CodeUnauthorized, "phase/schemas": "", // they are about all workspaces, as are these:
 		"jobs/list": rpc.CodeUnauthorized, "jobs/retry": rpc.CodeUnauthorized, "jobs/remove": rpc.CodeUnauthorized,
 		"events/watch": rpc.CodeUnauthorized, "events/unwatch": rpc.CodeUnauthorized,
+		"backtest/configs": rpc.CodeUnauthorized, "backtest/run": rpc.CodeUnauthorized, "backtest/cancel": rpc.CodeUnauthorized,
 		"manifest/diff": rpc.CodeUnauthorized, "manifest/blame": rpc.CodeUnauthorized, "manifest/verify": rpc.CodeUnauthorized, // the walk gives them no workspace
 	}
 	for _, m := range s.g.methods() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/grapnelhq/grapnel/internal/agents/backtest"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/tree"
 )
@@ -48,6 +49,7 @@ func notifications() []rpc.Notification {
 		rpc.TypedNotification[TreeChanged](notifyTree, "A workspace, folder or thread was made, renamed, moved or deleted, or a document was saved, archived or restored, in a workspace that this connection watches."),
 		rpc.TypedNotification[ManifestKept](notifyKept, "Manifests were kept, by whatever gateway on the database: those that this connection watches for."),
 		rpc.TypedNotification[Event](notifyEvent, "Something happened in the engine, for connections that watch its events."),
+		rpc.TypedNotification[backtest.Pace](notifyBacktest, "How far the backtest is that this connection runs."),
 		rpc.TypedNotification[TurnEnded](notifyTurn, "A turn that nobody ended was ended as interrupted: one that this connection began or used, or of a workspace that it watches, by the same token."),
 	}
 }

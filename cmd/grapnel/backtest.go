@@ -43,6 +43,7 @@ type backtestFlags struct {
 	AllowNet   bool     `flag:"allow-net"  usage:"let plugins use the network that they are granted"`
 	Unconfined []string `flag:"unconfined" usage:"run the plugin {NAME} as it is declared, also where it can write or keeps data (may be repeated)"`
 	Fresh      bool     `flag:"fresh"      usage:"judge everything again, also what an earlier run has judged"`
+	Progress   bool     `flag:"progress"   usage:"report the progress as JSON lines on standard error"`
 }
 
 // backtesting is a backtest under way.
@@ -130,7 +131,7 @@ func (a *app) newBacktest(f *backtestFlags) (*backtesting, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &backtesting{backtestFlags: f, from: from, offered: a.Config == "" && !backtest.Judges(cfg)}
+	t := &backtesting{backtestFlags: f, from: from, offered: f.Against == "" && !backtest.Judges(cfg)}
 	if t.offered {
 		if cfg, err = offered(); err != nil {
 			return nil, err
@@ -262,8 +263,9 @@ func (a *app) judge(ctx context.Context, t *backtesting, eng, old *runtime.Engin
 			reportf(a.err, "grapnel: an interrupted run would begin again: %v\n", err)
 		}
 	}
-	begun := time.Now()
-	stop := a.startProgress(func() string { return t.line(time.Since(begun)) })
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	stop := a.showProgress(t, interrupt)
 	tally := backtest.Run(ctx, t.found.Files, o)
 	stop()
 	_ = o.Kept.Close(!settled && !tally.Partial) // what was not kept is judged again
@@ -283,13 +285,21 @@ func versionsOf(rows []phases.PluginRow) (versions []string) {
 	return versions
 }
 
-// line is the progress with a rate and an estimate.
-func (t *backtesting) line(since time.Duration) string {
-	p := &t.progress
-	calls, files, bytes := p.Calls.Load(), p.Files.Load(), p.Bytes.Load()
-	s := fmt.Sprintf("judging: %s, %s a second, %d of %d files", words.Count(int(calls), "call", "calls"), text.Thousands(int(float64(calls)/since.Seconds())), files, p.AllFiles)
-	if bytes > 0 {
-		s += fmt.Sprintf(", about %s left", time.Duration(float64(since)*float64(p.AllBytes-bytes)/float64(bytes)).Round(time.Second))
+// showProgress shows how far a run is until stop is called. It calls unread where it is to be read by a program that is gone.
+func (a *app) showProgress(t *backtesting, unread func()) (stop func()) {
+	begun := time.Now()
+	pace := func() backtest.Pace { return t.progress.Pace(time.Since(begun)) }
+	if t.Progress {
+		return reportProgress(a.err, func() any { return pace() }, unread)
+	}
+	return a.startProgress(func() string { return paceLine("judging", pace()) })
+}
+
+// paceLine is the progress in a line, with a rate and an estimate.
+func paceLine(doing string, p backtest.Pace) string {
+	s := fmt.Sprintf("%s: %s, %s a second, %d of %d files", doing, words.Count(int(p.Calls), "call", "calls"), text.Thousands(int(p.Rate)), p.Files, p.AllFiles)
+	if p.LeftMS > 0 {
+		s += fmt.Sprintf(", about %s left", time.Duration(p.LeftMS*float64(time.Millisecond)).Round(time.Second))
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 )
 
 // tryLock locks nothing: this system has no such locks, and the later of two commands wins.
@@ -25,3 +26,8 @@ func listenPrivately(ctx context.Context, path string) (net.Listener, error) {
 	}
 	return l, err
 }
+
+// There are no process groups.
+func ownGroup(*exec.Cmd)   {}
+func lowerGroup(*exec.Cmd) {}
+func killGroup(*exec.Cmd)  {}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -46,3 +47,12 @@ func listenPrivately(ctx context.Context, path string) (net.Listener, error) {
 	}
 	return l, err
 }
+
+// ownGroup has a program start in a process group of its own: what a terminal sends to this one is not for it.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// lowerGroup lowers the priority of a group that was started, where the system lets it.
+func lowerGroup(cmd *exec.Cmd) { _ = unix.Setpriority(unix.PRIO_PGRP, cmd.Process.Pid, 10) }
+
+// killGroup ends what is left of a group.
+func killGroup(cmd *exec.Cmd) { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -31,32 +32,55 @@ func (a *app) startProgress(line func() string) (stop func()) {
 
 func drawProgress(out io.Writer, line func() string) (stop func()) {
 	const wipe = "\r\x1b[K"
-	var mu sync.Mutex
-	var timer *time.Timer
 	var last string
-	stopped := false
-	draw := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if stopped {
-			return
-		}
+	end := repeat(progressAfter, func() {
 		if now := line(); now != last {
 			reportf(out, wipe+"%s", now)
 			last = now
 		}
-		timer.Reset(progressEvery)
+	})
+	return func() {
+		end()
+		if last != "" {
+			reportf(out, wipe)
+			last = ""
+		}
 	}
+}
+
+// reportProgress prints values as JSON lines until stop is called, which prints the last. If nobody reads them, it calls unread.
+func reportProgress(out io.Writer, value func() any, unread func()) (stop func()) {
+	report := func() {
+		if err := json.NewEncoder(out).Encode(value()); err != nil {
+			unread()
+		}
+	}
+	end := repeat(progressEvery, report)
+	return func() {
+		end()
+		report()
+	}
+}
+
+// repeat calls f after a while, and then every progressEvery until stop is called.
+func repeat(first time.Duration, f func()) (stop func()) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	stopped := false
 	mu.Lock()
-	timer = time.AfterFunc(progressAfter, draw)
-	mu.Unlock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(first, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !stopped {
+			f()
+			timer.Reset(progressEvery)
+		}
+	})
 	return func() {
 		mu.Lock()
 		defer mu.Unlock()
 		timer.Stop()
-		if last != "" && !stopped {
-			reportf(out, wipe)
-		}
 		stopped = true
 	}
 }

@@ -37,7 +37,7 @@ func (a *app) suggest(ctx context.Context, f *transcriptFlags, found *backtest.F
 	o.Calls = func(e *agent.Event, line func() string) {
 		s.Add(facts.Of(e.Call.Tool, e.Call.Arguments, e.Call.Paths, e.Dir, home), e.SessionID, line)
 	}
-	stop := a.startProgress(func() string { return t.line(time.Since(begun)) })
+	stop := a.startProgress(func() string { return paceLine("reading", t.progress.Pace(time.Since(begun))) })
 	tally := backtest.Run(ctx, found.Files, o)
 	stop()
 	if tally.Partial {

@@ -224,7 +224,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine, countTokens func(strin
 			Workspaces: kept.Workspaces, Log: s.store, CountTokens: countTokens,
 			ContextTokens: kept.ContextTokens, ReserveTokens: kept.ReserveTokens, MaxEntries: kept.MaxEntries,
 		},
-		Jobs: servedJobs{s.store.Jobs()}, Memories: servedMemories{a}, Events: &s.events,
+		Jobs: servedJobs{s.store.Jobs()}, Memories: servedMemories{a}, Events: &s.events, Backtests: servedBacktests{a},
 		Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 		Limits: gateway.Limits{Drain: drainTime},
 		Probe:  s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: s.logger,

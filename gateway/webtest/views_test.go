@@ -79,6 +79,7 @@ func views(t *testing.T, g *gateway, manifest string) []view {
 		{"plugins", "/plugins", "no hook has run yet"},
 		{"plugin", "/plugins/house", "house.rules"},
 		{"try", "/try?phase=tool.pre_call", "Dispatch"},
+		{"backtest", "/backtest", "Compared with"},
 		{"jobs", "/jobs", "Jobs"},
 		{"memory", "/memory?workspace_id=demo", "Lisbon"},
 		{"events", "/events", "in_force"},

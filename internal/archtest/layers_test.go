@@ -124,7 +124,7 @@ const layers = `
 	golang.org/x/time < internal/rpc, internal/proc;
 	internal/tree, internal/proc/peer, github.com/coder/websocket < internal/cli/client;
 	phases, manifest, runtime, loop, sdk, internal/agents/agent < internal/agents/bridge;
-	internal/agents, internal/agents/agent, internal/agents/bridge < gateway;
+	internal/agents, internal/agents/agent, internal/agents/bridge, internal/agents/backtest < gateway;
 	# What a configuration would have decided about agents' transcripts.
 	phases, config, loop, runtime, store, internal/agents/agent, internal/agents/bridge, internal/agents/inputlog, internal/facts/secret,
 	internal/proc/sandbox, internal/text, internal/text/words < internal/agents/backtest;

@@ -25,7 +25,7 @@ var dist embed.FS
 
 // Views are the first segments of the addresses of views.
 func Views() []string {
-	return []string{"manifests", "documents", "plugins", "try", "jobs", "memory", "events"}
+	return []string{"manifests", "documents", "plugins", "try", "backtest", "jobs", "memory", "events"}
 }
 
 // Register adds the page to mux: its document at / and at the addresses of the views, and the assets beside it.

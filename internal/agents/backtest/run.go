@@ -33,17 +33,35 @@ type Options struct {
 // Progress is how far a run is.
 type Progress struct {
 	Calls, Files, Bytes, FromBefore atomic.Int64
-	// AllFiles and AllBytes are set before the run.
-	AllFiles, AllBytes int64
+	AllFiles, AllBytes              atomic.Int64 // 0 until the run begins
+}
+
+// Pace is how far a run is, and how fast.
+type Pace struct {
+	Calls    int64   `json:"calls"     jsonschema:"judged so far, also by an earlier run"`
+	Rate     int64   `json:"rate"      jsonschema:"calls a second"`
+	Files    int64   `json:"files"     jsonschema:"read to their end"`
+	AllFiles int64   `json:"all_files"`
+	LeftMS   float64 `json:"left_ms"   jsonschema:"an estimate; 0 if there is none yet"`
+}
+
+// Pace returns how far a run is that began so long ago.
+func (p *Progress) Pace(since time.Duration) Pace {
+	pace := Pace{Calls: p.Calls.Load(), Files: p.Files.Load(), AllFiles: p.AllFiles.Load()}
+	pace.Rate = int64(float64(pace.Calls) / max(since.Seconds(), 0.001))
+	if bytes := p.Bytes.Load(); bytes > 0 {
+		pace.LeftMS = since.Seconds() * 1000 * float64(p.AllBytes.Load()-bytes) / float64(bytes)
+	}
+	return pace
 }
 
 // Run judges files until ctx ends, each in its order and several at once, and returns what it has judged by then.
 func Run(ctx context.Context, files []File, o Options) *Tally {
 	r := &run{Options: o, files: files, scanner: secret.New(), total: newTally()}
 	for i := range files {
-		o.Progress.AllBytes += files[i].Size
+		o.Progress.AllBytes.Add(files[i].Size)
 	}
-	o.Progress.AllFiles = int64(len(files))
+	o.Progress.AllFiles.Store(int64(len(files)))
 	var workers sync.WaitGroup
 	for range max(1, o.Workers) {
 		workers.Go(func() { r.work(ctx) })

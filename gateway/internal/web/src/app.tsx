@@ -15,6 +15,7 @@ import { Try } from "./try";
 import { Jobs } from "./jobs";
 import { Memory } from "./memory";
 import { Events } from "./events";
+import { Backtest } from "./backtest";
 
 interface View {
   /** The first segment of its addresses. */
@@ -40,6 +41,7 @@ const views: View[] = [
   { name: "documents", label: "Documents", right: "read", icon: "M5 2h7l4 4v12H5zM12 2v4h4M8 11h5M8 14h5", view: Documents },
   { name: "plugins", label: "Plugins", right: "admin", icon: "M8 2v4M12 2v4M5 6h10v4a5 5 0 0 1-10 0zM10 15v3", view: Plugins },
   { name: "try", label: "Try", right: "dispatch", icon: "M5 3l11 7-11 7z", view: Try },
+  { name: "backtest", label: "Backtest", right: "admin", icon: "M3 10a7 7 0 1 0 2-5M3 3v4h4M10 6v4l3 2", view: Backtest },
   { name: "jobs", label: "Jobs", right: "admin", icon: "M10 2a8 8 0 1 0 .01 0M10 5v5l3 3", view: Jobs },
   { name: "memory", label: "Memory", right: "read", icon: "M4 5c0-1.7 12-1.7 12 0v10c0 1.7-12 1.7-12 0zM4 5c0 1.7 12 1.7 12 0M4 10c0 1.7 12 1.7 12 0", view: Memory },
   { name: "events", label: "Events", right: "admin", icon: "M2 11h4l2-6 4 11 2-5h4", view: Events },

@@ -808,6 +808,147 @@ interface Workspace {
 
 /** Params and results of the methods. */
 export interface Methods {
+  /** Interrupts the backtest that runs: it answers with what it has judged. Right: admin. */
+  "backtest/cancel": {
+    params: {
+      actor?: string;
+    };
+    result: {
+      /** whether one was running */
+      interrupted: boolean;
+    };
+  };
+  /** Lists the configurations that backtest/run can have judge, and the agents whose transcripts it can read. Right: admin. */
+  "backtest/configs": {
+    params: {
+      actor?: string;
+    };
+    result: {
+      /** those whose transcripts can be read */
+      agents: string[];
+      /** the one in force first */
+      configs: {
+        /** why it cannot be chosen; empty if it can */
+        error: string;
+        /** whether it is the gateway's own */
+        in_force: boolean;
+        /** the file's name, without its directory */
+        name: string;
+      }[];
+    };
+  };
+  /** Has a configuration judge what the user's agents did, as "grapnel backtest" does, one run at a time. Sends backtest/progress over a WebSocket meanwhile. The answer has the newest 500 rows; rows_omitted counts the others too. A run that is cancelled, or whose connection ends, keeps what it has judged for the next one. Right: admin. */
+  "backtest/run": {
+    params: {
+      actor?: string;
+      /** the name of another one: only what the two decide differently is reported */
+      against?: string;
+      /** only transcripts of this agent */
+      agent?: string;
+      /** the name of a configuration, as backtest/configs lists it */
+      config: string;
+      /** how many days before now, 3650 at most */
+      days: number;
+    };
+    result: {
+      /** the configuration that it is compared with: then rows are what the two decide differently */
+      against?: string;
+      /** calls by verdict: allow, deny, ask, rewrite, fail */
+      calls: { [name: string]: number };
+      /** hooks and their reasons, the most frequent first */
+      causes: {
+        calls: number;
+        hook: string;
+        verdict: string;
+        why: string;
+      }[];
+      config: string;
+      days: {
+        day: string;
+        /** calls with a row */
+        hits: number;
+        judged: number;
+      }[];
+      /** what became then of the calls that would be denied: ran, failed, refused, or nothing known */
+      denied: { [name: string]: number };
+      /** calls of hooks that only observe, and background jobs: a dry run makes none */
+      dropped: number;
+      /** what became of the denied calls, where that suggests false alarms; else empty */
+      hint: string;
+      /** plugins that took no part, and why */
+      not_run: {
+        plugin: string;
+        why: string;
+      }[];
+      /** sets of rules that come along: they judged, as the configuration in force judges no calls */
+      offered?: string[];
+      /** it was interrupted: what is here was judged before */
+      partial: boolean;
+      /** prompts by verdict */
+      prompts: { [name: string]: number };
+      read: {
+        /** agents with the number of their files, and the log with that of its threads */
+        agents: string[];
+        /** files whose results are those of an earlier run */
+        before: number;
+        files: number;
+        /** what was not read, and why */
+        omitted: string[];
+        /** files that could not be read, or not to their end */
+        problems: {
+          path: string;
+          why: string;
+        }[];
+        sessions: number;
+        /** lines that were not understood */
+        unknown: number;
+        /** agents and their versions, as transcripts say */
+        versions: string[];
+      };
+      results: number;
+      /** results that would have reached the model changed, such as without secrets */
+      rewritten: number;
+      /** calls and prompts that would not have been allowed as they were, the newest first */
+      rows: {
+        agent: string;
+        /** what became of the call then: ran, failed, refused, or empty if the transcript does not say */
+        became: string;
+        by: {
+          /** the hook's own word for the reason, or why it failed */
+          code: string;
+          /** the subscription, or the plugin that rewrote; empty if no hook could be asked */
+          hook: string;
+          reason: string;
+        }[];
+        /** the call in one line; secrets are hidden, here and below */
+        call: string;
+        dir: string;
+        /** the prompt of the turn */
+        prompt: string;
+        /** the agent's word for who refused it */
+        refused: string;
+        session: string;
+        /** the call without its numbers, directories and texts */
+        shape: string;
+        time: string;
+        tool: string;
+        /** allow, deny, ask, rewrite or fail (denied because a hook failed) */
+        verdict: string;
+        /** the verdict of the other configuration */
+        was?: string;
+      }[];
+      /** rows that are counted, but not here */
+      rows_omitted: number;
+      /** the ten commonest shapes of the calls in rows */
+      shapes: {
+        calls: number;
+        shape: string;
+      }[];
+      since?: string;
+      /** what was judged and what would have been denied, in a sentence */
+      summary: string;
+    };
+  };
   /** Reads configuration and tokens again and puts them in force, all or nothing. A refused one is a result that says why. Right: admin. */
   "config/reload": {
     params: {
@@ -2944,6 +3085,18 @@ export interface Methods {
 
 /** Params of the notifications. */
 export interface Notifications {
+  /** How far the backtest is that this connection runs. */
+  "backtest/progress": {
+    all_files: number;
+    /** judged so far, also by an earlier run */
+    calls: number;
+    /** read to their end */
+    files: number;
+    /** an estimate; 0 if there is none yet */
+    left_ms: number;
+    /** calls a second */
+    rate: number;
+  };
   /** Something happened in the engine, for connections that watch its events. */
   "event": Event;
   /** Manifests were kept, by whatever gateway on the database: those that this connection watches for. */
