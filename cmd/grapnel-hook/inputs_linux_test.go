@@ -61,7 +61,7 @@ func TestInputs(t *testing.T) {
 	says(true, "heron-c1 [hidden: ", backtest...)
 	says(true, "prompt: heron-prompt", backtest...)
 	says(true, "no calls since", append(backtest, "--dir", t.TempDir())...)
-	says(true, "log stands alone", "backtest", "--from", "log,codex")
+	says(true, "cannot be combined", "backtest", "--from", "log,codex")
 	says(true, "whole: ", "manifest", "verify")
 	says(true, "example.com/log", "manifest", "key", "example.com/log", "--out", "log.key")
 	says(true, "example.com/log", "manifest", "checkpoint", "--key-file", "log.key")

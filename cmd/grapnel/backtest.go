@@ -28,7 +28,7 @@ import (
 
 // transcriptFlags say which transcripts are read.
 type transcriptFlags struct {
-	From   string    `flag:"from"   usage:"only these {AGENTS}, separated by commas (default all that are found), or log: what the log has of calls, with manifest.keep_inputs"`
+	From   []string  `flag:"from"   usage:"only these {AGENTS}, separated by commas or one a flag (default all that are found), or log: what the log has of calls, with manifest.keep_inputs"`
 	Since  time.Time `default:"30d" flag:"since"                                                                  usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
 	Dir    string    `flag:"dir"    usage:"only sessions in this {DIR} or below"`
 	Sample int       `flag:"sample" usage:"only {N} of the files, always the same ones"`
@@ -98,10 +98,18 @@ func (a *app) runBacktest(ctx context.Context, t *backtesting) error {
 	}
 	r.Config, r.Since, r.NotRun, r.Dropped = t.from.name(), f.Since, t.notRun, int(t.queue.Dropped.Load())
 	if r.Judged() == 0 && !r.Partial {
-		why := strings.Join(append([]string{fmt.Sprintf("no calls since %s in %s", clock(f.Since), words.Count(r.Read.Files, "file", "files"))}, r.Read.Omitted...), "; ")
-		return unable(fmt.Errorf("%s; for a longer period give --since 90d", why))
+		return unable(t.without(r))
 	}
 	return a.showBacktest(f, r)
+}
+
+// without says why no call was judged.
+func (t *backtesting) without(r *backtest.Report) error {
+	why := fmt.Sprintf("no calls since %s", clock(t.Since))
+	if t.Dir != "" {
+		why += " in " + clean(t.Dir) + " or below"
+	}
+	return errors.New(strings.Join(append([]string{why}, r.Read.Omitted...), "; ") + words.If(t.Dir == "", "; for a longer period give --since 90d"))
 }
 
 func (a *app) showBacktest(f *backtestFlags, r *backtest.Report) error {
@@ -117,7 +125,7 @@ func (a *app) showBacktest(f *backtestFlags, r *backtest.Report) error {
 	}
 	switch {
 	case r.Partial:
-		reportf(a.err, "grapnel: interrupted; the same command goes on from here\n")
+		reportf(a.err, "grapnel: interrupted; the same command%s goes on from here\n", words.If(f.Fresh, " without --fresh"))
 		return &exitError{code: exitInterrupted}
 	case r.Hits(fails[f.FailOn]...):
 		return answerNo()
@@ -154,19 +162,20 @@ func (a *app) newBacktest(f *backtestFlags) (*backtesting, error) {
 
 // withFiles finds what there is to read, at least one file, and completes the flags. The log is open while work reads it.
 func (a *app) withFiles(ctx context.Context, f *transcriptFlags, work func(*backtest.Found) error) (err error) {
-	f.Since = f.Since.UTC().Truncate(24 * time.Hour) // so that an earlier run of the day has the same period
+	if f.Since.After(time.Now()) {
+		return usagef("--since: %s is in the future", clock(f.Since))
+	}
 	if f.Dir != "" {
-		where := phases.Context{Dir: f.Dir}
-		if err := fillDir(&where); err != nil {
-			return err
+		if f.Dir, err = filepath.Abs(f.Dir); err != nil { // it need not be there any more
+			return usagef("--dir: %w", err)
 		}
-		f.Dir = where.Dir
 	}
 	q := backtest.Query{Env: os.Getenv, Since: f.Since, Sample: f.Sample}
 	if q.Home, err = os.UserHomeDir(); err != nil {
 		return usagef("transcripts: %w", err)
 	}
-	if f.From == backtest.Log {
+	names := strings.Split(strings.Join(f.From, ","), ",")
+	if slices.Equal(names, []string{backtest.Log}) {
 		return a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
 			found := &backtest.Found{}
 			if err := found.AddLog(ctx, s.Store, q); err != nil {
@@ -178,7 +187,7 @@ func (a *app) withFiles(ctx context.Context, f *transcriptFlags, work func(*back
 			return work(found)
 		})
 	}
-	if q.Agents, err = transcribed(f.From); err != nil {
+	if q.Agents, err = transcribed(names); err != nil {
 		return err
 	}
 	found, err := backtest.Find(ctx, q)
@@ -207,20 +216,22 @@ func nothing(found *backtest.Found, q *backtest.Query) error {
 }
 
 // transcribed returns the agents of a list whose transcripts can be read, or all of them.
-func transcribed(list string) (chosen []*agent.Agent, err error) {
+func transcribed(names []string) (chosen []*agent.Agent, err error) {
 	var known []string
 	for _, a := range agents.All() {
 		if a.Transcripts != nil {
 			known = append(known, a.Name)
 		}
 	}
-	names := known
-	if list != "" {
-		names = strings.Split(list, ",")
+	if slices.Equal(names, []string{""}) {
+		names = known
 	}
 	for _, name := range names {
+		if name == backtest.Log {
+			return nil, usagef("--from: the log has calls of agents too, and cannot be combined with them")
+		}
 		if !slices.Contains(known, name) {
-			return nil, usagef("--from %q: transcripts are read of %s; log stands alone%s", name, strings.Join(known, ", "), suggest.DidYouMean(name, known))
+			return nil, usagef("--from %q: transcripts are read of %s%s", name, strings.Join(known, ", "), suggest.DidYouMean(name, known))
 		}
 		chosen = append(chosen, agents.Lookup(name))
 	}
@@ -239,9 +250,9 @@ func undeclared(cfg *config.Config, names []string) string {
 // judge runs the files through one engine, or through two.
 func (a *app) judge(ctx context.Context, t *backtesting, eng, old *runtime.Engine) (*backtest.Tally, error) {
 	rows := eng.Plugins()
-	if plan := eng.Plan(phases.ToolPreCall).Phases[0]; len(plan.Stages) == 0 && len(plan.Off) > 0 {
+	if plan := eng.Plan(phases.ToolPreCall).Phases[0]; len(plan.Stages) == 0 && len(plan.Off) > 0 && old == nil {
 		return nil, usagef("this configuration judges no tool calls: %s is off (%s)", plan.Off[0].Subscription, plan.Off[0].Reason)
-	} else if len(plan.Stages) == 0 {
+	} else if len(plan.Stages) == 0 && old == nil {
 		return nil, usagef("this configuration judges no tool calls: add rules with: grapnel rules add secrets")
 	}
 	o := backtest.Options{Engine: eng, Since: t.Since, Dir: t.Dir, Workers: 4 * goruntime.GOMAXPROCS(0), Now: time.Now, Progress: &t.progress}
@@ -403,6 +414,7 @@ func (a *app) printCSV(rows []backtest.Row) {
 		}
 		line := []string{r.Time.Format(time.RFC3339), r.Agent, r.Session, r.Dir, r.Tool, r.Call, string(r.Was), string(r.Verdict), d.Hook, d.Reason, d.Code, r.Prompt, string(r.Became), r.Refused}
 		for j := range line {
+			line[j] = text.Sanitize(line[j], len(line[j]))
 			if strings.IndexByte("=+-@\t", (line[j] + " ")[0]) >= 0 {
 				line[j] = "'" + line[j] // a spreadsheet would take it for a formula
 			}

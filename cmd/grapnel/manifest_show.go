@@ -98,7 +98,7 @@ func whyNoPrompt(m *manifest.Manifest) string {
 	case manifest.KindErasure:
 		return "this is the record of an erasure"
 	}
-	return "the turn was blocked"
+	return cmp.Or(words.If(m.Blocked, "the turn was blocked"), "nothing was added to it")
 }
 
 // printErasure prints what was erased, for whom and why; nothing for nil.

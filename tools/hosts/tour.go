@@ -26,6 +26,7 @@ func (t *trial) tour(ctx context.Context) error {
 	}
 	var record struct {
 		Calls []struct {
+			ID        string   `json:"manifest_id"`
 			Verdict   string   `json:"verdict"`
 			Facts     []string `json:"facts"`
 			DecidedBy []struct {
@@ -36,14 +37,16 @@ func (t *trial) tour(ctx context.Context) error {
 	if err := t.asked(ctx, &record, "manifest", "calls"); err != nil {
 		return err
 	}
-	denied := false
+	denied := ""
 	for _, c := range record.Calls {
-		denied = denied || c.Verdict == "deny" && len(c.DecidedBy) == 1 && c.DecidedBy[0].Subscription == "rules.call" && len(c.Facts) > 0
+		if c.Verdict == "deny" && len(c.DecidedBy) == 1 && c.DecidedBy[0].Subscription == "rules.call" && len(c.Facts) > 0 {
+			denied = c.ID
+		}
 	}
-	if !denied {
+	if denied == "" {
 		return fmt.Errorf("no call was denied by rules.call, with its facts: %+v", record)
 	}
-	for _, command := range []string{"manifest key example.com/log --out log.key", "manifest checkpoint --key-file log.key", "manifest prove latest"} {
+	for _, command := range []string{"manifest key example.com/log --out log.key", "manifest checkpoint --key-file log.key", "manifest prove " + denied} {
 		if _, err := t.grapnel(ctx, strings.Fields(command)...); err != nil {
 			return err
 		}

@@ -81,6 +81,9 @@ func (d *reading) end(ctx context.Context) {
 // say takes what a transcript says next; false if the rest is of no interest.
 func (d *reading) say(ctx context.Context, s *agent.Said) bool {
 	d.tally.Unknown += s.Unknown
+	if s.Time.After(d.Now().Add(mostAhead)) {
+		s.Time = time.Time{}
+	}
 	e := s.Event
 	if s.Version != "" {
 		d.tally.Versions[e.Host+" "+clip(s.Version, 40)] = 1
@@ -141,7 +144,10 @@ func (d *reading) hold(at time.Time, e *agent.Event) {
 	}
 }
 
-const mostHeld = 64
+const (
+	mostHeld  = 64
+	mostAhead = 48 * time.Hour // of the clock: a later time is none
+)
 
 // event has an event judged, and counts it.
 func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {

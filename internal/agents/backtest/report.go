@@ -104,16 +104,19 @@ func compareCauses(a, b Cause) int {
 
 // omitted says what was not read.
 func (f *Found) omitted(t *Tally) []string {
-	omitted := []string{}
+	omitted, one, many := []string{}, "file", "files"
+	if len(f.Files) > 0 && f.Files[0].Source == Log {
+		one, many = "thread", "threads"
+	}
 	for _, o := range []struct {
 		n              int
 		one, many, why string
 	}{
-		{f.Old, "file", "files", "older than the period"},
-		{t.Elsewhere, "file", "files", "of other directories"},
-		{f.Unsampled, "file", "files", "not in the sample"},
-		{f.Irregular, "file", "files", "links, pipes or devices"},
-		{f.Surplus, "file", "files", fmt.Sprintf("beyond the first %d", mostFiles)},
+		{f.Old, one, many, "older than the period"},
+		{t.Elsewhere, one, many, "of other directories"},
+		{f.Unsampled, one, many, "not in the sample"},
+		{f.Irregular, one, many, "links, pipes or devices"},
+		{f.Surplus, one, many, fmt.Sprintf("beyond the first %d", mostFiles)},
 		{f.lacks.NotKept, "call", "calls", "recorded without manifest.keep_inputs: calls"},
 		{f.lacks.Omitted, "input", "inputs", "too large for the record, or withheld"},
 		{f.lacks.Erased, "input", "inputs", "erased since"},
@@ -192,7 +195,10 @@ func (r *Report) byHooks() string {
 	var parts []string
 	for _, hook := range ranked(counts, strings.Compare) {
 		c := first[hook]
-		why := words.If(c.Calls > 1, text.Thousands(c.Calls)+" × ") + c.Why
+		why := words.If(c.Calls > 1 || counts[hook] > c.Calls, text.Thousands(c.Calls)+" × ") + c.Why
+		if counts[hook] > c.Calls {
+			why += ", …"
+		}
 		parts = append(parts, fmt.Sprintf("%s by %s (%s)", text.Thousands(counts[hook]), cmp.Or(hook, "grapnel"), why))
 	}
 	return strings.Join(parts, ", ")

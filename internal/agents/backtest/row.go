@@ -134,7 +134,7 @@ func argument(args map[string]json.RawMessage, names ...string) string {
 var (
 	quotedText  = lazyregexp.New(`"[^"]*"|'[^']*'`)
 	directories = lazyregexp.New(`(?:[\w.~@-]*/)+`) // of an address the path, as [scheme] stands for ://
-	numbers     = lazyregexp.New(`\b[0-9a-f]{7,}\b|\b\d+\b`)
+	numbers     = lazyregexp.New(`:?(?:\b[0-9a-f]{7,}\b|\b\d+\b)`)
 )
 
 const scheme = "\x00"
@@ -143,12 +143,20 @@ const scheme = "\x00"
 func general(s string) string {
 	s = quotedText().ReplaceAllString(s, "'…'")
 	s = strings.ReplaceAll(directories().ReplaceAllString(strings.ReplaceAll(s, "://", scheme), ""), scheme, "://")
-	s = numbers().ReplaceAllString(s, "N")
+	s = numbers().ReplaceAllStringFunc(s, func(n string) string {
+		if n[0] == ':' { // a line of rules, or a port
+			return n
+		}
+		return "N"
+	})
 	return cmp.Or(text.Sanitize(s, mostShape), "…")
 }
 
-// sentence is the first sentence of a reason, or what stands before its colon.
+// sentence is the first sentence of a reason, or what stands before its colon, without what is in brackets at its end.
 func sentence(s string) string {
+	if before, _, cut := strings.Cut(s, " ("); cut && strings.HasSuffix(s, ")") {
+		s = before
+	}
 	for _, end := range []string{": ", ". ", "; "} {
 		if before, _, cut := strings.Cut(s, end); cut && len(before) > len("denied") {
 			s = before
