@@ -36,8 +36,11 @@ const (
 // Configs lists the configuration in force and the YAML files beside it.
 func (s servedBacktests) Configs() ([]gateway.BacktestConfig, error) {
 	from, err := s.app.configOrigin()
-	if err != nil || from.Path == "" {
+	if err != nil {
 		return nil, err
+	}
+	if from.Path == "" {
+		return []gateway.BacktestConfig{{Name: from.name(), InForce: true}}, nil
 	}
 	dir, own := filepath.Split(from.Path)
 	files, err := os.ReadDir(cmp.Or(dir, "."))
@@ -108,8 +111,11 @@ func (s servedBacktests) command(ctx context.Context, q gateway.BacktestQuery) (
 	}
 	dir, _ := filepath.Split(from.Path)
 	cmd := exec.CommandContext(ctx, self) //nolint:gosec // this program
-	cmd.Args = []string{"grapnel", "backtest", "--json", "--progress", "--config=" + dir + q.Config, fmt.Sprintf("--since=%dd", q.Days), "--from=" + q.Agent, "--store=" + s.app.Store}
-	if q.Against != "" {
+	cmd.Args = []string{"grapnel", "backtest", "--json", "--progress", fmt.Sprintf("--since=%dd", q.Days), "--from=" + q.Agent, "--store=" + s.app.Store}
+	if from.Path != "" {
+		cmd.Args = append(cmd.Args, "--config="+dir+q.Config)
+	}
+	if q.Against != "" && from.Path != "" {
 		cmd.Args = append(cmd.Args, "--against="+dir+q.Against)
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

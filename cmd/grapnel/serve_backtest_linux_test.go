@@ -28,13 +28,20 @@ plugins:
           respond: [{kind: decision, verdict: deny, reason: no shell here}]
 `
 
-// judges serves configurations. In its home are transcripts of Codex, and so many copies of them.
+// judges serves configurations in such a home.
 func judges(t *testing.T, copies int) *served {
 	t.Helper()
-	dir, home := t.TempDir(), filepath.Join("..", "..", "internal", "agents", "testdata", "home", ".codex")
+	dir := homeOfCodex(t, copies)
 	put(t, filepath.Join(dir, "grapnel.yaml"), judging)
 	put(t, filepath.Join(dir, "slow.yaml"), strings.Replace(judging, "          respond", "          delay: 100ms\n          respond", 1))
 	put(t, filepath.Join(dir, "bad.yaml"), "version: 1\nplugins: 7\n")
+	return serveIn(t, dir, "--config", filepath.Join(dir, "grapnel.yaml"), "--socket", filepath.Join(dir, "g.sock"))
+}
+
+// homeOfCodex is a home with transcripts of Codex, and so many copies of them.
+func homeOfCodex(t *testing.T, copies int) string {
+	t.Helper()
+	dir, home := t.TempDir(), filepath.Join("..", "..", "internal", "agents", "testdata", "home", ".codex")
 	if err := copyTranscripts(home, filepath.Join(dir, ".codex"), theirDir); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +50,24 @@ func judges(t *testing.T, copies int) *served {
 		data := must(os.ReadFile(files[i%len(files)]))(t)
 		put(t, strings.TrimSuffix(files[i%len(files)], ".jsonl")+fmt.Sprintf("-%d.jsonl", i), string(data))
 	}
-	return serveIn(t, dir, "--config", filepath.Join(dir, "grapnel.yaml"), "--socket", filepath.Join(dir, "g.sock"))
+	return dir
+}
+
+// TestServeBacktestDefaults: without a configuration the rules that come along judge.
+func TestServeBacktestDefaults(t *testing.T) {
+	t.Parallel()
+
+	dir := homeOfCodex(t, 0)
+	s := serveIn(t, dir, "--socket", filepath.Join(dir, "g.sock"))
+	c := s.dial(t, s.target())
+	list := answer[struct{ Configs []gateway.BacktestConfig }](t, c, "backtest/configs", nil).Configs
+	if len(list) != 1 || !list[0].InForce {
+		t.Fatalf("configurations: %+v", list)
+	}
+	r := answer[ranBacktest](t, c, "backtest/run", object{"config": list[0].Name, "days": 7})
+	if len(r.Offered) != 4 || r.Calls[backtest.Deny] == 0 {
+		t.Errorf("%+v", r)
+	}
 }
 
 type ranBacktest struct {

@@ -14,6 +14,7 @@ export function ReportView({ report: r }: { report: Report }): JSX.Element {
     <section class="backtest" aria-label="Report">
       <p class="verdict"><strong><Shown text={r.summary} /></strong></p>
       {r.partial && <p><Tag tone="warn">partial</Tag> It was interrupted: the rest was not judged.</p>}
+      {r.offered && <p>No rules are in force: those that come along judged. To put them in force: <code>grapnel rules add {r.offered.join(" ")}</code></p>}
       {r.hint && <p><Tag tone="warn">look</Tag> <Shown text={r.hint} /></p>}
       <Days days={r.days} />
       <div class="columns">
