@@ -244,6 +244,11 @@ func (a *app) rulesList(ctx context.Context, _ *noFlags, _ []string) error {
 
 func (a *app) printRuleFiles(title string, files []ruleFile) {
 	printList(a, title, "file|?plugin|>rules|>cases|>problems", files, func(f *ruleFile) cells { return cells{f.File, f.Plugin, f.Rules, f.Cases, len(f.Problems)} })
+	for _, f := range files {
+		for _, p := range f.Problems {
+			a.println(printable(p.String()))
+		}
+	}
 }
 
 // rulesInForce checks the rules of the configuration.
@@ -283,11 +288,11 @@ func (a *app) rulesInForce(ctx context.Context) ([]ruleFile, error) {
 
 // checkRules checks a file, and runs the cases beside it.
 func checkRules(ctx context.Context, file string) (cedar.Report, error) {
-	rules, err := readRegular(file)
-	if err == nil && rules == nil {
-		err = fs.ErrNotExist
+	var rules, cases []byte
+	_, err := cedar.Stat(file)
+	if err == nil {
+		rules, err = readRegular(file)
 	}
-	var cases []byte
 	if err == nil {
 		cases, err = readRegular(strings.TrimSuffix(file, filepath.Ext(file)) + ".cases")
 	}
@@ -321,11 +326,6 @@ func (a *app) rulesCheck(ctx context.Context, _ *noFlags, files []string) (err e
 			a.println("there are no rules in force; see: grapnel rules list")
 		}
 		a.printRuleFiles("rules", r.Files)
-		for _, f := range r.Files {
-			for _, p := range f.Problems {
-				a.println(printable(p.String()))
-			}
-		}
 	})
 }
 

@@ -89,6 +89,7 @@ func TestRules(t *testing.T) {
 		{"the whole call", forbid("call", `context.facts.programs.contains("cat") && !context.facts.secrets.isEmpty() && context.mode == "agent"`), "", "deny"},
 		{"a policy of the turn", forbid("call", `context.policies.hasTag("guard/level") && context.policies.getTag("guard/level") == "strict"`), "", "deny"},
 		{"a question", `@ask("Really?") ` + forbid("run", `resource.program == "cat"`), "", "ask Really? (policies:1: runs cat .env)"},
+		{"a question and its reason", `@reason("Others have it.") @ask("Really?") ` + forbid("run", `resource.program == "cat"`), "", "ask Really? Others have it. (policies:1: runs cat .env)"},
 		{"deny before ask", `@ask("Really?") ` + forbid("call", "true") + `@reason("No.") @code("house_rule") ` + forbid("run", `resource.program == "cat"`), "", "deny No. (policies:1: runs cat .env)"},
 		{"a permit overrides nothing", `permit (principal, action, resource);` + forbid("call", "true"), "", "deny"},
 		{"a permit alone", `permit (principal, action, resource);`, "", ""},
@@ -194,14 +195,46 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
+	open := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(open, "a.cedar"), nil, 0o600), os.Chmod(open, 0o777)); err != nil { //nolint:gosec // that is what is tested
+		t.Fatal(err)
+	}
 	for files, want := range map[string]string{
-		"rules/*.cedar": "neither an absolute path", t.TempDir() + "/*.cedar": "there is no file", t.TempDir(): "is not a file of at most 4 MiB",
+		open + "/*": "a.cedar: is in a directory that everybody may change", "rules/*.cedar": "neither an absolute path", t.TempDir() + "/*.cedar": "there is no file", t.TempDir(): "is not a file of at most 4 MiB",
 	} {
 		var refused *phases.ConfigError
 		data := encoded(t, map[string][]string{"files": {files}})
 		if _, err := cedar.New().Configure(t.Context(), &phases.Configuration{Config: json.RawMessage(data)}); !errors.As(err, &refused) || refused.Pointer != "/files/0" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", files, err, want)
 		}
+	}
+}
+
+// TestIdle: a rule that can never match is a problem, and so are two of one name, and cases of no verdict.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+
+	for text, want := range map[string]string{
+		`forbid (principal, action == Action::"write", resource in File::"generated");`:   `x.cedar:1:65: "generated" never matches: paths are absolute`,
+		forbid("write", `resource in [File::"/a", File::"~/keep"]`):                       `"~/keep" never matches`,
+		forbid("write", `resource in File::"/srv/"`):                                      `"/srv/" never matches`,
+		forbid("write", `resource.path == "a.go"`):                                        `"a.go" never matches`,
+		forbid("write", `resource.path like "vendor/*"`):                                  `begin with / or *, as in "*/vendor/*"`,
+		forbid("run", `resource.program == "/bin/rm"`):                                    "programs have no directory",
+		forbid("run", `["ls", "/bin/rm"].contains(resource.program)`):                     "programs have no directory",
+		forbid("read", `resource.extension == "go"`):                                      "extensions have their dot",
+		forbid("connect", `resource in Host::"*.example.com"`):                            `resource in Host::"example.com"`,
+		"@id(\"a\") " + forbid("read", "true") + "\n@id(\"a\") " + forbid("read", "true"): `x.cedar:2:1: there is a rule x.cedar:1 "a"`,
+	} {
+		if got := cedar.Check(t.Context(), "x.cedar", text, "").Problems; len(got) != 1 || !strings.Contains(got[0].String(), want) {
+			t.Errorf("%s: %v, want %s", text, got, want)
+		}
+	}
+	fine := forbid("write", `resource in File::"/" || resource.path like "*/vendor/*" || resource.path like "/srv/*" || resource.extension == "" || resource.extension == ".go"`)
+	report := cedar.Check(t.Context(), "x.cedar", fine, "Deny Bash ls\nask  Write  vendor/a")
+	if got := fmt.Sprint(report.Problems); !strings.Contains(got, "1:1: a case is a verdict (deny, ask or ok)") || len(report.Problems) != 2 ||
+		!strings.Contains(got, "x.cases:2:1: want ask, is deny: Write vendor/a — because x.cedar:1: writes vendor/a") {
+		t.Error(got)
 	}
 }
 

@@ -2,6 +2,7 @@ package cedar
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,9 +102,9 @@ func (k *keeper) find() (files []string, stamp string, err error) {
 	for i, pattern := range k.config.Files {
 		found, err := Files(pattern)
 		for _, file := range found {
-			info, failed := os.Stat(file)
-			if failed != nil || !info.Mode().IsRegular() || info.Size() > maxSource || info.Mode().Perm()&0o002 != 0 {
-				err = fmt.Errorf("%s is not a file of at most 4 MiB that only its owner and group may change", file)
+			info, failed := Stat(file)
+			if failed != nil {
+				err = fmt.Errorf("%s: %w", file, failed)
 				break
 			}
 			fmt.Fprintln(&b, file, info.Size(), info.ModTime().UnixNano())
@@ -116,6 +117,22 @@ func (k *keeper) find() (files []string, stamp string, err error) {
 		}
 	}
 	return files, b.String(), nil
+}
+
+// Stat describes a file of rules. It refuses one that is too long, or that others than its owner and group may change or replace.
+func Stat(file string) (os.FileInfo, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxSource || info.Mode().Perm()&0o002 != 0 {
+		return nil, errors.New("is not a file of at most 4 MiB that only its owner and group may change")
+	}
+	dir, err := os.Stat(filepath.Dir(file))
+	if err == nil && dir.Mode().Perm()&0o002 != 0 && dir.Mode()&os.ModeSticky == 0 {
+		err = errors.New("is in a directory that everybody may change: chmod o-w " + filepath.Dir(file))
+	}
+	return info, err
 }
 
 // Files returns the files that an entry of the configuration's files stands for: at least one.

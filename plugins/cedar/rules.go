@@ -156,20 +156,22 @@ func (r *rule) parse(v *validate.Validator) *Problem {
 }
 
 func (r *rule) annotate() *Problem {
+	ask := ""
 	for _, a := range r.policy.Annotations {
 		switch value := string(a.Value); a.Key {
 		case "id":
 			r.id = value
 		case "reason":
-			r.reason = cmp.Or(r.reason, value)
+			r.reason = value
 		case "ask":
-			r.asks, r.reason = true, cmp.Or(value, r.reason)
+			r.asks, ask = true, value
 		case "code":
 			r.code = value
 		default:
 			return r.problem("@"+string(a.Key), "there is no annotation @%s%s", a.Key, suggest.DidYouMean(string(a.Key), []string{"id", "reason", "ask", "code"}))
 		}
 	}
+	r.reason = strings.TrimSpace(ask + " " + r.reason)
 	switch {
 	case r.asks && r.policy.Effect == ast.EffectPermit:
 		return r.problem("@ask", "@ask is for rules that forbid")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/facts"
@@ -43,7 +44,7 @@ const (
 	caseHome = "/home/me"
 )
 
-// Check parses rules, compares them with the model, and runs cases: lines of a verdict (deny, ask or ok), a tool, and its
+// Check parses rules, compares them with the model, says which can never match, and runs cases: lines of a verdict (deny, ask or ok), a tool, and its
 // arguments: JSON, or the text of the one that matters. The working directory is /home/me/project. name is the file's.
 func Check(ctx context.Context, name, rules, cases string) Report {
 	parsed, problems := parse(name, rules)
@@ -52,6 +53,7 @@ func Check(ctx context.Context, name, rules, cases string) Report {
 		return r
 	}
 	set := newRuleset(parsed)
+	r.Problems = append(r.Problems, set.idle()...)
 	file := strings.TrimSuffix(name, filepath.Ext(name)) + ".cases"
 	for i, line := range strings.Split(cases, "\n") {
 		fields := strings.Fields(line)
@@ -59,15 +61,19 @@ func Check(ctx context.Context, name, rules, cases string) Report {
 			continue
 		}
 		r.Cases++
-		if len(fields) < 3 {
-			r.Problems = append(r.Problems, Problem{file, i + 1, 1, "a case is a verdict, a tool, and its arguments"})
+		if len(fields) < 3 || !slices.Contains([]string{"deny", "ask", "ok"}, fields[0]) {
+			r.Problems = append(r.Problems, Problem{file, i + 1, 1, "a case is a verdict (deny, ask or ok), a tool, and its arguments"})
 			continue
 		}
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), fields[0])
 		_, rest, _ = strings.Cut(rest, fields[1])
-		verdict, reason := set.try(ctx, fields[1], strings.TrimSpace(rest))
+		rest = strings.TrimSpace(rest)
+		verdict, reason := set.try(ctx, fields[1], rest)
+		if reason != "" {
+			reason = " — because " + reason
+		}
 		if verdict != fields[0] {
-			r.Problems = append(r.Problems, Problem{file, i + 1, 1, fmt.Sprintf("%s, not %s: %s", verdict, fields[0], strings.TrimSpace(line+" "+reason))})
+			r.Problems = append(r.Problems, Problem{file, i + 1, 1, fmt.Sprintf("want %s, is %s: %s %s%s", fields[0], verdict, fields[1], rest, reason)})
 		}
 	}
 	return r
