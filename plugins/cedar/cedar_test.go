@@ -196,7 +196,7 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	open := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(open, "a.cedar"), nil, 0o600), os.Chmod(open, 0o777)); err != nil { //nolint:gosec // that is what is tested
+	if err := errors.Join(os.WriteFile(filepath.Join(open, "a.cedar"), nil, 0o600), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	for files, want := range map[string]string{

@@ -52,6 +52,7 @@ func compared(n ast.IsNode) []comparison {
 		return append(pairs(n.Left, n.Right), pairs(n.Right, n.Left)...)
 	case ast.NodeTypeContains:
 		return pairs(n.Right, n.Left)
+	default: // the others compare nothing by themselves
 	}
 	return nil
 }
