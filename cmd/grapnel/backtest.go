@@ -29,7 +29,7 @@ import (
 // transcriptFlags say which transcripts are read.
 type transcriptFlags struct {
 	From   []string  `flag:"from"   usage:"only these {AGENTS}, separated by commas or one a flag (default all that are found), or log: what the log has of calls, with manifest.keep_inputs"`
-	Since  time.Time `default:"30d" flag:"since"                                                                  usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
+	Since  time.Time `default:"30d" flag:"since"                                                                                                                                              usage:"only calls from this {TIME} on: a date, a time (RFC 3339), or a duration before now such as 7d"`
 	Dir    string    `flag:"dir"    usage:"only sessions in this {DIR} or below"`
 	Sample int       `flag:"sample" usage:"only {N} of the files, always the same ones"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,11 +126,14 @@ func Stat(file string) (os.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxSource || info.Mode().Perm()&0o002 != 0 {
+	everybody := func(info os.FileInfo) bool { // Windows has no such modes
+		return runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxSource || everybody(info) {
 		return nil, errors.New("is not a file of at most 4 MiB that only its owner and group may change")
 	}
 	dir, err := os.Stat(filepath.Dir(file))
-	if err == nil && dir.Mode().Perm()&0o002 != 0 && dir.Mode()&os.ModeSticky == 0 {
+	if err == nil && everybody(dir) && dir.Mode()&os.ModeSticky == 0 {
 		err = errors.New("is in a directory that everybody may change: chmod o-w " + filepath.Dir(file))
 	}
 	return info, err
