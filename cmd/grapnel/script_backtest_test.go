@@ -22,8 +22,10 @@ func backtestCommands() map[string]func(*testscript.TestScript, bool, []string) 
 				ts.Check(copyTranscripts(filepath.Join(home, agent), filepath.Join(ts.Getenv("HOME"), agent), append(args, theirDir)[0]))
 			}
 		},
-		"corpus": func(ts *testscript.TestScript, _ bool, _ []string) { ts.Check(os.CopyFS(ts.Getenv("HOME"), os.DirFS(home))) },
-		"fifo":   cmdFIFO,
+		"corpus": func(ts *testscript.TestScript, _ bool, _ []string) {
+			ts.Check(os.CopyFS(ts.Getenv("HOME"), os.DirFS(home)))
+		},
+		"fifo": cmdFIFO,
 	}
 }
 
