@@ -16,6 +16,7 @@ type call struct {
 	*finder
 	tool  []string // the words in its name
 	shell bool     // it runs commands
+	asked bool     // its prompt has the addresses that it fetches
 	list  *[]string
 }
 
@@ -31,6 +32,8 @@ func (f *finder) call(tool string, root argument.Node, paths []string) {
 	c := call{finder: f, tool: toolWords(tool)}
 	c.shell = c.named(runTools)
 	c.list = c.use(root)
+	_, given := root.Member("url", "urls")
+	c.asked = !given && strings.Join(c.tool, "") == "webfetch"
 	for _, name := range paths {
 		f.file(c.list, "", name)
 	}
@@ -134,6 +137,8 @@ func (c *call) value(text string, use argument.Use, key, dir string) {
 		}
 	}
 	switch {
+	case c.asked && key == "prompt":
+		c.words(dir).hosts(text)
 	case trimmed == "", use == argument.Content, use == argument.Exclude, strings.HasPrefix(trimmed, "*** Begin Patch"):
 	case use == argument.Command:
 		c.run(text, key, dir)
@@ -182,8 +187,12 @@ func (c *call) word(text, key, dir string) {
 		c.node(inner, argument.Word, key, dir)
 		return
 	}
-	w := words{finder: c.finder, Command: &shell.Command{}, dir: dir, usage: &usage{}}
-	switch {
+	w, trimmed := c.words(dir), strings.TrimSpace(text)
+	switch isURL := oneOf(key, "url urls"); {
+	case strings.ContainsAny(trimmed, "\t\r\n\\") && !strings.Contains(trimmed, " ") && (isURL || slashes().MatchString(trimmed)):
+		c.unclear("programs differ in which host is meant: " + trimmed)
+	case isURL && (slashes().MatchString(trimmed) || bare().MatchString(trimmed)), oneOf(key, "host hosts hostname") && !strings.ContainsAny(trimmed, " /"):
+		w.address(trimmed)
 	case w.hosts(text):
 	case fileMember().MatchString(key):
 		list := c.list
@@ -197,4 +206,8 @@ func (c *call) word(text, key, dir string) {
 	default:
 		c.plausible(dir, text)
 	}
+}
+
+func (c *call) words(dir string) *words {
+	return &words{finder: c.finder, Command: &shell.Command{}, dir: dir, usage: &usage{}}
 }

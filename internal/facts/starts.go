@@ -236,8 +236,12 @@ func (w *words) inner() {
 }
 
 var (
-	url = lazyregexp.New(`(?i)\b([a-z][a-z0-9+.-]*)://([^\s"'<>|/\\?#]*)`)
-	scp = lazyregexp.New(`^(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:]+\]):`)
+	url = lazyregexp.New(`(?i)\b([a-z][a-z0-9+.-]*)://[/\\]*([^\s"'<>|/?#]*)`)
+	// slashes matches how an address begins of which programs take any number of slashes.
+	slashes = lazyregexp.New(`(?i)^(https?|wss?|ftps?):[/\\]*`)
+	// bare matches an address without a scheme.
+	bare = lazyregexp.New(`^(?:[/\\]{2,}|(?:[\w-]+(?:\.[\w-]+)+|localhost)(?::\d+)?(?:[/?#]|$))`)
+	scp  = lazyregexp.New(`^(?:[\w.+-]+@)?([\w.-]+|\[[0-9a-fA-F:]+\]):`)
 )
 
 // hosts adds the hosts of the addresses in a word; false if there is none.
@@ -264,19 +268,23 @@ func (w *words) hosts(word string) bool {
 
 // address adds the host of an operand that is an address, with a scheme or without.
 func (w *words) address(word string) {
-	if !w.hosts(word) {
-		w.host(word)
+	if word = slashes().ReplaceAllString(word, "$1://"); !w.hosts(word) {
+		w.host(strings.TrimLeft(word, `/\`))
 	}
 }
 
 // host adds what stands between // and / in an address.
 func (f *finder) host(authority string) {
 	authority, _, _ = strings.Cut(authority, "/")
+	if strings.Contains(authority, `\`) {
+		f.unclear("programs differ in which host is meant: " + authority)
+		return
+	}
 	authority = authority[strings.LastIndexByte(authority, '@')+1:]
 	if end := strings.LastIndexByte(authority, ':'); end >= 0 && !strings.HasSuffix(authority, "]") {
 		authority = authority[:end]
 	}
-	authority = strings.ToLower(strings.Trim(authority, "[]."))
+	authority = strings.ToLower(strings.TrimRight(strings.Trim(authority, "[]."), ".,;)!"))
 	if strings.ContainsAny(authority, wildcards+string(shell.Unknown)+"{}[]%$*") || len(authority) > 255 || len(f.Hosts) == maxHosts {
 		f.unclear("which host is meant is not known: " + authority)
 	} else if authority != "" && !strings.ContainsAny(authority, " \t\n") {
