@@ -66,6 +66,7 @@ var codes = map[string]func() *regexp.Regexp{
 	"psql":    lazyregexp.New(`\\[!ioewg]|(?i)copy|pg_read|lo_(?:im|ex)port`),
 	"mysql":   lazyregexp.New(`\\!|(?i)system|source|load_file|outfile|infile`),
 	"rg":      lazyregexp.New(`\n--(?:pre|hostname-bin|pager)`),
+	"yq":      lazyregexp.New(`load(?:_\w+)?\s*\(`),
 	"ssh":     lazyregexp.New(`\n-[a-zA-Z]*[oFJ]`),
 }
 

@@ -195,7 +195,7 @@ func pattern(name string, args []string) int {
 		return 0
 	}
 	at := operand(args[from:])
-	if at == 0 || patternGiven(args) {
+	if at == 0 || patternGiven(args) || name == "yq" && strings.Contains(args[at], "load") {
 		return 0
 	}
 	return from + at

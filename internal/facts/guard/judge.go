@@ -98,10 +98,12 @@ func (j *judge) unseen(word string, dirs []string) *Finding {
 	if f := j.file(word, dirs); f != nil {
 		return f
 	}
-	if strings.ContainsAny(word, "*?") && !strings.ContainsAny(word, " \t\n") && !web(word) { // the command's own glob
-		own := strings.NewReplacer("*", string(shell.Unknown), "?", string(shell.Any)).Replace(word)
-		if p, ok := j.Set.Glob(own); ok {
-			return &Finding{File: word, At: at(dirs, word), Pattern: p}
+	if strings.ContainsAny(word, "*?[{") && !strings.ContainsAny(word, " \t\n") && !web(word) { // the command's own glob
+		for _, own := range globs(template().ReplaceAllString(word, "")) {
+			p, ok := j.Set.Glob(strings.ReplaceAll(own[strings.LastIndexAny(own, "=)")+1:], "*", string(shell.Unknown)))
+			if ok && (!protect.Suffix(p) || strings.ContainsAny(word, "*?")) {
+				return &Finding{File: word, At: at(dirs, word), Pattern: p}
+			}
 		}
 	}
 	if text, ok := decoded(word); ok {
@@ -111,6 +113,24 @@ func (j *judge) unseen(word string, dirs []string) *Finding {
 		}
 	}
 	return j.tokens(word, dirs)
+}
+
+var (
+	bracket = lazyregexp.New(`\[[^\[\]]*\]`)
+	braces  = lazyregexp.New(`\{([^{}]*)\}`)
+)
+
+// globs are what programs make of a word: each choice between braces, and ? for brackets.
+func globs(word string) []string {
+	list := []string{bracket().ReplaceAllString(word, "?")}
+	for i := 0; i < len(list) && len(list) < maxFiles; i++ {
+		if at := braces().FindStringSubmatchIndex(list[i]); at != nil {
+			for choice := range strings.SplitSeq(list[i][at[2]:at[3]], ",") {
+				list = append(list, list[i][:at[0]]+choice+list[i][at[1]:])
+			}
+		}
+	}
+	return list
 }
 
 // decoded is a word of base64 that stands for a text.
@@ -125,7 +145,7 @@ func decoded(word string) (string, bool) {
 
 // meant judges a glob of a tool's own by the names that it is meant for.
 func (j *judge) meant(glob string, dirs []string) *Finding {
-	for elem := range strings.SplitSeq(strings.NewReplacer("{", ",", "}", ",").Replace(glob), ",") {
+	for _, elem := range append(strings.Split(strings.NewReplacer("{", ",", "}", ",").Replace(glob), ","), globs(glob)...) {
 		if f := j.file(elem, dirs); f != nil {
 			return f
 		}
