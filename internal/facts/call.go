@@ -176,6 +176,9 @@ func (c *call) pattern(glob, dir string) {
 	if at := strings.IndexAny(glob, "*?[{"); at >= 0 {
 		glob = glob[:strings.LastIndexByte(glob[:at], '/')+1]
 	}
+	if glob == "" && strings.Join(c.tool, "") == "readmanyfiles" {
+		glob = "."
+	}
 	if glob != "" {
 		c.file(c.list, dir, glob)
 	}

@@ -30,6 +30,10 @@ func readings(c *shell.Command) []rooted {
 	case sends(name, args):
 		roots := operands(args)
 		return all(args, slices.DeleteFunc(roots[:max(len(roots)-1, 0)], func(word string) bool { return oneOf("s3 storage cp mv "+mirrors, word) }), name)
+	case name == "kubectl" && slices.Contains(args, "create"):
+		return all(args, fromFiles(args), name)
+	case oneOf("python python3", name) && slices.Contains(args, "http.server"):
+		return all(args, []string{"."}, name)
 	case packs(name, args):
 		return all(args, operands(args), name)
 	case oneOf("find fd fdfind", name):
@@ -57,13 +61,26 @@ func sends(name string, args []string) bool {
 func packs(name string, args []string) bool {
 	switch name {
 	case "tar", "bsdtar":
-		return len(args) > 1 && strings.Contains(args[1], "c") && !strings.HasPrefix(args[1], "--") || recursive(args, "c", "--create", "--append")
+		return len(args) > 1 && strings.ContainsAny(args[1], "cru") && !strings.HasPrefix(args[1], "--") || recursive(args, "cru", "--create", "--append", "--update")
+	case "jar":
+		return len(args) > 1 && strings.ContainsAny(args[1], "cu")
 	case "zip":
 		return recursive(args, "r", "--recurse-paths")
 	case "7z":
 		return slices.Contains(args, "a")
 	}
 	return name == "diff" && recursive(args, "r", "--recursive")
+}
+
+// fromFiles are the files, or the directories, of which kubectl makes a secret or the like.
+func fromFiles(args []string) []string {
+	var list []string
+	for i, arg := range args[1:] {
+		if value, ok := strings.CutPrefix(arg, "--from-file="); ok || args[i] == "--from-file" {
+			list = append(list, value[strings.IndexByte(value, '=')+1:])
+		}
+	}
+	return list
 }
 
 // recursive reports whether one of the letters is in a cluster of options, or one of the long options is there.
@@ -209,6 +226,9 @@ func inFiles(n argument.Node) bool {
 // search judges a search by a tool of the agent's, which shows lines of all files below a directory. Others search the
 // web, the agent's tools, a memory or something behind an MCP server.
 func (j *judge) search(n argument.Node) *Finding {
+	if argument.Fold(j.tool) == "readmanyfiles" && slices.ContainsFunc(n.Kids, func(kid argument.Node) bool { return argument.Fold(kid.Key) == "usedefaultexcludes" }) {
+		return j.walk(".", &reading{git: true, hidden: true, how: "it would be read:"})
+	}
 	if !j.searches() || n.Kind != '{' || oneOf("toolsearch websearch googlewebsearch", argument.Fold(j.tool)) || !filesSearch().MatchString(j.tool) && !inFiles(n) {
 		return nil
 	}
