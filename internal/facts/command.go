@@ -55,6 +55,10 @@ func (f *finder) command(c *shell.Command, dir string, depth int) {
 		name, value, _ := strings.Cut(set, "=")
 		f.variable(name, []string{value}, dir, depth)
 	}
+	if c.Name() == "time" {
+		w := words{finder: f, Command: c, usage: programs()["time"], dir: dir}
+		w.split(c.Args[1:max(1, len(c.Args)-len(inner))])
+	}
 	one := *c
 	one.Args = inner
 	f.simple(&one, dir, depth)
@@ -77,7 +81,8 @@ func (f *finder) within(dir, change string) string {
 
 // These variables are commands that programs run, or change what a shell and others do.
 var (
-	commandVariable = lazyregexp.New(`^(?:\w+_)?(?:PAGER|EDITOR|VISUAL|BROWSER|SHELL|SSH_COMMAND|ASKPASS|RSH)$|^PROMPT_COMMAND$|^LESSOPEN$|^LESSCLOSE$`)
+	commandVariable = lazyregexp.New(`^(?:\w+_)?(?:PAGER|EDITOR|VISUAL|BROWSER|SHELL|SSH_COMMAND|ASKPASS|RSH)$|^PROMPT_COMMAND$|^(?:CC|CXX|CPP|LD|AR|FC|RUSTC|RUSTC_WRAPPER)$|^LESSOPEN$|^LESSCLOSE$`)
+	proxyVariable   = lazyregexp.New(`(?i)^(?:https?|ftp|all)_proxy$`)
 	hiddenVariable  = lazyregexp.New(`^(?:LD|DYLD)_|^(?:BASH_)?ENV$|^PS[0-4]$|^(?:HOME|PWD|OLDPWD|CDPATH|SHELLOPTS|BASHOPTS|GLOBIGNORE|BASH_ALIASES|BASH_CMDS|PYTHONSTARTUP|PYTHONINSPECT|PERL5OPT|PERL5DB|RUBYOPT|ZDOTDIR|BASH_FUNC_.*|GIT_CONFIG.*|GIT_EXTERNAL_DIFF|GIT_PROXY_COMMAND|GIT_EXEC_PATH|GCONV_PATH)$`)
 )
 
@@ -85,6 +90,14 @@ func (f *finder) variable(name string, values []string, dir string, depth int) {
 	switch {
 	case hiddenVariable().MatchString(name), name == "NODE_OPTIONS" && strings.Contains(strings.Join(values, " "), "r"):
 		f.unclear("what " + name + " makes programs do is not known")
+	case name == "GOFLAGS" && strings.Contains(strings.Join(values, " "), "exec"):
+		f.unclear("what GOFLAGS makes go run is not known")
+	case proxyVariable().MatchString(name):
+		for _, value := range values {
+			(&words{finder: f, Command: &shell.Command{}, usage: &usage{}, dir: dir}).address(value)
+		}
+	case strings.HasPrefix(name, "GIT_TRACE") && strings.HasPrefix(strings.Join(values, ""), "/"):
+		f.file(&f.Writes, dir, strings.Join(values, ""))
 	case commandVariable().MatchString(name):
 		for _, value := range values {
 			f.script(value, dir, depth+1)
@@ -103,7 +116,10 @@ func (f *finder) simple(c *shell.Command, dir string, depth int) {
 		f.unclear("the name of a command is not known: " + c.Args[0])
 		name = ""
 	}
-	u := programs()[name]
+	u := programs()[name+":"+first(c.Args[1:])]
+	if u == nil {
+		u = programs()[name]
+	}
 	if u == nil {
 		u = &usage{operands: "n"}
 	}

@@ -96,8 +96,8 @@ func (f *finder) found(list *[]string, dir, at string) {
 		return
 	}
 	real := f.Resolve(at)
-	if rest, ok := strings.CutPrefix(real, "/dev/tcp/"); ok {
-		f.host(rest)
+	if strings.HasPrefix(real, "/dev/tcp/") || strings.HasPrefix(real, "/dev/udp/") {
+		f.host(real[len("/dev/tcp/"):])
 		return
 	}
 	if rest, ok := strings.CutPrefix(real, "/proc/"); ok {

@@ -2,6 +2,7 @@ package facts
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -84,4 +85,10 @@ func (u *usage) flags(words []string) []string {
 		}
 	}
 	return list
+}
+
+// first is the first word that is no option, which for some programs is the name of what they do.
+func first(words []string) string {
+	at := slices.IndexFunc(words, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	return strings.Join(words[max(at, 0):max(at+1, 0)], "")
 }

@@ -61,8 +61,8 @@ var codes = map[string]func() *regexp.Regexp{
 	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
 		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|fast-export|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
 	"awk":     lazyregexp.New(`system\s*\(|getline|print[^;\n}]*[|>]|\|&|@(?:load|include)|ARGV|close\s*\(`),
-	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=)|\n--file=?\n?-`),
-	"sqlite3": lazyregexp.New(`\n\.(?:shell|system|read|import|output|once|backup|save|restore|load|excel|log|clone|archive|cd|edit|www)|readfile|writefile|edit\(|load_extension`),
+	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=|\w+=(?:[^\n]*[;&|\x60$<>(#]|[^-\s][^\n]*[ \t]))|\n--file=?\n?-`),
+	"sqlite3": lazyregexp.New(`\n\s*\.(?:sh(?:e|\b)|sy|re|i(?:m|\b)|o|b(?:ac|\b)|sa|l(?:o|\b)|exc|c(?:l|d?\b)|ar|ed|www?\b)|(?i:\battach\b|vacuum\b[^;]*\binto\b)|readfile|writefile|edit\(|load_extension`),
 	"psql":    lazyregexp.New(`\\[!ioewg]|(?i)copy|pg_read|lo_(?:im|ex)port`),
 	"mysql":   lazyregexp.New(`\\!|(?i)system|source|load_file|outfile|infile`),
 	"rg":      lazyregexp.New(`\n--(?:pre|hostname-bin|pager)`),
@@ -260,11 +260,17 @@ func (w *words) hosts(word string) bool {
 		}
 		found = true
 	}
-	if at := scp().FindStringSubmatch(word); !found && at != nil && (oneOf(w.name, "scp rsync sftp") || oneOf(w.name, "git hub gh") && strings.Contains(word, "@")) {
+	if at := scp().FindStringSubmatch(word); !found && at != nil && (oneOf(w.name, "scp rsync sftp") || oneOf(w.name, "git hub gh") && (strings.Contains(word, "@") || w.remoteName(word))) {
 		w.host(at[1])
 		return true
 	}
 	return found
+}
+
+// remoteName reports whether a word of git stands where a remote repository is named.
+func (w *words) remoteName(word string) bool {
+	at := slices.IndexFunc(w.operand, func(word string) bool { return oneOf(word, "clone ls-remote push pull fetch remote submodule") })
+	return at >= 0 && (oneOf(w.operand[at], "remote submodule") || at+1 < len(w.operand) && w.operand[at+1] == word)
 }
 
 // address adds the host of an operand that is an address, with a scheme or without.

@@ -145,8 +145,15 @@ func (w *words) candidates() []string {
 func (w *words) files() {
 	operands := w.candidates()
 	one := min(1, len(operands))
+	if w.target != "" && !oneOf(w.operands, "c m") {
+		w.list(&w.Writes, w.target)
+	}
 	switch kind := w.operands; {
 	case kind == "-":
+	case kind == "x":
+		w.unclear("what " + w.name + " runs is not known")
+	case kind == "a" && len(operands) > 0 && bare().MatchString(operands[0]):
+		w.address(operands[0])
 	case kind == "h":
 		for _, word := range operands {
 			w.address(word)
