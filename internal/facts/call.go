@@ -194,7 +194,7 @@ func (c *call) word(text, key, dir string) {
 	switch isURL := oneOf(key, "url urls"); {
 	case strings.ContainsAny(trimmed, "\t\r\n\\") && !strings.Contains(trimmed, " ") && (isURL || slashes().MatchString(trimmed)):
 		c.unclear("programs differ in which host is meant: " + trimmed)
-	case isURL && (slashes().MatchString(trimmed) || bare().MatchString(trimmed)), oneOf(key, "host hosts hostname") && !strings.ContainsAny(trimmed, " /"):
+	case (isURL || key == "uri") && slashes().MatchString(trimmed), isURL && bare().MatchString(trimmed), oneOf(key, "host hosts hostname") && !strings.ContainsAny(trimmed, " /"):
 		w.address(trimmed)
 	case w.hosts(text):
 	case fileMember().MatchString(key):

@@ -116,13 +116,7 @@ func (f *finder) simple(c *shell.Command, dir string, depth int) {
 		f.unclear("the name of a command is not known: " + c.Args[0])
 		name = ""
 	}
-	u := programs()[name+":"+first(c.Args[1:])]
-	if u == nil {
-		u = programs()[name]
-	}
-	if u == nil {
-		u = &usage{operands: "n"}
-	}
+	u := usageOf(name, c.Args)
 	said := phases.Command{Program: name, Options: u.flags(c.Args[1:])}
 	for _, word := range c.Args {
 		said.Words = append(said.Words, strings.ToValidUTF8(shell.Plain(word), "\uFFFD"))

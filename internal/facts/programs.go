@@ -1,8 +1,8 @@
 package facts
 
 import (
+	"cmp"
 	_ "embed"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -87,8 +87,20 @@ func (u *usage) flags(words []string) []string {
 	return list
 }
 
-// first is the first word that is no option, which for some programs is the name of what they do.
-func first(words []string) string {
-	at := slices.IndexFunc(words, func(word string) bool { return !strings.HasPrefix(word, "-") })
-	return strings.Join(words[max(at, 0):max(at+1, 0)], "")
+// usageOf is the usage of a program, or of what the first words say that it does. A version at the end of the name does
+// not count.
+func usageOf(name string, args []string) *usage {
+	for i, word := range args[1:] {
+		u := programs()[name+":"+word]
+		if u != nil {
+			return u
+		}
+		if !strings.HasPrefix(word, "-") && !strings.HasPrefix(args[i], "-") {
+			break
+		}
+	}
+	if u := cmp.Or(programs()[name], programs()[strings.TrimRight(name, "-.0123456789")]); u != nil {
+		return u
+	}
+	return &usage{operands: "n"}
 }

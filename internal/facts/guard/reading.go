@@ -30,12 +30,8 @@ func readings(c *shell.Command) []rooted {
 	case sends(name, args):
 		roots := operands(args)
 		return all(args, slices.DeleteFunc(roots[:max(len(roots)-1, 0)], func(word string) bool { return oneOf("s3 storage cp mv "+mirrors, word) }), name)
-	case name == "kubectl" && slices.Contains(args, "create"):
-		return all(args, fromFiles(args), name)
-	case oneOf("python python3", name) && slices.Contains(args, "http.server"):
-		return all(args, []string{"."}, name)
 	case packs(name, args):
-		return all(args, operands(args), name)
+		return all(args, packed(name, args), name)
 	case oneOf("find fd fdfind", name):
 		return finding(c)
 	case oneOf("ls tree", name) && reads(c), name == "git" && slices.Contains(args, "ls-files") && reads(c):
@@ -68,12 +64,22 @@ func packs(name string, args []string) bool {
 		return recursive(args, "r", "--recurse-paths")
 	case "7z":
 		return slices.Contains(args, "a")
+	case "kubectl":
+		return slices.Contains(args, "create")
 	}
-	return name == "diff" && recursive(args, "r", "--recursive")
+	return serves(name, args) || name == "diff" && recursive(args, "r", "--recursive")
 }
 
-// fromFiles are the files, or the directories, of which kubectl makes a secret or the like.
-func fromFiles(args []string) []string {
+// serves reports whether a command offers what is in the directory to others.
+func serves(name string, args []string) bool {
+	return strings.HasPrefix(name, "python") && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, "http.server") })
+}
+
+// packed are the files and directories that a command reads into one file, or offers to others.
+func packed(name string, args []string) []string {
+	if name != "kubectl" {
+		return map[bool][]string{true: {"."}, false: operands(args)}[serves(name, args)]
+	}
 	var list []string
 	for i, arg := range args[1:] {
 		if value, ok := strings.CutPrefix(arg, "--from-file="); ok || args[i] == "--from-file" {
