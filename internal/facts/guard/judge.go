@@ -116,13 +116,18 @@ func (j *judge) unseen(word string, dirs []string) *Finding {
 }
 
 var (
+	letter  = lazyregexp.New(`\[([^\[\]!^])\]`)
 	bracket = lazyregexp.New(`\[[^\[\]]*\]`)
 	braces  = lazyregexp.New(`\{([^{}]*)\}`)
 )
 
-// globs are what programs make of a word: each choice between braces, and ? for brackets.
+// globs are what programs make of a word: each choice between braces, and ? for brackets, unless it looks like a regular
+// expression.
 func globs(word string) []string {
-	list := []string{bracket().ReplaceAllString(word, "?")}
+	list := []string{letter().ReplaceAllString(word, "$1")}
+	if !strings.Contains(word, ".*") {
+		list[0] = bracket().ReplaceAllString(list[0], "?")
+	}
 	for i := 0; i < len(list) && len(list) < maxFiles; i++ {
 		if at := braces().FindStringSubmatchIndex(list[i]); at != nil {
 			for choice := range strings.SplitSeq(list[i][at[2]:at[3]], ",") {
