@@ -86,19 +86,23 @@ func Read(script string) ([]Command, error) {
 	if depth(script) > maxDepth {
 		return nil, ErrTooComplex
 	}
+	strange := strings.Contains(script, "\\\r") // an escaped letter for a shell, nothing for the parser
 	script = marks.Replace(script)
 	file, err := parse(script, syntax.LangBash)
 	r := &reader{vars: map[string][]string{"HOME": {"~"}, "PWD": {"."}, "IFS": {" \t\n"}}}
 	if err != nil {
 		if other, wrong := parse(script, syntax.LangZsh); wrong == nil {
 			file, err = other, nil
-			r.unclear() // a word may run commands in ways of its own
+			strange = true // a word may run commands in ways of its own
 		}
 	}
 	r.stmts(file.Stmts, flow{})
 	if r.again && r.steps <= maxSteps { // with the values that variables are given further down
 		r.commands, r.functions, r.dir, r.steps, r.branch = nil, nil, "", 0, 1
 		r.stmts(file.Stmts, flow{})
+	}
+	if strange {
+		r.unclear()
 	}
 	if r.steps > maxSteps {
 		return nil, ErrTooComplex
@@ -110,7 +114,7 @@ func Read(script string) ([]Command, error) {
 }
 
 //nolint:gochecknoglobals // a constant
-var marks = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "")
+var marks = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "", "\\\r", "\\\uFFFD")
 
 func parse(script string, lang syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(script), "")
