@@ -35,8 +35,10 @@ func (w *words) starts() {
 	case oneOf(name, "source .") && len(args) > 0:
 		w.file(&w.Reads, w.dir, args[0])
 		w.runs(args[0])
-	case name == "trap" && len(args) > 1:
-		w.script(args[0], w.dir, w.depth+1)
+	case name == "trap" && len(w.operand) > 1:
+		w.script(w.operand[0], w.dir, w.depth+1)
+	case oneOf(name, "compgen mapfile readarray") && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && strings.ContainsAny(a, "CWF") }):
+		w.unclear("what an option of " + name + " runs is not known")
 	case name == "alias" && len(args) > 0, name == "enable", name == "complete", name == "bind", name == "fc", name == "history" && len(args) > 0:
 		w.unclear(name + " gives names another meaning")
 	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "dotglob nocaseglob globstar expand_aliases") }):
@@ -60,7 +62,6 @@ func (w *words) starts() {
 var codes = map[string]func() *regexp.Regexp{
 	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
 		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|fast-export|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
-	"awk":     lazyregexp.New(`system\s*\(|getline|print[^;\n}]*[|>]|\|&|@(?:load|include)|ARGV|close\s*\(`),
 	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=|\w+=(?:[^\n]*[;&|\x60$<>(#]|[^-\s][^\n]*[ \t]))|\n--file=?\n?-`),
 	"sqlite3": lazyregexp.New(`\n\s*\.(?:sh(?:e|\b)|sy|re|i(?:m|\b)|o|b(?:ac|\b)|sa|l(?:o|\b)|exc|c(?:l|d?\b)|ar|ed|www?\b)|(?i:\battach\b|vacuum\b[^;]*\binto\b)|readfile|writefile|edit\(|load_extension`),
 	"psql":    lazyregexp.New(`\\[!ioewg]|(?i)copy|pg_read|lo_(?:im|ex)port`),
@@ -101,7 +102,7 @@ func unreadable(c *shell.Command) string {
 	fed := c.Fed || len(c.Texts) > 0 || len(c.Files) > len(c.Written)
 	code := codes[name]
 	switch {
-	case code != nil && code().MatchString(strings.Join(c.Args, "\n")):
+	case code != nil && code().MatchString(strings.Join(c.Args, "\n")), name == "awk" && !awkPlain(c.Args[1:]):
 		return "what a word of " + name + " does is not known"
 	case oneOf(name, "sed gsed awk") && slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, shell.Unknown) }):
 		return "a word of " + name + " is not known"

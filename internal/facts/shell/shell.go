@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // Wildcards in words, from the private use area, so that they differ from what was quoted.
@@ -182,6 +184,9 @@ func (r *reader) stmt(s *syntax.Stmt, f flow) {
 		r.add(Command{}, f) // of a loop, or "< file" alone
 	}
 	last := &r.commands[len(r.commands)-1]
+	if name := last.Name(); name == "read" || name == "mapfile" || name == "readarray" {
+		defer r.evaluated(texts...)
+	}
 	last.Files, last.Written, last.Texts = append(last.Files, files...), append(last.Written, written...), append(last.Texts, texts...)
 }
 
@@ -240,6 +245,7 @@ func (r *reader) command(cmd syntax.Command, f flow) {
 	case *syntax.ForClause:
 		if items, ok := cmd.Loop.(*syntax.WordIter); ok {
 			values := r.words(items.Items)
+			r.evaluated(values...)
 			r.set(items.Name.Value, values)
 			r.add(Command{Args: append([]string{"for"}, values...), Pseudo: true}, flow{})
 		} else {
@@ -280,6 +286,9 @@ func (r *reader) nested(node syntax.Node) {
 		case *syntax.ProcSubst:
 			r.process(n)
 			return false
+		case *syntax.Word:
+			r.evaluated("a[" + strings.Join(r.texts(n), "\n")) // it may be an index itself
+			return false
 		case *syntax.ExtGlob:
 			if strings.ContainsAny(n.Pattern.Value, "$`") {
 				r.unclear()
@@ -288,6 +297,15 @@ func (r *reader) nested(node syntax.Node) {
 		return true
 	})
 }
+
+// evaluated looks at texts that arithmetic, tests and builtins may take for an element of an array, whose index is expanded.
+func (r *reader) evaluated(texts ...string) {
+	if slices.ContainsFunc(texts, index().MatchString) {
+		r.unclear()
+	}
+}
+
+var index = lazyregexp.New("(?s)\\w\\[.*(?:\\$[({[]|`)")
 
 // process reads <( ) and >( ), and returns the text of the file that it stands for.
 func (r *reader) process(p *syntax.ProcSubst) []string {
@@ -453,6 +471,9 @@ func (r *reader) simple(c Command, f flow) {
 	dir, called := r.functions[c.Args[0]]
 	c.Function = called
 	r.add(c, f)
+	if called {
+		r.evaluated(c.Args[1:]...)
+	}
 	if called && dir != r.dir {
 		r.unclear()
 		r.dir = unknown
@@ -467,7 +488,12 @@ func (r *reader) builtin(args []string) {
 	for len(args) > 1 && (args[0] == "builtin" || args[0] == "command") {
 		args = args[1:]
 	}
-	switch (&Command{Args: args}).Name() {
+	name := (&Command{Args: args}).Name()
+	if slices.Contains([]string{"test", "[", "read", "mapfile", "readarray", "getopts", "set", "unset", "let", "declare", "typeset", "local", "export", "readonly"}, name) ||
+		slices.Contains([]string{"printf", "wait"}, name) && len(args) > 1 && strings.HasPrefix(args[1], "-") {
+		r.evaluated(args...)
+	}
+	switch name {
 	case "cd", "pushd", "chdir":
 		r.change(args)
 	case "popd":
@@ -538,6 +564,7 @@ func (r *reader) assigns(list []*syntax.Assign, f flow) {
 			r.nested(a.Index)
 		}
 		values := r.values(a)
+		r.evaluated(values...)
 		name := ""
 		if a.Name != nil && !a.Naked {
 			name = a.Name.Value
