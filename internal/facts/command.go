@@ -117,11 +117,12 @@ func (f *finder) simple(c *shell.Command, dir string, depth int) {
 		name = ""
 	}
 	u := usageOf(name, c.Args)
-	said := phases.Command{Program: name, Options: u.flags(c.Args[1:])}
+	said := phases.Command{Program: name, Options: u.flags(u.whole(c.Args[1:]))}
 	for _, word := range c.Args {
 		said.Words = append(said.Words, strings.ToValidUTF8(shell.Plain(word), "\uFFFD"))
 	}
 	f.Commands = append(f.Commands, said)
+	c.Args = u.whole(c.Args)
 	w := words{finder: f, usage: u, Command: c, dir: dir, depth: depth, name: name}
 	w.all()
 }

@@ -3,6 +3,8 @@ package facts
 import (
 	"cmp"
 	_ "embed"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -16,7 +18,15 @@ type usage struct {
 	skip     int  // operands that are not files
 	here     bool // without operands it works in the directory
 	options  map[string]byte
+	long     string // options without a value that may be cut short, as the others
 }
+
+const (
+	// gnu are the lines of programs, by their first names, that take long options cut short.
+	gnu      = "tac sort split shuf head diff grep sed awk ls du tee touch shred truncate chmod chgrp cp mv wget tar make xargs base64 mkdir patch chcon"
+	gnuFlags = "--recursive --dereference-recursive --archive --force --create --append --update --delete --extract --get --to-stdout --time --checkpoint"
+	gitFlags = "--force --force-with-lease --mirror --delete --hard --dry-run --exec --exec-path --upload-pack --receive-pack --open-files-in-pager --ext-diff --no-index --text --textconv --config --config-env"
+)
 
 // flagKinds are the kinds of options without a value.
 const flagKinds = "eikpqx"
@@ -42,6 +52,11 @@ var programs = sync.OnceValue(func() map[string]*usage {
 				u.options[name] = kind[0]
 			}
 		}
+		if first, _, _ := strings.Cut(fields[0], ","); oneOf(first, gnu) {
+			u.long = gnuFlags
+		} else if first == "git" {
+			u.long = gitFlags
+		}
 		for name := range strings.SplitSeq(fields[0], ",") {
 			all[name] = u
 		}
@@ -62,6 +77,26 @@ func (u *usage) option(word string) (kind byte, value string, attached bool) {
 		}
 	}
 	return 0, "", false
+}
+
+// whole is words with long options that are cut short in full, as far as they are known.
+func (u *usage) whole(words []string) []string {
+	list := slices.Clone(words)
+	for i, word := range list {
+		name, _, _ := strings.Cut(word, "=")
+		switch {
+		case word == "--", i > 0 && word != "" && word[0] != '-' && u.operands == "command", u.long == "":
+			return list
+		case strings.HasPrefix(word, "--") && u.options[name] == 0:
+			known := slices.AppendSeq(strings.Fields(u.long), maps.Keys(u.options))
+			known = slices.DeleteFunc(known, func(option string) bool { return !strings.HasPrefix(option, name) })
+			slices.Sort(known)
+			if len(known) > 0 && !slices.ContainsFunc(known, func(option string) bool { return !strings.HasPrefix(option, known[0]) }) {
+				list[i] = known[0] + strings.TrimPrefix(word, name)
+			}
+		}
+	}
+	return list
 }
 
 // flags are the options among words, as facts list them.

@@ -22,7 +22,7 @@ func readings(c *shell.Command) []rooted {
 	switch {
 	case name == "git" && len(args) > 1 && slices.Contains(args, "grep"):
 		return searching(c, args[slices.Index(args, "grep"):], true)
-	case oneOf("rg ripgrep ag ack ugrep", name), oneOf("grep egrep fgrep zgrep", name) && recursive(args, "rR", "--recursive", "--dereference-recursive", "--directories=recurse"):
+	case oneOf("rg ripgrep ag ack ugrep", name), oneOf("grep egrep fgrep zgrep", name) && recursive(args, "rR", "--recursive", "--dereference-recursive", "--directories=recurse") || slices.Contains(args, "recurse"):
 		return searching(c, args, false)
 	case oneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
 		roots := operands(args)
@@ -92,7 +92,8 @@ func packed(name string, args []string) []string {
 // recursive reports whether one of the letters is in a cluster of options, or one of the long options is there.
 func recursive(args []string, letters string, long ...string) bool {
 	return slices.ContainsFunc(args[min(1, len(args)):], func(arg string) bool {
-		return slices.Contains(long, arg) || len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(arg[1:], letters)
+		short := func(option string) bool { return len(arg) > 3 && strings.HasPrefix(option, arg) } // GNU's take them cut short
+		return slices.ContainsFunc(long, short) || len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(arg[1:], letters)
 	})
 }
 
