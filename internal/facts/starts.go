@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/argument"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
@@ -43,6 +44,8 @@ func (w *words) starts() {
 		w.unclear(name + " gives names another meaning")
 	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "dotglob nocaseglob globstar expand_aliases") }):
 		w.unclear("what shopt changes in the words that follow is not known")
+	case oneOf(name, "apply_patch applypatch"):
+		w.patch(slices.Concat(args, w.Texts, w.Input))
 	case w.operands == "command":
 		w.xargs()
 	case oneOf(w.operands, "l L"):
@@ -146,6 +149,16 @@ func (w *words) fed() {
 	}
 	for _, text := range texts {
 		w.script(text, w.dir, w.depth+1)
+	}
+}
+
+// patch adds the files that a patch of Codex's form changes.
+func (w *words) patch(texts []string) {
+	for _, text := range texts {
+		w.list(&w.Writes, argument.Patched(text)...)
+	}
+	if len(texts) == 0 || strings.ContainsRune(strings.Join(texts, ""), shell.Unknown) {
+		w.unclear("what " + w.name + " is told to do is not known")
 	}
 }
 
