@@ -247,7 +247,8 @@ func (w *words) find() {
 		roots = []string{"."}
 	}
 	w.list(&w.Reads, roots...)
-	w.printed(roots)
+	var tests, branch []string // all, and those behind the last -o, which belong to an action
+	open := 0
 	for i := at; i < len(args); i++ {
 		switch word := args[i]; {
 		case oneOf(word, "-exec -execdir -ok -okdir"):
@@ -258,17 +259,73 @@ func (w *words) find() {
 			for end < len(args) && args[end] != ";" && (args[end] != "+" || args[end-1] != "{}") {
 				end++
 			}
-			w.start(args[i+1:end], "{}", roots)
+			found, _ := w.below(roots, branch)
+			w.start(args[i+1:end], "{}", found)
 			i = end
 		case word == "-delete":
-			w.list(&w.Writes, roots...)
+			if found, named := w.below(roots, branch); named {
+				w.list(&w.Writes, found...)
+			} else {
+				w.list(&w.Writes, roots...)
+			}
 		case oneOf(word, "-fprint -fprint0 -fls -fprintf") && i+1 < len(args):
 			i++
 			w.list(&w.Writes, args[i])
 		case word == "-files0-from" || strings.ContainsRune(word, shell.Unknown):
 			w.unclear("a word of find is not known")
+		default:
+			open += strings.Count(word, "(") - strings.Count(word, ")")
+			if tests, branch = append(tests, word), append(branch, word); open == 0 && oneOf(word, "-o -or ,") {
+				branch = nil
+			}
 		}
 	}
+	found, _ := w.below(roots, tests)
+	w.printed(found)
+}
+
+// below is what tests of find let through: a root itself, or what is below it if they leave the root out; named says
+// that this is known by its name.
+func (w *words) below(roots, tests []string) (found []string, named bool) {
+	out, all, name := false, true, ""
+	var names []string
+	for i, word := range append(slices.Clip(tests), "-o") { // each of the alternatives must leave the root out
+		value := strings.Join(tests[min(i+1, len(tests)):min(i+2, len(tests))], "")
+		switch negated := i > 0 && oneOf(tests[i-1], "! -not"); {
+		case oneOf(word, "-o -or ,"):
+			names = append(names, cmp.Or(name, "*"))
+			all, out, name = all && out, false, ""
+		case negated:
+			all = all && word != "("
+		case word == "-name", word == "-iname":
+			misses := !slices.ContainsFunc(roots, func(root string) bool {
+				match, err := path.Match(strings.ToLower(value), strings.ToLower(path.Base(root)))
+				return match || err != nil
+			})
+			if out = out || misses; misses && word == "-name" {
+				name = value
+			}
+		case oneOf(word, "-path -ipath -wholename"):
+			misses := !slices.ContainsFunc(roots, func(root string) bool { return strings.Count(root, "/") >= strings.Count(value, "/") })
+			if out = out || misses; misses && word == "-path" {
+				name = strings.TrimPrefix(strings.TrimPrefix(value, roots[0]+"/"), "*/")
+			}
+		case word == "-mindepth", word == "-type":
+			out = out || value == "f" || strings.Trim(value, "0123456789") == "" && strings.Trim(value, "0") != ""
+		}
+	}
+	glob := strings.NewReplacer("*", string(shell.Star), "?", string(shell.Any))
+	for _, root := range roots {
+		at, ok := w.full(w.dir, root)
+		if !all || !ok || !w.isDir(at) {
+			found = append(found, root)
+			continue
+		}
+		for _, name := range names {
+			found = append(found, strings.TrimSuffix(root, "/")+"/"+glob.Replace(name))
+		}
+	}
+	return found, all && !slices.Contains(names, "*")
 }
 
 // tar adds the archive and what goes into it or comes out of it.
