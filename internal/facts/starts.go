@@ -64,7 +64,7 @@ func (w *words) starts() {
 //nolint:gochecknoglobals // immutable table
 var codes = map[string]func() *regexp.Regexp{
 	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
-		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|fast-export|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-x|bisect\nrun|submodule\nforeach|bisect\nvisualize)`),
+		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|fast-export|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-[a-z]*x|bisect\nrun|submodule\n(?:-\S+\n)*foreach|bisect\nvisualize)`),
 	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=|\w+=(?:[^\n]*[;&|\x60$<>(#]|[^-\s][^\n]*[ \t]))|\n--file=?\n?-`),
 	"sqlite3": lazyregexp.New(`\n\s*\.(?:sh(?:e|\b)|sy|re|i(?:m|\b)|o|b(?:ac|\b)|sa|l(?:o|\b)|exc|c(?:l|d?\b)|ar|ed|www?\b)|(?i:\battach\b|vacuum\b[^;]*\binto\b)|readfile|writefile|edit\(|load_extension`),
 	"psql":    lazyregexp.New(`\\[!ioewg]|(?i)copy|pg_read|lo_(?:im|ex)port`),
@@ -122,6 +122,8 @@ func (w *words) shell() {
 	case w.known:
 	case len(w.operand) == 0:
 		w.fed()
+	case w.name == "bash" && slices.Equal(options, []string{"-n"}): // it is not run
+		w.file(&w.Reads, w.dir, w.operand[0])
 	case slices.Contains(options, "-c") || slices.Contains(options, "+c"):
 		w.script(w.operand[0], w.dir, w.depth+1)
 	case slices.Contains(options, "-s"):
@@ -233,13 +235,24 @@ func (w *words) inner() {
 			w.file(&w.Reads, w.dir, context)
 		}
 	}
-	if len(w.Args) < 3 || !oneOf(w.name+":"+w.Args[1], within) {
+	starts := func(word string) bool { return oneOf(w.name+":"+word, within) }
+	at := 1
+	for at < len(w.Args) && strings.HasPrefix(w.Args[at], "-") {
+		at++
+	}
+	switch {
+	case at+1 >= len(w.Args):
+		return
+	case at > 1 && (!starts(w.Args[at]) || strings.Contains(strings.Join(w.Args[1:at], ""), "=")) && slices.ContainsFunc(w.Args[at:], starts):
+		w.unclear("what an option of " + w.name + " changes is not known")
+		return
+	case !starts(w.Args[at]):
 		return
 	}
 	if strings.HasPrefix(w.name, "dotenv") {
 		w.file(&w.Reads, w.dir, ".env")
 	}
-	rest := w.Args[2:]
+	rest := w.Args[at+1:]
 	if rest[0] == "--" {
 		rest = rest[1:]
 	}
