@@ -44,14 +44,7 @@ func awkCode(text string) (code string, sure bool) {
 				i += end
 			}
 		}
-		switch {
-		case c == '(':
-			open++
-		case c == ')':
-			open = max(open-1, 0)
-		case c == ';' || c == '}':
-			open = 0
-		}
+		open = awkOpen(open, c)
 		if c != '>' || open == 0 {
 			b.WriteByte(c)
 		}
@@ -62,12 +55,26 @@ func awkCode(text string) (code string, sure bool) {
 	return b.String(), true
 }
 
+// awkOpen is how many brackets are open behind a letter.
+func awkOpen(open int, c byte) int {
+	switch c {
+	case '(':
+		return open + 1
+	case ')':
+		return max(open-1, 0)
+	case ';', '}':
+		return 0
+	}
+	return open
+}
+
 // awkEnd is where what a quote or a slash begins ends in its line; negative if it does not.
 func awkEnd(text string) int {
 	for i := 1; i < len(text) && text[i] != '\n'; i++ {
-		if text[i] == '\\' {
+		switch text[i] {
+		case '\\':
 			i++
-		} else if text[i] == text[0] {
+		case text[0]:
 			return i
 		}
 	}

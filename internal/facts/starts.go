@@ -31,19 +31,7 @@ func (w *words) starts() {
 	switch name, args := w.name, w.Args[1:]; {
 	case w.operands == "shell":
 		w.shell()
-	case name == "eval":
-		w.script(strings.Join(args, " "), w.dir, w.depth+1)
-	case oneOf(name, "source .") && len(args) > 0:
-		w.file(&w.Reads, w.dir, args[0])
-		w.runs(args[0])
-	case name == "trap" && len(w.operand) > 1:
-		w.script(w.operand[0], w.dir, w.depth+1)
-	case oneOf(name, "compgen mapfile readarray") && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && strings.ContainsAny(a, "CWF") }):
-		w.unclear("what an option of " + name + " runs is not known")
-	case name == "alias" && len(args) > 0, name == "enable", name == "complete", name == "bind", name == "fc", name == "history" && len(args) > 0:
-		w.unclear(name + " gives names another meaning")
-	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "dotglob nocaseglob globstar expand_aliases") }):
-		w.unclear("what shopt changes in the words that follow is not known")
+	case w.builtin(name, args):
 	case oneOf(name, "apply_patch applypatch"):
 		w.patch(slices.Concat(args, w.Texts, w.Input))
 	case w.operands == "command":
@@ -57,6 +45,30 @@ func (w *words) starts() {
 	default:
 		w.inner()
 	}
+}
+
+// builtin adds what builtins of a shell run; false if it is none of those.
+func (w *words) builtin(name string, args []string) bool {
+	switch {
+	case name == "eval":
+		w.script(strings.Join(args, " "), w.dir, w.depth+1)
+	case oneOf(name, "source .") && len(args) > 0:
+		w.file(&w.Reads, w.dir, args[0])
+		if !shell.Activates(w.Args) || len(w.Writes) > 0 {
+			w.runs(args[0])
+		}
+	case name == "trap" && len(w.operand) > 1:
+		w.script(w.operand[0], w.dir, w.depth+1)
+	case oneOf(name, "compgen mapfile readarray") && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && strings.ContainsAny(a, "CWF") }):
+		w.unclear("what an option of " + name + " runs is not known")
+	case name == "alias" && len(args) > 0, name == "enable", name == "complete", name == "bind", name == "fc", name == "history" && len(args) > 0:
+		w.unclear(name + " gives names another meaning")
+	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "dotglob nocaseglob globstar expand_aliases") }):
+		w.unclear("what shopt changes in the words that follow is not known")
+	default:
+		return false
+	}
+	return true
 }
 
 // codes are the words, by program, that are code of another language, or have programs run that stand in a file.

@@ -255,10 +255,7 @@ func (w *words) find() {
 			if strings.HasSuffix(word, "dir") {
 				w.unclear("where find starts a command is not known")
 			}
-			end := i + 1
-			for end < len(args) && args[end] != ";" && (args[end] != "+" || args[end-1] != "{}") {
-				end++
-			}
+			end := commandEnd(args, i+1)
 			found, _ := w.below(roots, branch)
 			w.start(args[i+1:end], "{}", found)
 			i = end
@@ -284,6 +281,14 @@ func (w *words) find() {
 	w.printed(found)
 }
 
+// commandEnd is where a command ends that find starts.
+func commandEnd(args []string, end int) int {
+	for end < len(args) && args[end] != ";" && (args[end] != "+" || args[end-1] != "{}") {
+		end++
+	}
+	return end
+}
+
 // below is what tests of find let through: a root itself, or what is below it if they leave the root out; named says
 // that this is known by its name.
 func (w *words) below(roots, tests []string) (found []string, named bool) {
@@ -297,21 +302,11 @@ func (w *words) below(roots, tests []string) (found []string, named bool) {
 			all, out, name = all && out, false, ""
 		case negated:
 			all = all && word != "("
-		case word == "-name", word == "-iname":
-			misses := !slices.ContainsFunc(roots, func(root string) bool {
-				match, err := path.Match(strings.ToLower(value), strings.ToLower(path.Base(root)))
-				return match || err != nil
-			})
-			if out = out || misses; misses && word == "-name" {
-				name = value
+		default:
+			if leavesOut(roots, word, value) {
+				out = true
+				name = narrower(name, roots[0], word, value)
 			}
-		case oneOf(word, "-path -ipath -wholename"):
-			misses := !slices.ContainsFunc(roots, func(root string) bool { return strings.Count(root, "/") >= strings.Count(value, "/") })
-			if out = out || misses; misses && word == "-path" {
-				name = strings.TrimPrefix(strings.TrimPrefix(value, roots[0]+"/"), "*/")
-			}
-		case word == "-mindepth", word == "-type":
-			out = out || value == "f" || strings.Trim(value, "0123456789") == "" && strings.Trim(value, "0") != ""
 		}
 	}
 	glob := strings.NewReplacer("*", string(shell.Star), "?", string(shell.Any))
@@ -326,6 +321,33 @@ func (w *words) below(roots, tests []string) (found []string, named bool) {
 		}
 	}
 	return found, all && !slices.Contains(names, "*")
+}
+
+// leavesOut reports whether a test of find does not let the roots through.
+func leavesOut(roots []string, test, value string) bool {
+	switch test {
+	case "-name", "-iname":
+		return !slices.ContainsFunc(roots, func(root string) bool {
+			match, err := path.Match(strings.ToLower(value), strings.ToLower(path.Base(root)))
+			return match || err != nil
+		})
+	case "-path", "-ipath", "-wholename":
+		return !slices.ContainsFunc(roots, func(root string) bool { return strings.Count(root, "/") >= strings.Count(value, "/") })
+	case "-mindepth", "-type":
+		return value == "f" || strings.Trim(value, "0123456789") == "" && strings.Trim(value, "0") != ""
+	}
+	return false
+}
+
+// narrower is the name of what is found, by one more test.
+func narrower(name, root, test, value string) string {
+	switch test {
+	case "-name":
+		return value
+	case "-path":
+		return strings.TrimPrefix(strings.TrimPrefix(value, root+"/"), "*/")
+	}
+	return name
 }
 
 // tar adds the archive and what goes into it or comes out of it.

@@ -501,6 +501,9 @@ func (r *reader) builtin(args []string) {
 	case "unset":
 		r.functions = nil
 	case "eval", "source", ".":
+		if Activates(args) {
+			return
+		}
 		r.opaque, r.again, r.dir = true, true, unknown
 	case "read", "mapfile", "readarray", "getopts":
 		for _, arg := range args[1:] {
@@ -514,6 +517,11 @@ func (r *reader) builtin(args []string) {
 			}
 		}
 	}
+}
+
+// Activates reports whether a command only has a shell use the programs of a directory, as Python's environments do.
+func Activates(args []string) bool {
+	return len(args) == 2 && (args[0] == "source" || args[0] == ".") && strings.HasSuffix(args[1], "env/bin/activate")
 }
 
 // change follows cd, which takes .. for what stands before it.
