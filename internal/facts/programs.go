@@ -54,7 +54,7 @@ var programs = sync.OnceValue(func() map[string]*usage {
 		}
 		if first, _, _ := strings.Cut(fields[0], ","); oneOf(first, gnu) {
 			u.long = gnuFlags
-		} else if first == "git" {
+		} else if first == "git" || strings.HasPrefix(first, "git:") {
 			u.long = gitFlags
 		}
 		for name := range strings.SplitSeq(fields[0], ",") {
