@@ -1,37 +1,61 @@
 package cedar
 
 import (
-	"reflect"
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/cedar-policy/cedar-go/types"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
 
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-// CompareSchema compares a schema, but for annotations and names, with the one that rules are checked against.
-func CompareSchema(t *testing.T, got *resolved.Schema) {
+// CompareActions compares the table of actions with the model.
+func CompareActions(t *testing.T) {
 	t.Helper()
-	want := schema()
-	if len(got.Entities) != len(want.Entities) || len(got.Actions) != len(want.Actions) {
-		t.Errorf("%d entities and %d actions, want %d and %d", len(got.Entities), len(got.Actions), len(want.Entities), len(want.Actions))
+	left := maps.Clone(resolvedModel().Actions)
+	for _, a := range actions {
+		id, group := actionUID(a.name), actionUID(string(a.phase))
+		in := left[id]
+		if in.AppliesTo == nil || !slices.Equal(in.AppliesTo.Resources, []types.EntityType{a.resource}) || !in.Entity.Parents.Equal(types.NewEntityUIDSet(group)) {
+			t.Errorf("%s: %+v", a.name, in)
+		}
+		if row, _ := phases.Standard().Lookup(a.phase); !row.Decides() {
+			t.Errorf("%s is not a phase that takes decisions", a.phase)
+		}
+		delete(left, id)
 	}
-	for name, w := range want.Entities {
-		g := got.Entities[name]
-		if !reflect.DeepEqual(g.ParentTypes, w.ParentTypes) || !sameRecord(g.Shape, w.Shape) || (g.Tags == nil) != (w.Tags == nil) {
-			t.Errorf("%s: %+v, want %+v", name, g, w)
-		}
+	maps.DeleteFunc(left, func(_ types.EntityUID, a resolved.Action) bool { return a.AppliesTo == nil }) // groups
+	if len(left) > 0 {
+		t.Errorf("not in the table: %v", left)
 	}
-	for id, w := range want.Actions {
-		g := got.Actions[id]
-		if !g.Entity.Parents.Equal(w.Entity.Parents) || (g.AppliesTo == nil) != (w.AppliesTo == nil) {
-			t.Fatalf("%s: %+v, want %+v", id, g, w)
+}
+
+// CheckScenes compares a call, and a prompt, with the model.
+func CheckScenes(t *testing.T, in *phases.ToolPreCallInput, where phases.Context) {
+	t.Helper()
+	v := validate.New(resolvedModel())
+	d := &phases.Dispatch{Context: where}
+	for _, sc := range []*scene{newCall(d, in, &in.Facts), newPrompt(d, &phases.PrePolicyInput{})} {
+		for i := range actions {
+			a := &actions[i]
+			if a.phase != sc.phase {
+				continue
+			}
+			for _, id := range a.on(sc) {
+				resource := uid(a.resource, id)
+				sc.Get(resource)
+				if err := v.Request(types.Request{Principal: sc.agent, Action: actionUID(a.name), Resource: resource, Context: sc.context}); err != nil {
+					t.Errorf("%s: %v", a.name, err)
+				}
+			}
 		}
-		if row, _ := phases.Standard().Lookup(phases.Phase(id.ID)); w.AppliesTo == nil && !row.Decides() {
-			t.Errorf("%s is not a phase that takes decisions", id)
-		}
-		if w.AppliesTo != nil && (!reflect.DeepEqual(g.AppliesTo.Resources, w.AppliesTo.Resources) || !sameRecord(g.AppliesTo.Context, w.AppliesTo.Context)) {
-			t.Errorf("%s: %+v, want %+v", id, g.AppliesTo, w.AppliesTo)
+		for _, e := range sc.known {
+			if err := v.Entity(e); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
@@ -49,18 +73,4 @@ func Denies(t *testing.T, text string, f *phases.Facts) bool {
 		t.Fatal(err)
 	}
 	return decision != nil && decision.Verdict == phases.VerdictDeny
-}
-
-func sameRecord(a, b resolved.RecordType) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, at := range a {
-		ra, aok := at.Type.(resolved.RecordType)
-		rb, bok := b[name].Type.(resolved.RecordType)
-		if aok != bok || aok && !sameRecord(ra, rb) || !aok && !reflect.DeepEqual(at.Type, b[name].Type) {
-			return false
-		}
-	}
-	return true
 }

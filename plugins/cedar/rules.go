@@ -104,7 +104,7 @@ func parse(file, source string) (rules []*rule, problems []Problem) {
 	if len(source) > maxSource || !utf8.ValidString(source) || strings.Contains(source, "\x00") {
 		return nil, []Problem{{file, 1, 1, fmt.Sprintf("is not a text in UTF-8 of at most %d bytes", maxSource)}}
 	}
-	v := validate.New(schema())
+	v := validate.New(resolvedModel())
 	for line, column := 1, 1; ; {
 		blank := leading().FindString(source)
 		line, column = position(blank, line, column)
@@ -215,7 +215,7 @@ func (r *rule) misfit(err error) *Problem {
 	if name := quotedName().FindStringSubmatch(message); name != nil {
 		word = name[1]
 	}
-	switch known := modelNames(); {
+	switch known := modelNames(model); {
 	case strings.Contains(message, "access to tag"):
 		hint = "; ask before whether it hasTag"
 	case !slices.Contains(known, word):
