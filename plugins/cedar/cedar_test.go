@@ -181,6 +181,7 @@ func TestMistakes(t *testing.T) {
 		`forbid (principal, action, resource) when { resource.secret };`:                               `; name the action that the rule is about`,
 		`forbid (principal, action == Action::"reed", resource);`:                                      "policies:1:39: unrecognized action `Action::\"reed\"` (did you mean \"read\"?)",
 		`forbid (principal, action, resource is Flie);`:                                                "policies:1:40: unrecognized entity type `Flie` (did you mean \"File\"?)",
+		`forbid (principal, action, resource) if "\"a" { };`:                                           "policies:1:41: \";\" is missing, before `\"\\\"a\"`",
 		`forbid (principal, action == Action::"read", resource) when { resource.secret == "x" };`:      "policies:1:1: the types Bool and String are not compatible",
 		`forbid (principal, action == Action::"call", resource) when { resource.getTag("q") == "x" };`: "ask before whether it hasTag",
 		`/* ; */ forbid (principal, action, resource); "`:                                              "policies:1:47: literal not terminated",
@@ -223,6 +224,7 @@ func TestIdle(t *testing.T) {
 		forbid("run", `["ls", "/bin/rm"].contains(resource.program)`):                     "programs have no directory",
 		forbid("read", `resource.extension == "go"`):                                      "extensions have their dot",
 		forbid("connect", `resource in Host::"*.example.com"`):                            `resource in Host::"example.com"`,
+		`@id("a\"b\n") ` + forbid("run", `resource.program == "/b\"in"`):                  `"/b"in" never matches: programs have no directory`,
 		"@id(\"a\") " + forbid("read", "true") + "\n@id(\"a\") " + forbid("read", "true"): `x.cedar:2:1: there is a rule x.cedar:1 "a"`,
 	} {
 		if got := cedar.Check(t.Context(), "x.cedar", text, "").Problems; len(got) != 1 || !strings.Contains(got[0].String(), want) {

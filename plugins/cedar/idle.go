@@ -1,7 +1,6 @@
 package cedar
 
 import (
-	"fmt"
 	"path"
 	"path/filepath"
 	"strings"
@@ -22,7 +21,7 @@ func (s *ruleset) idle() []Problem {
 		ast.Inspect(ast.NewNode(r.condition), func(n ast.IsNode) bool {
 			for _, c := range compared(n) {
 				if why := c.never(); why != "" {
-					found = append(found, *r.problem(`"`+c.text, "%q never matches: %s", c.text, why))
+					found = append(found, *r.problem(`"`+c.text, "%s never matches: %s", quoted(c.text), why))
 				}
 			}
 			return true
@@ -80,13 +79,13 @@ func (c comparison) never() string {
 	case (c.with == typeFile || c.with == "path" && !c.like) && (!absolute || path.Clean(c.text) != c.text):
 		return "paths are absolute, and have no ~ and no slash at the end"
 	case c.with == "path" && !absolute && !strings.HasPrefix(c.text, "*"):
-		return fmt.Sprintf("paths are absolute; begin with / or *, as in %q", "*/"+strings.TrimPrefix(c.text, "~/"))
+		return "paths are absolute; begin with / or *, as in " + quoted("*/"+strings.TrimPrefix(c.text, "~/"))
 	case c.with == "program" && !c.like && strings.Contains(c.text, "/"):
 		return "programs have no directory"
 	case c.with == "extension" && c.text != "" && !strings.HasPrefix(c.text, ".") && !strings.HasPrefix(c.text, "*"):
 		return "extensions have their dot"
 	case c.with == typeHost && strings.HasPrefix(c.text, "*."):
-		return fmt.Sprintf("a host stands for all below it: resource in Host::%q", c.text[2:])
+		return "a host stands for all below it: resource in Host::" + quoted(c.text[2:])
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/sdk"
 )
 
 // The bounds of rules.
@@ -52,11 +53,15 @@ type rule struct {
 
 // place is where a rule is, and its name.
 func (r *rule) place() string {
+	at := fmt.Sprintf("%s:%d", r.file, r.line)
 	if r.id == "" {
-		return fmt.Sprintf("%s:%d", r.file, r.line)
+		return at
 	}
-	return fmt.Sprintf("%s:%d %q", r.file, r.line, r.id)
+	return at + " " + quoted(r.id)
 }
+
+// quoted is a text for people, in one line: in JSON a second escaping would be hard to read.
+func quoted(s string) string { return `"` + sdk.OneLine(s) + `"` }
 
 // ruleset is rules, also by the actions that they may be about. It is immutable.
 type ruleset struct {
@@ -94,7 +99,7 @@ func (r *rule) names() []types.EntityUID {
 var (
 	leading     = lazyregexp.New(`^(?s:\s|//[^\n]*(?:\n|$)|/\*.*?\*/)*`)
 	oneRule     = lazyregexp.New(`^(?s:"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[^;])*?;`)
-	parserPlace = lazyregexp.New(`^(?:parse error at )?<input>:(\d+):(\d+)(?: "((?:[^"\\]|\\.)*)")?: `)
+	parserPlace = lazyregexp.New(`^(?:parse error at )?<input>:(\d+):(\d+)(?: ("(?:[^"\\]|\\.)*"))?: `)
 	parserExact = lazyregexp.New(`^exact got .* want (.*)$`)
 	quotedName  = lazyregexp.New("`(?:[^`]*[.:])?\"?(\\w+)\"?`")
 )
@@ -200,8 +205,8 @@ func (r *rule) syntax(message string) *Problem {
 		column += r.column - 1
 	}
 	p.Column, p.Message = column, parserExact().ReplaceAllString(message[len(at[0]):], `"$1" is missing`)
-	if at[3] != "" {
-		p.Message += fmt.Sprintf(", before %q", at[3])
+	if token, err := strconv.Unquote(at[3]); err == nil && token != "" {
+		p.Message += ", before `" + sdk.OneLine(token) + "`"
 	}
 	return p
 }

@@ -174,11 +174,11 @@ func (s *Suggester) Suggestions() Suggestions {
 
 // suggested is a rule on one line. A program's subcommand is a name of its own.
 func suggested(verb, rule, name string) string {
-	quoted := func(s string) string { return string(types.String(s).MarshalCedar()) }
-	names := []any{quoted(name)}
+	literal := func(s string) string { return string(types.String(s).MarshalCedar()) }
+	names := []any{literal(name)}
 	if strings.Count(rule, "%s") == 2 {
 		program, sub, _ := strings.Cut(name, " ")
-		names = []any{quoted(program), quoted(sub)}
+		names = []any{literal(program), literal(sub)}
 	}
-	return fmt.Sprintf("@id(%s) forbid (principal, ", quoted(verb+" "+name)) + fmt.Sprintf(rule, names...) + ";"
+	return fmt.Sprintf("@id(%s) forbid (principal, ", literal(verb+" "+name)) + fmt.Sprintf(rule, names...) + ";"
 }
