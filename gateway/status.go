@@ -320,6 +320,7 @@ func hintOf(code, otherwise string) string {
 		phases.CauseStartTimeout:       "raise limits.start of the plugin, or find what it waits for",
 		phases.CauseInvalidFrame:       "it writes to standard output, which is its transport: have it log to standard error",
 		phases.CauseStartNoise:         "it writes to standard output before the handshake: have it log to standard error",
+		"rules_not_reloaded":           "correct the file, which is read again before the next call; see: grapnel rules check",
 		phases.CauseExecFailed:         "see that its command exists, is for this system, and is executable",
 	}[phases.Cause(code)], otherwise)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/engine/plan"
 	"github.com/grapnelhq/grapnel/internal/text/suggest"
 	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/plugins/cedar"
 	"github.com/grapnelhq/grapnel/plugins/scripted"
 )
 
@@ -63,6 +64,20 @@ func checkConfiguration(ctx context.Context, cfg *config.Config, keepsRules bool
 		all = append(all, plan.Located(err, cfg.PlanError))
 	}
 	return errors.Join(all...)
+}
+
+// ruleMistakes are the mistakes in the rules of plugins, by name. The plugins have the rules of before in force, or none.
+func ruleMistakes(ctx context.Context, cfg *config.Config) map[string]*phases.ConfigError {
+	found := map[string]*phases.ConfigError{}
+	for i := range cfg.Plugins {
+		if p := &cfg.Plugins[i]; p.Builtin == "cedar" {
+			_, err := cedar.New().Configure(ctx, &phases.Configuration{Config: p.Config})
+			if rejected, ok := errors.AsType[*phases.ConfigError](err); ok {
+				found[p.Name] = rejected
+			}
+		}
+	}
+	return found
 }
 
 // checkConditions checks the conditions of hooks whose phase is not known: each must be one of some phase, and the mistake

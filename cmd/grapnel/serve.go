@@ -217,7 +217,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine, countTokens func(strin
 	again := &reloader{app: a, flags: s.flags, ref: s.ref, access: s.access, engine: eng, now: s.cfg}
 	kept := &s.cfg.Serve.Conversations
 	g, err := gateway.New(gateway.Options{
-		Tree: s.tree, Engine: eng, Log: s.store,
+		Tree: s.tree, Engine: servedEngine{eng}, Log: s.store,
 		Roots: servedRoots(s.flags, &s.access, s.cfg), Facts: compiler.Facts{OS: goruntime.GOOS}, PromptChars: threadPromptChars(s.cfg),
 		TurnIdle: s.cfg.Serve.TurnIdle.D(), Turns: s.cfg.Serve.Turns,
 		Conversations: gateway.Conversations{

@@ -18,6 +18,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/runtime"
 )
 
@@ -31,7 +32,7 @@ type reloader struct {
 	now    *config.Config
 }
 
-func (r *reloader) load(context.Context) (*gateway.Loaded, error) {
+func (r *reloader) load(ctx context.Context) (*gateway.Loaded, error) {
 	next, from, err := r.app.serveConfig()
 	loaded := &gateway.Loaded{Config: from.name()}
 	if err != nil {
@@ -39,6 +40,13 @@ func (r *reloader) load(context.Context) (*gateway.Loaded, error) {
 	}
 	if err := r.restartNeeded(next, from); err != nil {
 		return loaded, err
+	}
+	var mistakes []error // a plugin whose configuration is as it was is not asked again
+	for name, mistake := range ruleMistakes(ctx, next) {
+		mistakes = append(mistakes, next.ErrorAt(name, mistake))
+	}
+	if mistakes != nil {
+		return loaded, errors.Join(mistakes...)
 	}
 	if r.access.file != "" {
 		if loaded.Tokens, err = readTokens(r.access.file); err != nil {
@@ -57,6 +65,24 @@ func (r *reloader) load(context.Context) (*gateway.Loaded, error) {
 		return nil
 	}
 	return loaded, nil
+}
+
+// servedEngine has mistakes in rules among what is wrong with plugins.
+type servedEngine struct{ *runtime.Engine }
+
+// Overview implements [gateway.Engine].
+func (e servedEngine) Overview() runtime.Overview {
+	o, mistakes := e.Engine.Overview(), ruleMistakes(context.Background(), e.Config())
+	for i := range o.Plugins {
+		p := &o.Plugins[i]
+		if mistake := mistakes[p.Plugin]; mistake != nil {
+			p.Code, p.Message = "rules_not_reloaded", mistake.Message
+			if p.State == phases.PluginReady {
+				p.State, p.Since = phases.PluginDegraded, time.Now().UTC()
+			}
+		}
+	}
+	return o
 }
 
 func (r *reloader) restartNeeded(next *config.Config, from origin) error {

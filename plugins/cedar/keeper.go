@@ -172,7 +172,7 @@ func (k *keeper) read(files []string) (*ruleset, error) {
 		if err != nil {
 			return nil, sdk.ConfigErrorf("/files", "%v", err)
 		}
-		more, found := parse(filepath.Base(file), string(source))
+		more, found := parse(file, string(source))
 		if rules = append(rules, more...); len(problems) == 0 && len(found) > 0 {
 			pointer = "/files"
 		}

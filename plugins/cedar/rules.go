@@ -3,6 +3,7 @@ package cedar
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,9 +52,9 @@ type rule struct {
 	sees             bool // it looks at the policies of the turn
 }
 
-// place is where a rule is, and its name.
+// place is where a rule is, in short, and its name.
 func (r *rule) place() string {
-	at := fmt.Sprintf("%s:%d", r.file, r.line)
+	at := fmt.Sprintf("%s:%d", filepath.Base(r.file), r.line)
 	if r.id == "" {
 		return at
 	}
