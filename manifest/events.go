@@ -135,6 +135,8 @@ type Decider struct {
 	Verdict phases.Verdict `json:"verdict"`
 	// ReasonCode is the plugin's own word for the reason; absent without one.
 	ReasonCode string `json:"reason_code,omitempty"`
+	// ContributionID is the plugin's own id of the decision, such as the file, line and name of a rule; absent without one.
+	ContributionID string `json:"contribution_id,omitempty"`
 	// Shadow says that it decided nothing: it would have decided so.
 	Shadow bool `json:"shadow,omitempty"`
 }

@@ -191,6 +191,8 @@ type Reason struct {
 	Verdict      Verdict `json:"verdict"`
 	Reason       string  `json:"reason"`
 	ReasonCode   string  `json:"reason_code"`
+	// ContributionID is that of the decision; absent where no hook made it.
+	ContributionID string `json:"contribution_id,omitempty"`
 }
 
 // Decided is a merged decision: the strongest verdict, and all reasons in plan order.

@@ -82,7 +82,7 @@ func TestFailedClosed(t *testing.T) {
 	want := []string{"p.guard failed plugin_error", "p.other succeeded", "p.check cancelled phase_failed", "p.watch cancelled phase_failed"}
 	checkSame(t, "ledger", states(out), want)
 	checkSame(t, "decision", out.Decision, &phases.Decided{Verdict: phases.VerdictDeny, Reasons: []phases.Reason{
-		{Subscription: "p.other", Verdict: phases.VerdictAllow},
+		{Subscription: "p.other", Verdict: phases.VerdictAllow, ContributionID: "p.other#0"},
 		{Subscription: "p.guard", Verdict: phases.VerdictDeny, Reason: "the phase failed closed", ReasonCode: "plugin_error"},
 	}})
 	if ran := j.all(); len(ran) > 0 || out.Error.Phase != phases.ToolPreCall {

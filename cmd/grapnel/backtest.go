@@ -353,8 +353,7 @@ func (a *app) printBacktest(r *backtest.Report) {
 }
 
 func (a *app) printRow(r *backtest.Row) {
-	words := []string{clock(r.Time), r.Agent, filepath.Base(r.Dir), string(r.Was), string(r.Verdict), string(r.Became), r.Refused}
-	a.heading("\n" + clean(strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), "  ")))
+	a.heading("\n" + spaced(clock(r.Time), r.Agent, filepath.Base(r.Dir), string(r.Was), string(r.Verdict), string(r.Became), r.Refused))
 	a.println("  " + clean(r.Call))
 	for i := range r.By {
 		a.println("  " + clean(r.By[i].String()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -71,8 +72,9 @@ type auditFlags struct {
 type callsFlags struct {
 	eventFlags
 
-	Tool string `flag:"tool" usage:"only calls of the tool {NAME}"`
-	Text bool   `flag:"text" usage:"print arguments and facts whole, with the secrets in them"`
+	Tool    string   `flag:"tool"    usage:"only calls of the tool {NAME}"`
+	Verdict []string `flag:"verdict" usage:"only calls with the verdict {WORD} (may be repeated)"                words:"allow|ask|deny"`
+	Text    bool     `flag:"text"    usage:"print arguments and facts whole, with the secrets in them"`
 }
 
 // eventRows returns the newest rows that records have, and how many older ones there are.
@@ -123,7 +125,7 @@ func (a *app) manifestAudits(ctx context.Context, s *openedStore, f *auditFlags,
 func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, _ []string) error {
 	rows, older, err := eventRows(ctx, s, &f.eventFlags, func(m *manifest.Manifest) (rows []callRow) {
 		for _, c := range m.Calls {
-			if f.Tool == "" || c.Tool == f.Tool {
+			if (f.Tool == "" || c.Tool == f.Tool) && (f.Verdict == nil || slices.Contains(f.Verdict, string(c.Verdict))) {
 				rows = append(rows, callRow{recorded: placeOf(m), Call: c})
 			}
 		}
@@ -131,10 +133,6 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, 
 	})
 	if err != nil {
 		return err
-	}
-	shown := func(arguments json.RawMessage) string { return string(arguments) }
-	if !f.Text {
-		shown = func(arguments json.RawMessage) string { return text.Sanitize(string(arguments), maxArguments) }
 	}
 	scanner := secret.New()
 	for i := range rows {
@@ -152,15 +150,37 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, 
 		if len(rows) == 0 {
 			a.println("there are no such calls")
 		}
-		printList(a, "", "at|thread|turn|phase|tool|owner|verdict|result|decided by|rewritten by|?facts|went|manifest|?arguments|?as they came|?facts in full", rows, func(x *callRow) cells {
-			return append(cells{clock(x.At), x.ThreadID, x.TurnID}, append(callCells(&x.Call), x.ManifestID, shown(x.Arguments), shown(x.ArgumentsCame), shown(x.FactsKept))...)
-		})
+		for i := range rows {
+			a.printCall(&rows[i], f.Text)
+		}
 		a.printOlder(older, "call")
 	})
 }
 
-// maxArguments bounds arguments and facts in a table, in characters.
-const maxArguments = 200
+// printCall prints a call in lines that fit a terminal; whole prints what was kept of it in full.
+func (a *app) printCall(c *callRow, whole bool) {
+	a.heading(words.If(a.out.Len() > 0, "\n") + spaced(clock(c.At), string(c.Phase), c.Tool, string(c.Verdict), resultOf(&c.Call)))
+	for _, line := range []struct{ name, value string }{
+		{"decided by", decidersOf(&c.Call)}, {"rewritten by", strings.Join(c.RewrittenBy, ", ")}, {"owner", c.Owner}, {"facts", strings.Join(c.Facts, " ")},
+		{"in", "record " + c.ManifestID + words.If(c.ThreadID != "", ", thread "+c.ThreadID) + words.If(c.TurnID != "", ", turn "+c.TurnID)},
+	} {
+		if line.value != "" {
+			a.out.WriteString(wrapped(line.name+": "+line.value, 2, 4))
+		}
+	}
+	most := statusWidth
+	if whole {
+		most = math.MaxInt
+	}
+	for _, kept := range []struct {
+		name string
+		text json.RawMessage
+	}{{"arguments", c.Arguments}, {"as they came", c.ArgumentsCame}, {"facts in full", c.FactsKept}} {
+		if len(kept.text) > 0 {
+			a.println(text.Sanitize("  "+kept.name+": "+string(kept.text), most))
+		}
+	}
+}
 
 // hideSecrets returns JSON with the secrets in its texts replaced; all of it is hidden if that does not leave JSON, or if
 // there are so many that some may not be found.
@@ -204,11 +224,16 @@ func (s *openedStore) addKept(ctx context.Context, c *callRow) error {
 
 // callCells are a call without its place in the log.
 func callCells(c *manifest.Call) cells {
+	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, resultOf(c), decidersOf(c), strings.Join(c.RewrittenBy, ", "), strings.Join(c.Facts, " "), c.Went}
+}
+
+// decidersOf says who decided a call, by which rule of theirs, and why.
+func decidersOf(c *manifest.Call) string {
 	by := make([]string, len(c.DecidedBy))
 	for i, d := range c.DecidedBy {
-		by[i] = d.Subscription + " (" + string(d.Verdict) + words.If(d.ReasonCode != "", " "+d.ReasonCode) + words.If(d.Shadow, ", shadow") + ")"
+		by[i] = d.Subscription + " (" + string(d.Verdict) + words.If(d.ReasonCode != "", " "+d.ReasonCode) + words.If(d.ContributionID != "", ", "+d.ContributionID) + words.If(d.Shadow, ", shadow") + ")"
 	}
-	return cells{c.Phase, c.Tool, c.Owner, c.Verdict, resultOf(c), strings.Join(by, ", "), strings.Join(c.RewrittenBy, ", "), strings.Join(c.Facts, " "), c.Went}
+	return strings.Join(by, ", ")
 }
 
 // resultOf says in words what came of a call.

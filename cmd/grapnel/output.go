@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -132,6 +133,11 @@ func reportf(w io.Writer, format string, args ...any) {
 func rule(label string) string {
 	line := "── " + label + " "
 	return line + strings.Repeat("─", max(2, ruleWidth-text.Chars(line))) + "\n"
+}
+
+// spaced is foreign texts in one line, without empty ones.
+func spaced(list ...string) string {
+	return clean(strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), "  "))
 }
 
 // clean makes foreign text safe for one line.

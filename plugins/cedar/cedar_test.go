@@ -122,7 +122,7 @@ func checkDecision(t *testing.T, list phases.Contributions, want string) {
 		t.Fatalf("%d contributions, want %s", len(list), want)
 	}
 	d, ok := list[0].(*phases.Decision)
-	if !ok || string(d.Verdict) != verdict || !strings.Contains(d.Reason, strings.ReplaceAll(reason, `\"`, `"`)) || !phases.ValidCode(d.ReasonCode) {
+	if !ok || string(d.Verdict) != verdict || strings.Contains(d.Reason, "policies:") && !strings.HasPrefix(d.ContributionID, "policies:") || !strings.Contains(d.Reason, strings.ReplaceAll(reason, `\"`, `"`)) || !phases.ValidCode(d.ReasonCode) {
 		t.Errorf("got %+v, want %s", list[0], want)
 	}
 }

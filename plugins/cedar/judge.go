@@ -114,7 +114,7 @@ func decide(found []finding) *phases.Decision {
 		}
 		if said[f.rule] = true; len(said) <= maxShown {
 			line, code := f.reason()
-			lines, d.ReasonCode = append(lines, line), cmp.Or(d.ReasonCode, code)
+			lines, d.ReasonCode, d.ContributionID = append(lines, line), cmp.Or(d.ReasonCode, code), cmp.Or(d.ContributionID, f.rule.key())
 		}
 	}
 	if more := len(said) - maxShown; more > 0 {

@@ -61,6 +61,15 @@ func (r *rule) place() string {
 	return at + " " + quoted(r.id)
 }
 
+// key is where a rule is, and its name, as an id of a contribution; empty for none.
+func (r *rule) key() string {
+	if r == nil {
+		return ""
+	}
+	words := notInIDs().ReplaceAllString(fmt.Sprintf("%s:%d#%s", filepath.Base(r.file), r.line, r.id), "-")
+	return strings.Trim(words[:min(len(words), phases.MaxIDBytes)], "-#_.:/")
+}
+
 // quoted is a text for people, in one line: in JSON a second escaping would be hard to read.
 func quoted(s string) string { return `"` + sdk.OneLine(s) + `"` }
 
@@ -102,6 +111,7 @@ var (
 	oneRule     = lazyregexp.New(`^(?s:"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[^;])*?;`)
 	parserPlace = lazyregexp.New(`^(?:parse error at )?<input>:(\d+):(\d+)(?: ("(?:[^"\\]|\\.)*"))?: `)
 	parserExact = lazyregexp.New(`^exact got .* want (.*)$`)
+	notInIDs    = lazyregexp.New(`[^\w.:/#-]+`)
 	quotedName  = lazyregexp.New("`(?:[^`]*[.:])?\"?(\\w+)\"?`")
 )
 

@@ -190,7 +190,7 @@ func (m *merger) decisions() {
 			d.Verdict = c.value.Verdict
 		}
 		d.Reasons = append(d.Reasons, phases.Reason{
-			Subscription: c.hook.Subscription, Verdict: c.value.Verdict, Reason: c.value.Reason, ReasonCode: c.value.ReasonCode,
+			Subscription: c.hook.Subscription, Verdict: c.value.Verdict, Reason: c.value.Reason, ReasonCode: c.value.ReasonCode, ContributionID: c.id(),
 		})
 	}
 	m.out.Decision = d

@@ -3,6 +3,7 @@ package turnstate
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/engine/merge"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -17,12 +18,12 @@ func (s *State) addDecided(from *Source, in phases.Input, out *phases.Outcome) {
 	if out.Decision != nil {
 		c.Verdict = out.Decision.Verdict
 		for _, r := range out.Decision.Reasons {
-			c.DecidedBy = append(c.DecidedBy, decider(r.Subscription, r.Verdict, r.ReasonCode))
+			c.DecidedBy = append(c.DecidedBy, decider(r.Subscription, r.Verdict, r.ReasonCode, r.ContributionID))
 		}
 	}
 	for i := range out.Shadowed {
 		if d, ok := out.Shadowed[i].Value.(*phases.Decision); ok {
-			by := decider(out.Shadowed[i].Subscription, d.Verdict, d.ReasonCode)
+			by := decider(out.Shadowed[i].Subscription, d.Verdict, d.ReasonCode, d.ContributionID)
 			by.Shadow = true
 			c.DecidedBy = append(c.DecidedBy, by)
 		}
@@ -77,12 +78,15 @@ func (s *State) addCall(c manifest.Call, texts []manifest.Text) {
 		s.ledger.bytes += 384
 	}
 	for i := range c.DecidedBy {
-		s.ledger.bytes += 96 + len(c.DecidedBy[i].Subscription) + len(c.DecidedBy[i].ReasonCode)
+		s.ledger.bytes += 96 + len(c.DecidedBy[i].Subscription) + len(c.DecidedBy[i].ReasonCode) + len(c.DecidedBy[i].ContributionID)
 	}
 }
 
-func decider(subscription string, v phases.Verdict, code string) manifest.Decider {
-	return manifest.Decider{Subscription: subscription, Verdict: v, ReasonCode: text.Sanitize(code, MaxWordChars)}
+func decider(subscription string, v phases.Verdict, code, id string) manifest.Decider {
+	if strings.HasPrefix(id, subscription+"#") {
+		id = "" // the runtime's own
+	}
+	return manifest.Decider{Subscription: subscription, Verdict: v, ReasonCode: text.Sanitize(code, MaxWordChars), ContributionID: id}
 }
 
 // judgedInput returns the tool that an input is about, and the hash of what is judged in it: the tool's

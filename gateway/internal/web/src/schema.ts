@@ -47,6 +47,7 @@ interface Call {
   came: string;
   code?: string;
   decided_by?: ({
+    contribution_id?: string;
     reason_code?: string;
     shadow?: boolean;
     subscription: string;
@@ -257,6 +258,7 @@ interface Contribution {
 
 interface Decision {
   reasons: ({
+    contribution_id?: string;
     reason: string;
     reason_code: string;
     subscription: string;
@@ -2476,6 +2478,8 @@ export interface Methods {
           code?: string;
           /** decided_by are the subscriptions behind the verdict, in order; absent without one. */
           decided_by?: {
+            /** contribution_id is the plugin's own id of the decision, such as the file, line and name of a rule; absent without one. */
+            contribution_id?: string;
             /** reason_code is the plugin's own word for the reason; absent without one. */
             reason_code?: string;
             /** shadow says that it decided nothing: it would have decided so. */
