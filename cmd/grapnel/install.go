@@ -30,7 +30,8 @@ import (
 
 type uninstallFlags struct {
 	Scope  string `default:"user" flag:"scope"                                       suggest:"user|project|local" usage:"{SCOPE}: user, project (a file to be committed) or local (a file of yours in the project)"`
-	DryRun bool   `flag:"dry-run" usage:"show what would change, and change nothing"`
+	DryRun bool   `flag:"dry-run" usage:"say what would change, and change nothing"`
+	Diff   bool   `flag:"diff"    usage:"show the changes of each file too"`
 }
 
 type installFlags struct {
@@ -54,6 +55,7 @@ type hookInstall struct {
 
 	host  *install.Host
 	files []*hookFile
+	diff  bool // it is shown to people
 }
 
 type installedFile struct {
@@ -235,12 +237,10 @@ func (a *app) printInstall(r *hookInstall) error {
 	}
 	return a.print(r, func() {
 		for _, f := range r.Files {
-			a.printf("%s", f.Diff)
-		}
-		for _, f := range r.Files {
-			switch {
+			switch lines := "\n" + f.Diff; {
 			case f.Changed:
-				a.println(words.If(r.DryRun, "would change")+words.If(!r.DryRun, "changed"), f.File)
+				a.printf("%s%s %s: %s, %d removed\n", words.If(r.diff, f.Diff), words.If(r.DryRun, "would change")+words.If(!r.DryRun, "changed"), f.File,
+					words.Count(strings.Count(lines, "\n+")-1, "line added", "lines added"), strings.Count(lines, "\n-")-1)
 			case len(r.Events) == 0 && !r.MCP:
 				a.println("nothing of Grapnel's is in", f.File)
 			default:
@@ -273,7 +273,7 @@ func (f *uninstallFlags) target(name string) (*hookInstall, error) {
 	if err := hasScope(host, scope); err != nil {
 		return nil, err
 	}
-	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.DryRun, Events: []string{}, Todo: []string{}, host: host}
+	r := &hookInstall{Host: name, Scope: scope, Files: []installedFile{}, DryRun: f.DryRun, Events: []string{}, Todo: []string{}, host: host, diff: f.Diff}
 	places, err := hookPlaces(host, scope)
 	for _, place := range places {
 		if scope != agent.User {
