@@ -9,9 +9,11 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/backtest"
+	"github.com/grapnelhq/grapnel/internal/engine/bounded"
 	"github.com/grapnelhq/grapnel/internal/facts"
 	"github.com/grapnelhq/grapnel/internal/facts/secret"
 	"github.com/grapnelhq/grapnel/internal/text/words"
+	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/plugins/cedar"
 )
 
@@ -26,6 +28,9 @@ func (a *app) rulesSuggest(ctx context.Context, f *transcriptFlags, _ []string) 
 	return a.withFiles(ctx, f, func(found *backtest.Found) error { return a.suggest(ctx, f, found) })
 }
 
+// lookTime bounds the look at names and links in a project, whose file system may hang.
+const lookTime = 2 * time.Second
+
 func (a *app) suggest(ctx context.Context, f *transcriptFlags, found *backtest.Found) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -34,8 +39,17 @@ func (a *app) suggest(ctx context.Context, f *transcriptFlags, found *backtest.F
 	scanner, t, begun := secret.New(), &backtesting{}, time.Now()
 	s := cedar.NewSuggester(func(name string) bool { return len(scanner.Find(name)) > 0 })
 	o := backtest.Options{Since: f.Since, Dir: f.Dir, Workers: goruntime.GOMAXPROCS(0), Now: time.Now, Progress: &t.progress}
+	factsOf := bounded.New("a file system", nil)
 	o.Calls = func(e *agent.Event, line func() string) {
-		s.Add(facts.Of(e.Call.Tool, e.Call.Arguments, e.Call.Paths, e.Dir, home), e.SessionID, line)
+		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
+		known, err := bounded.Call(ctx, factsOf, func() (*phases.Facts, error) {
+			return facts.Of(e.Call.Tool, e.Call.Arguments, e.Call.Paths, e.Dir, home), nil
+		}, nil)
+		if err != nil {
+			known = &phases.Facts{Unparsed: true}
+		}
+		s.Add(known, e.SessionID, line)
 	}
 	stop := a.startProgress(func() string { return paceLine("reading", t.progress.Pace(time.Since(begun))) })
 	tally := backtest.Run(ctx, found.Files, o)
