@@ -35,7 +35,7 @@ type BacktestQuery struct {
 	Config  string `json:"config"            jsonschema:"the name of a configuration, as backtest/configs lists it"`
 	Against string `json:"against,omitempty" jsonschema:"the name of another one: only what the two decide differently is reported"`
 	Days    int    `json:"days"              jsonschema:"how many days before now, 3650 at most"`
-	Agent   string `json:"agent,omitempty"   jsonschema:"only transcripts of this agent"`
+	Agent   string `json:"agent,omitempty"   jsonschema:"only transcripts of this one of the agents that backtest/configs lists"`
 }
 
 type (
@@ -46,7 +46,7 @@ type (
 	}
 	backtestChoice struct {
 		Configs []BacktestConfig `json:"configs" jsonschema:"the one in force first"`
-		Agents  []string         `json:"agents"  jsonschema:"those whose transcripts can be read"`
+		Agents  []string         `json:"agents"  jsonschema:"those whose transcripts can be read, and log: the calls that Grapnel has kept (manifest.keep_inputs)"`
 	}
 	backtestCancelled struct {
 		Interrupted bool `json:"interrupted" jsonschema:"whether one was running"`
@@ -82,13 +82,14 @@ func (g *Gateway) backtestMethods() []rpc.Method {
 	}
 }
 
+// transcribedAgents are the agents whose transcripts can be read, and the log, which has inputs of calls.
 func transcribedAgents() (names []string) {
 	for _, a := range agents.All() {
 		if a.Transcripts != nil {
 			names = append(names, a.Name)
 		}
 	}
-	return names
+	return append(names, backtest.Log)
 }
 
 func (g *Gateway) runBacktest(ctx context.Context, c call[backtestParams]) (backtestResult, error) {

@@ -826,7 +826,7 @@ export interface Methods {
       actor?: string;
     };
     result: {
-      /** those whose transcripts can be read */
+      /** those whose transcripts can be read, and log: the calls that Grapnel has kept (manifest.keep_inputs) */
       agents: string[];
       /** the one in force first */
       configs: {
@@ -845,7 +845,7 @@ export interface Methods {
       actor?: string;
       /** the name of another one: only what the two decide differently is reported */
       against?: string;
-      /** only transcripts of this agent */
+      /** only transcripts of this one of the agents that backtest/configs lists */
       agent?: string;
       /** the name of a configuration, as backtest/configs lists it */
       config: string;

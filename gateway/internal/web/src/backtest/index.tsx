@@ -21,7 +21,7 @@ export function Backtest(): JSX.Element {
   const s = state.value.who === who() ? state.value : { running: false };
   return (
     <>
-      <Head title="Backtest" sub="What a configuration would have decided about what your agents did, by their transcripts. Nothing is executed." />
+      <Head title="Backtest" sub="What a configuration would have decided about what your agents did, by their transcripts or by the log (manifest.keep_inputs). Nothing is executed." />
       <Problem error={choice.error} retry={choice.reload} />
       {choice.data ? <Form choice={choice.data} running={s.running} /> : choice.loading && <Busy what="Asking for the configurations" />}
       {s.running && <Progress pace={s.pace} />}
@@ -47,7 +47,7 @@ function Form({ choice, running }: { choice: Choice; running: boolean }): JSX.El
         <select value={String(query.days)} onChange={(e) => change({ days: Number(e.currentTarget.value) })}>{periods.map((d) => <option key={d} value={String(d)}>{d} days</option>)}</select>
       </label>
       <label>Agent
-        <select value={query.agent ?? ""} onChange={(e) => change({ agent: e.currentTarget.value })}><option value="">all</option>{choice.agents.map((a) => <option key={a} value={a}>{a}</option>)}</select>
+        <select value={query.agent ?? ""} onChange={(e) => change({ agent: e.currentTarget.value })}><option value="">all</option>{choice.agents.map((a) => <option key={a} value={a}>{a === "log" ? "those in the log" : a}</option>)}</select>
       </label>
       <label>Compared with <select value={query.against ?? ""} onChange={(e) => change({ against: e.currentTarget.value })}><option value="">nothing</option><Configs list={choice.configs} /></select></label>
       <button type="submit" class="primary" disabled={!first} aria-disabled={running}>{running ? "Running…" : "Run"}</button>
