@@ -29,7 +29,7 @@ import (
 )
 
 type uninstallFlags struct {
-	Scope  string `default:"user" flag:"scope"                                       suggest:"user|project|local" usage:"{SCOPE}: user, project (a file to be committed) or local (a file of yours in the project)"`
+	Scope  string `default:"user" flag:"scope"                                      suggest:"user|project|local" usage:"{SCOPE}: user, project (a file to be committed) or local (a file of yours in the project)"`
 	DryRun bool   `flag:"dry-run" usage:"say what would change, and change nothing"`
 	Diff   bool   `flag:"diff"    usage:"show the changes of each file too"`
 }

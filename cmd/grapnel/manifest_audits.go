@@ -73,7 +73,7 @@ type callsFlags struct {
 	eventFlags
 
 	Tool    string   `flag:"tool"    usage:"only calls of the tool {NAME}"`
-	Verdict []string `flag:"verdict" usage:"only calls with the verdict {WORD} (may be repeated)"                words:"allow|ask|deny"`
+	Verdict []string `flag:"verdict" usage:"only calls with the verdict {WORD} (may be repeated)"      words:"allow|ask|deny"`
 	Text    bool     `flag:"text"    usage:"print arguments and facts whole, with the secrets in them"`
 }
 
@@ -161,11 +161,14 @@ func (a *app) manifestCalls(ctx context.Context, s *openedStore, f *callsFlags, 
 func (a *app) printCall(c *callRow, whole bool) {
 	a.heading(words.If(a.out.Len() > 0, "\n") + spaced(clock(c.At), string(c.Phase), c.Tool, string(c.Verdict), resultOf(&c.Call)))
 	for _, line := range []struct{ name, value string }{
-		{"decided by", decidersOf(&c.Call)}, {"rewritten by", strings.Join(c.RewrittenBy, ", ")}, {"owner", c.Owner}, {"facts", strings.Join(c.Facts, " ")},
+		{"decided by", decidersOf(&c.Call)},
+		{"rewritten by", strings.Join(c.RewrittenBy, ", ")},
+		{"owner", c.Owner},
+		{"facts", strings.Join(c.Facts, " ")},
 		{"in", "record " + c.ManifestID + words.If(c.ThreadID != "", ", thread "+c.ThreadID) + words.If(c.TurnID != "", ", turn "+c.TurnID)},
 	} {
 		if line.value != "" {
-			a.out.WriteString(wrapped(line.name+": "+line.value, 2, 4))
+			a.out.WriteString(wrapped(line.name+": "+line.value, 2))
 		}
 	}
 	most := statusWidth

@@ -336,8 +336,8 @@ func (a *app) printStatus(r *statusResult) {
 	}
 	for i := range r.Issues {
 		issue := &r.Issues[i]
-		a.paint(meaning(string(issue.Kind)), wrapped(issueText(issue, r.now()), 2, 4))
-		a.out.WriteString(wrapped("hint: "+issue.Hint, 4, 4))
+		a.paint(meaning(string(issue.Kind)), wrapped(issueText(issue, r.now()), 2))
+		a.out.WriteString(wrapped("hint: "+issue.Hint, 4))
 	}
 }
 
@@ -366,7 +366,7 @@ func (a *app) printNotGranted(plugins []runtime.PluginHealth) {
 		a.heading(fmt.Sprintf("\nasked for and not granted (%d)", len(lines)))
 	}
 	for _, line := range lines {
-		a.out.WriteString(wrapped(line, 2, 4))
+		a.out.WriteString(wrapped(line, 2))
 	}
 }
 
@@ -509,9 +509,9 @@ func (t *table) fit(width int) {
 	}
 }
 
-// wrapped breaks a text into lines of statusWidth, the first indented by first and the others by rest.
-func wrapped(s string, first, rest int) string {
-	const longest = 1000
+// wrapped breaks a text into lines of statusWidth, the first indented by first and the others by four blanks.
+func wrapped(s string, first int) string {
+	const longest, rest = 1000, 4
 	words := strings.Join(strings.Fields(text.Sanitize(s, longest)), " ")
 	return strings.Repeat(" ", first) + folded(words, statusWidth-max(first, rest), "\n"+strings.Repeat(" ", rest)) + "\n"
 }

@@ -58,6 +58,8 @@ var model string
 func Schema() string { return model }
 
 // resolvedModel panics on a mistake in the model.
+//
+//nolint:gochecknoglobals // an immutable table
 var resolvedModel = sync.OnceValue(func() *resolved.Schema {
 	var s schema.Schema
 	err := s.UnmarshalCedar([]byte(model))
