@@ -146,8 +146,10 @@ func (a *app) newBacktest(f *backtestFlags) (*backtesting, error) {
 		}
 	}
 	dryness := backtest.Dryness{Net: f.AllowNet, Unconfined: f.Unconfined}
-	if unknown := undeclared(cfg, f.Unconfined); unknown != "" {
-		return nil, usagef("--unconfined %s: there is no such plugin", unknown)
+	for _, name := range f.Unconfined {
+		if !slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == name }) {
+			return nil, usagef("--unconfined %s: there is no such plugin", name)
+		}
 	}
 	t.cfg, t.notRun = backtest.Dry(cfg, dryness)
 	if f.Against != "" {
@@ -236,15 +238,6 @@ func transcribed(names []string) (chosen []*agent.Agent, err error) {
 		chosen = append(chosen, agents.Lookup(name))
 	}
 	return chosen, nil
-}
-
-func undeclared(cfg *config.Config, names []string) string {
-	for _, name := range names {
-		if !slices.ContainsFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Name == name }) {
-			return name
-		}
-	}
-	return ""
 }
 
 // judge runs the files through one engine, or through two.

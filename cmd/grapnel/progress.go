@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,26 +63,23 @@ func reportProgress(out io.Writer, value func() any, unread func()) (stop func()
 	}
 }
 
-// repeat calls f after a while, and then every progressEvery until stop is called.
+// repeat calls f after a while, and then every progressEvery until stop is called, which waits for it.
 func repeat(first time.Duration, f func()) (stop func()) {
-	var mu sync.Mutex
-	var timer *time.Timer
-	stopped := false
-	mu.Lock()
-	defer mu.Unlock()
-	timer = time.AfterFunc(first, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if !stopped {
-			f()
-			timer.Reset(progressEvery)
+	ctx, end := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for wait := first; ; wait = progressEvery {
+			select {
+			case <-time.After(wait):
+				f()
+			case <-ctx.Done():
+				return
+			}
 		}
 	})
 	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		timer.Stop()
-		stopped = true
+		end()
+		running.Wait()
 	}
 }
 

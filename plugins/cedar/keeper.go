@@ -179,7 +179,7 @@ func (k *keeper) read(files []string) (*ruleset, error) {
 		problems = append(problems, found...)
 	}
 	if len(problems) > 0 {
-		return nil, sdk.ConfigErrorf(pointer, "%s", listed(problems))
+		return nil, sdk.ConfigErrorf(pointer, "%s", first(problems))
 	}
 	if len(rules) == 0 || len(rules) > maxRules {
 		return nil, sdk.ConfigErrorf("", "there are %d rules: name files or sets, or write policies, with 1 to %d in all; see: grapnel rules list", len(rules), maxRules)
@@ -187,14 +187,10 @@ func (k *keeper) read(files []string) (*ruleset, error) {
 	return newRuleset(rules), nil
 }
 
-// listed are the first problems, on one line.
-func listed(problems []Problem) string {
-	var words []string
-	for _, p := range problems[:min(len(problems), 5)] {
-		words = append(words, p.String())
+// first is the first of problems.
+func first(problems []Problem) string {
+	if more := len(problems) - 1; more > 0 {
+		return fmt.Sprintf("%s; and %d more: grapnel rules check", problems[0], more)
 	}
-	if more := len(problems) - len(words); more > 0 {
-		words = append(words, fmt.Sprintf("and %d more; see: grapnel rules check", more))
-	}
-	return strings.Join(words, "; ")
+	return problems[0].String()
 }
