@@ -155,7 +155,7 @@ function Tools({ m }: { m: Manifest }): JSX.Element {
           { name: "Tool", cell: (c) => <Shown text={c.tool ?? "–"} /> },
           { name: "Verdict", cell: (c) => (c.verdict ? <Tag tone={c.verdict === "deny" ? "bad" : c.verdict === "ask" ? "warn" : "good"}>{c.verdict}</Tag> : "–") },
           { name: "Result", cell: (c) => <>{resultOf(c)} {c.code && <code class="quiet">{c.code}</code>}</> },
-          { name: "Decided by", cell: (c) => <Shown text={c.decided_by?.map((d) => d.subscription + (d.shadow ? " (shadow)" : "")).join(", ") ?? "–"} /> },
+          { name: "Decided by", cell: (c) => <Shown text={c.decided_by?.map((d) => d.subscription + (d.contribution_id ? ` (${d.contribution_id})` : "") + (d.shadow ? " (shadow)" : "")).join(", ") ?? "–"} /> },
           { name: "Rewritten by", wide: true, cell: (c) => <Shown text={c.rewritten_by?.join(", ") ?? "–"} /> },
           { name: "Facts", wide: true, cell: (c) => c.facts?.join(", ") ?? "–" },
         ]} />
