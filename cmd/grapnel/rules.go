@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -119,8 +120,8 @@ func (r *rulesAdded) declare(pattern string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range rulePlugins(cfg) {
-		if r.Plugin = p.name; slices.Contains(p.files, pattern) {
+	for name, own := range rulePlugins(cfg) {
+		if r.Plugin = name; slices.Contains(own.Files, pattern) {
 			return nil
 		}
 	}
@@ -183,28 +184,23 @@ func declareRules(data []byte, key, list string) ([]byte, error) {
 	return []byte(edited), nil
 }
 
-// rulePlugin is a plugin of a configuration that has rules.
-type rulePlugin struct {
-	name  string
-	files []string
-	sets  []string
-	text  string
+// ruleConfig is where a plugin has rules from.
+type ruleConfig struct {
+	Files    []string `json:"files"`
+	Sets     []string `json:"sets"`
+	Policies string   `json:"policies"`
 }
 
-func rulePlugins(cfg *config.Config) []rulePlugin {
-	var list []rulePlugin
-	for i := range cfg.Plugins {
-		p := &cfg.Plugins[i]
-		var own struct {
-			Files    []string `json:"files"`
-			Sets     []string `json:"sets"`
-			Policies string   `json:"policies"`
-		}
-		if p.Builtin == "cedar" && (len(p.Config) == 0 || json.Unmarshal(p.Config, &own) == nil) { // the plugin refuses another one
-			list = append(list, rulePlugin{p.Name, own.Files, own.Sets, own.Policies})
+// rulePlugins are the plugins that have rules, by name. They refuse another configuration themselves.
+func rulePlugins(cfg *config.Config) iter.Seq2[string, ruleConfig] {
+	return func(yield func(string, ruleConfig) bool) {
+		for i := range cfg.Plugins {
+			var own ruleConfig
+			if p := &cfg.Plugins[i]; p.Builtin == "cedar" && (len(p.Config) == 0 || json.Unmarshal(p.Config, &own) == nil) && !yield(p.Name, own) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 type rulesList struct {
@@ -258,28 +254,28 @@ func (a *app) rulesInForce(ctx context.Context) ([]ruleFile, error) {
 		return nil, err
 	}
 	list := []ruleFile{}
-	for _, p := range rulePlugins(cfg) {
-		if p.text != "" {
-			list = append(list, ruleFile{p.name, "", cedar.Check(ctx, "policies", p.text, "")})
+	for plugin, own := range rulePlugins(cfg) {
+		if own.Policies != "" {
+			list = append(list, ruleFile{plugin, "", cedar.Check(ctx, "policies", own.Policies, "")})
 		}
-		for _, name := range p.sets {
+		for _, name := range own.Sets {
 			rules, cases, err := knownSet(name)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, ruleFile{p.name, name + ".cedar (comes along)", cedar.Check(ctx, name, rules, cases)})
+			list = append(list, ruleFile{plugin, name + ".cedar (comes along)", cedar.Check(ctx, name, rules, cases)})
 		}
-		for _, pattern := range p.files {
+		for _, pattern := range own.Files {
 			found, err := cedar.Files(pattern)
 			if err != nil {
-				return nil, usagef("plugin %s: %w", p.name, err)
+				return nil, usagef("plugin %s: %w", plugin, err)
 			}
 			for _, file := range found {
 				checked, err := checkRules(ctx, file)
 				if err != nil {
 					return nil, err
 				}
-				list = append(list, ruleFile{p.name, file, checked})
+				list = append(list, ruleFile{plugin, file, checked})
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package cedar
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -173,19 +174,13 @@ func (r *rule) parse(v *validate.Validator) *Problem {
 
 func (r *rule) annotate() *Problem {
 	ask := ""
+	known := map[string]*string{"id": &r.id, "reason": &r.reason, "ask": &ask, "code": &r.code}
 	for _, a := range r.policy.Annotations {
-		switch value := string(a.Value); a.Key {
-		case "id":
-			r.id = value
-		case "reason":
-			r.reason = value
-		case "ask":
-			r.asks, ask = true, value
-		case "code":
-			r.code = value
-		default:
-			return r.problem("@"+string(a.Key), "there is no annotation @%s%s", a.Key, suggest.DidYouMean(string(a.Key), []string{"id", "reason", "ask", "code"}))
+		name := string(a.Key)
+		if known[name] == nil {
+			return r.problem("@"+name, "there is no annotation @%s%s", name, suggest.DidYouMean(name, slices.Sorted(maps.Keys(known))))
 		}
+		*known[name], r.asks = string(a.Value), r.asks || name == "ask"
 	}
 	r.reason = strings.TrimSpace(ask + " " + r.reason)
 	switch {

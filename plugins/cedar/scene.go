@@ -214,22 +214,12 @@ func (sc *scene) Get(id types.EntityUID) (types.Entity, bool) {
 	case typeHost:
 		e = hostOf(string(id.ID))
 	case typeAction:
-		e = actionOf(id)
+		e = resolvedModel().Actions[id].Entity
 	default:
 		return e, false
 	}
 	sc.known[id] = e
 	return e, true
-}
-
-// actionOf is an action in the group of its phase, or a group.
-func actionOf(id types.EntityUID) types.Entity {
-	for _, a := range actions {
-		if a.name == string(id.ID) {
-			return entity(id, actionUID(string(a.phase)), nil)
-		}
-	}
-	return types.Entity{UID: id}
 }
 
 func (sc *scene) file(path string) types.Entity {

@@ -1,15 +1,16 @@
 package cedar
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/facts"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -44,6 +45,9 @@ const (
 	caseHome = "/home/me"
 )
 
+// oneCase is a verdict, a tool and its arguments.
+var oneCase = lazyregexp.New(`^(deny|ask|ok)\s+(\S+)\s+(.+)$`)
+
 // Check parses rules, compares them with the model, says which can never match, and runs cases: lines of a verdict (deny, ask or ok), a tool, and its
 // arguments: JSON, or the text of the one that matters. The working directory is /home/me/project. name is the file's.
 func Check(ctx context.Context, name, rules, cases string) Report {
@@ -56,40 +60,28 @@ func Check(ctx context.Context, name, rules, cases string) Report {
 	r.Problems = append(r.Problems, set.idle()...)
 	file := strings.TrimSuffix(name, filepath.Ext(name)) + ".cases"
 	for i, line := range strings.Split(cases, "\n") {
-		fields := strings.Fields(line)
-		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
 		r.Cases++
-		if len(fields) < 3 || !slices.Contains([]string{"deny", "ask", "ok"}, fields[0]) {
+		words := oneCase().FindStringSubmatch(line)
+		if words == nil {
 			r.Problems = append(r.Problems, Problem{file, i + 1, 1, "a case is a verdict (deny, ask or ok), a tool, and its arguments"})
 			continue
 		}
-		_, rest, _ := strings.Cut(strings.TrimSpace(line), fields[0])
-		_, rest, _ = strings.Cut(rest, fields[1])
-		rest = strings.TrimSpace(rest)
-		verdict, reason := set.try(ctx, fields[1], rest)
-		if reason != "" {
-			reason = " — because " + reason
-		}
-		if verdict != fields[0] {
-			r.Problems = append(r.Problems, Problem{file, i + 1, 1, fmt.Sprintf("want %s, is %s: %s %s%s", fields[0], verdict, fields[1], rest, reason)})
+		want, tool, argument := words[1], words[2], words[3]
+		if verdict, reason := set.try(ctx, tool, argument); verdict != want {
+			r.Problems = append(r.Problems, Problem{file, i + 1, 1, fmt.Sprintf("want %s, is %s: %s %s%s", want, verdict, tool, argument, reason)})
 		}
 	}
 	return r
 }
 
-// try judges a made-up call.
+// try judges a made-up call, and says why.
 func (s *ruleset) try(ctx context.Context, tool, argument string) (verdict, reason string) {
 	arguments := json.RawMessage(argument)
 	if !strings.HasPrefix(argument, "{") {
-		name := "file_path"
-		switch tool {
-		case "Bash":
-			name = "command"
-		case "WebFetch":
-			name = "url"
-		}
+		name := cmp.Or(map[string]string{"Bash": "command", "WebFetch": "url"}[tool], "file_path")
 		arguments, _ = json.Marshal(map[string]string{name: argument}) //nolint:errchkjson // texts always encode
 	}
 	in := &phases.ToolPreCallInput{Tool: tool, Arguments: arguments}
@@ -97,9 +89,9 @@ func (s *ruleset) try(ctx context.Context, tool, argument string) (verdict, reas
 	decision, err := s.judge(ctx, newCall(d, in, facts.Of(tool, arguments, nil, caseDir, caseHome)), false)
 	switch {
 	case err != nil:
-		return "error", err.Error()
+		return "error", " — because " + err.Error()
 	case decision == nil:
 		return "ok", ""
 	}
-	return string(decision.Verdict), decision.Reason
+	return string(decision.Verdict), " — because " + decision.Reason
 }
