@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,22 +64,22 @@ func reportProgress(out io.Writer, value func() any, unread func()) (stop func()
 
 // repeat calls f after a while, and then every progressEvery until stop is called, which waits for it.
 func repeat(first time.Duration, f func()) (stop func()) {
-	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
 		for wait := first; ; wait = progressEvery {
 			select {
 			case <-time.After(wait):
 				f()
-			case <-ctx.Done():
+			case <-ended:
 				return
 			}
 		}
 	})
-	return func() {
-		end()
+	return sync.OnceFunc(func() {
+		close(ended)
 		running.Wait()
-	}
+	})
 }
 
 // counter shows how much long work has done.
