@@ -352,7 +352,7 @@ func TestReload(t *testing.T) {
 	remark("2", "a.cedar:1:18")
 	checkDecision(t, call("2"), "ask")
 	write(forbid("prompt", "true"))
-	remark("3", "start the plugin again")
+	remark("3", "start the gateway again")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

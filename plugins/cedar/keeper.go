@@ -91,7 +91,7 @@ func (k *keeper) reload(files []string) (mistake string) {
 		return err.Error()
 	}
 	if prompts, sees := rules.needs(); prompts && !k.prompts || sees && !k.sees {
-		return "a rule is the first about prompts or context.policies: start the plugin again"
+		return "a rule is the first about prompts or context.policies: start the gateway again"
 	}
 	k.rules = rules
 	return ""
