@@ -191,7 +191,7 @@ func TestDecisions(t *testing.T) {
 			for i, v := range tt.verdicts {
 				h := ranked("p."+string(rune('a'+i)), -i)
 				replies = append(replies, from(t, h, decision(v, "because")))
-				want = append(want, phases.Reason{Subscription: h.Subscription, Verdict: v, Reason: "because"})
+				want = append(want, phases.Reason{Subscription: h.Subscription, Verdict: v, Reason: "because", ContributionID: h.Subscription + "#0"})
 			}
 			got := merged(replies...).Decision
 			if got.Verdict != tt.want {
