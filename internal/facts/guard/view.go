@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path"
@@ -15,6 +16,7 @@ const maxLinks = 40 // links in one path, as in a kernel
 // View is what one call sees. It remembers, so that each path is looked at once, and each script read once.
 type View struct {
 	infos   map[string]fs.FileInfo // nil for what is not there
+	real    map[string]string      // paths without links
 	scripts map[string]script
 }
 
@@ -25,7 +27,7 @@ type script struct {
 
 // NewView returns a view that has seen nothing.
 func NewView() *View {
-	return &View{infos: map[string]fs.FileInfo{}, scripts: map[string]script{}}
+	return &View{infos: map[string]fs.FileInfo{}, real: map[string]string{}, scripts: map[string]script{}}
 }
 
 // Read is [shell.Read]. The commands are not to be changed.
@@ -38,11 +40,14 @@ func (v *View) Read(text string) ([]shell.Command, error) {
 	return s.commands, s.err
 }
 
-// Lstat is [os.Lstat], with nil for an error.
+// Lstat is [os.Lstat], with nil for an error. In a directory that is known not to be there, nothing is looked for.
 func (v *View) Lstat(name string) fs.FileInfo {
 	info, known := v.infos[name]
 	if !known {
-		info, _ = os.Lstat(name)
+		parent, seen := v.infos[name[:max(strings.LastIndexByte(name, '/'), 0)]]
+		if parent != nil || !seen {
+			info, _ = os.Lstat(name)
+		}
 		v.infos[name] = info
 	}
 	return info
@@ -51,31 +56,36 @@ func (v *View) Lstat(name string) fs.FileInfo {
 // Resolve follows the links in an absolute path, as far as it is there. Links of /proc stay: they differ from process
 // to process.
 func (v *View) Resolve(name string) string {
-	volume := filepath.VolumeName(name)
-	at := volume + "/"
-	rest := strings.Split(filepath.ToSlash(name[len(volume):]), "/")
-	for links := 0; len(rest) > 0; {
-		elem := rest[0]
-		rest = rest[1:]
-		switch elem {
-		case "", ".":
-			continue
-		case "..":
-			at = path.Dir(at)
-			continue
-		}
-		next := path.Join(at, elem)
-		target := v.link(next)
-		if links++; target == "" || links > 255+maxLinks {
-			at = next
-			continue
-		}
-		if links += 255 / maxLinks; strings.HasPrefix(target, "/") {
-			at = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
+	return cmp.Or(v.resolve(filepath.ToSlash(name), maxLinks), "/")
+}
+
+// resolve is Resolve with as many links as may still be followed; the root is empty.
+func (v *View) resolve(name string, links int) string {
+	slash := strings.LastIndexByte(name, '/')
+	if slash < 0 {
+		return name
 	}
-	return at
+	real, known := v.real[name]
+	if known {
+		return real
+	}
+	real = v.resolve(name[:slash], links)
+	switch elem := name[slash+1:]; elem {
+	case "", ".":
+	case "..":
+		real = real[:max(strings.LastIndexByte(real, '/'), 0)]
+	default:
+		dir := real
+		real += "/" + elem
+		if target := v.link(real); target != "" && links > 0 {
+			if !path.IsAbs(target) {
+				target = dir + "/" + target
+			}
+			real = v.resolve(target, links-1)
+		}
+	}
+	v.real[name] = real
+	return real
 }
 
 // link returns what a symbolic link leads to; empty if a path is not one.

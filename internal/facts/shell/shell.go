@@ -146,7 +146,7 @@ type flow struct {
 type reader struct {
 	commands  []Command
 	vars      map[string][]string
-	functions map[string]string // with the directory that a function was read in
+	functions map[string]string // with the directory that a function was read in; replaced, never changed
 	made      []string          // texts of the files that the words of a command are
 	dir       string
 	steps     int
@@ -213,8 +213,8 @@ func (r *reader) redirects(list []*syntax.Redirect) (files, written, texts []str
 
 func (r *reader) add(c Command, f flow) {
 	c.Dir, c.Feeds, c.Input, c.Fed, c.Inside = r.dir, f.feeds, f.input, f.fed, f.inside
-	for _, arg := range c.Args {
-		r.steps += len(arg) / 32 // long words are work for those who look at them
+	for _, text := range append(slices.Clip(c.Args), r.dir) {
+		r.steps += len(text) / 32 // long words are work for those who look at them
 	}
 	r.commands = append(r.commands, c)
 }
@@ -318,7 +318,7 @@ func (r *reader) process(p *syntax.ProcSubst) []string {
 
 // apart reads what runs in a shell of its own, whose directory and functions end with it.
 func (r *reader) apart(read func()) {
-	dir, functions := r.dir, maps.Clone(r.functions)
+	dir, functions := r.dir, r.functions
 	r.branch++
 	read()
 	r.branch--
@@ -327,7 +327,7 @@ func (r *reader) apart(read func()) {
 
 // branches reads what may run or not, each from where it begins.
 func (r *reader) branches(list ...func()) {
-	dir, functions := r.dir, maps.Clone(r.functions)
+	dir, functions := r.dir, r.functions
 	after := dir
 	r.branch++
 	for _, read := range list {
@@ -367,15 +367,15 @@ func (r *reader) function(decl *syntax.FuncDecl, f flow) {
 	dir := r.dir
 	r.again = true
 	r.branches(func() { r.stmt(decl.Body, f) })
-	if r.functions == nil {
-		r.functions = map[string]string{}
-	}
+	functions := map[string]string{}
+	maps.Copy(functions, r.functions)
+	r.steps += len(functions) / 8
 	for _, name := range append(decl.Names, decl.Name) {
 		if name != nil {
-			r.functions[name.Value] = r.dir
+			functions[name.Value] = r.dir
 		}
 	}
-	r.dir = dir
+	r.dir, r.functions = dir, functions
 }
 
 func (r *reader) binary(cmd *syntax.BinaryCmd, f flow) {
@@ -389,6 +389,7 @@ func (r *reader) binary(cmd *syntax.BinaryCmd, f flow) {
 	right.fed = true
 	left := f
 	left.feeds = append(slices.Clone(f.feeds), names(cmd.Y)...)
+	r.steps += len(left.feeds) / 8
 	at := len(r.commands)
 	r.apart(func() { r.stmt(cmd.X, left) })
 	right.input = printed(r.commands[at:])
