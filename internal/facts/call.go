@@ -38,7 +38,7 @@ func (f *finder) call(tool string, root argument.Node, paths []string) {
 		f.file(c.list, "", name)
 	}
 	c.node(root, argument.Word, "", "")
-	if c.list == &f.Reads && len(f.Reads)+len(f.Names) == 0 && root.Kind == '{' && len(c.tool) > 0 && oneOf(strings.Join(c.tool, ""), "grep glob ls list searchfilecontent grepsearch listdirectory filesearch codebasesearch") {
+	if c.list == &f.Reads && len(f.Reads)+len(f.Names) == 0 && root.Kind == '{' && len(c.tool) > 0 && shell.OneOf("grep glob ls list searchfilecontent grepsearch listdirectory filesearch codebasesearch", strings.Join(c.tool, "")) {
 		f.file(&f.Reads, "", ".")
 	}
 }
@@ -61,7 +61,7 @@ func toolWords(tool string) []string {
 }
 
 func (c *call) named(list string) bool {
-	return slices.ContainsFunc(c.tool, func(word string) bool { return oneOf(word, list) })
+	return shell.OneOf(list, c.tool...)
 }
 
 // use says what a tool does with the files that its arguments name.
@@ -73,7 +73,7 @@ func (c *call) use(root argument.Node) *[]string {
 	case c.named("copy"), c.shell:
 		return &c.Names
 	case c.named(writeTools), slices.ContainsFunc(root.Kids, func(n argument.Node) bool {
-		return oneOf(argument.Fold(n.Key), "newstring newstr filetext newsource codeedit newtext inserttext") || oneOf(argument.Fold(n.Key), "content contents") && n.Kind == '"' && pathMember(root)
+		return shell.OneOf("newstring newstr filetext newsource codeedit newtext inserttext", argument.Fold(n.Key)) || shell.OneOf("content contents", argument.Fold(n.Key)) && n.Kind == '"' && pathMember(root)
 	}):
 		return &c.Writes
 	case c.named(readTools):
@@ -105,7 +105,7 @@ func (c *call) node(n argument.Node, use argument.Use, key, dir string) {
 			if kid.Kind != '"' || argument.UseOf(kid.Key) != argument.Dir {
 				continue
 			}
-			if c.shell || oneOf(argument.Fold(kid.Key), "cwd workdir workingdirectory workingdir root basepath") {
+			if c.shell || shell.OneOf("cwd workdir workingdirectory workingdir root basepath", argument.Fold(kid.Key)) {
 				dir = shell.Join(dir, kid.Text)
 			}
 		}
@@ -191,17 +191,17 @@ func (c *call) word(text, key, dir string) {
 		return
 	}
 	w, trimmed := c.words(dir), strings.TrimSpace(text)
-	switch isURL := oneOf(key, "url urls"); {
+	switch isURL := shell.OneOf("url urls", key); {
 	case strings.ContainsAny(trimmed, "\t\r\n\\") && !strings.Contains(trimmed, " ") && (isURL || slashes().MatchString(trimmed)):
 		c.unclear("programs differ in which host is meant: " + trimmed)
-	case (isURL || key == "uri") && slashes().MatchString(trimmed), isURL && bare().MatchString(trimmed), oneOf(key, "host hosts hostname") && !strings.ContainsAny(trimmed, " /"):
+	case (isURL || key == "uri") && slashes().MatchString(trimmed), isURL && bare().MatchString(trimmed), shell.OneOf("host hosts hostname", key) && !strings.ContainsAny(trimmed, " /"):
 		w.address(trimmed)
 	case w.hosts(text):
 	case fileMember().MatchString(key):
 		list := c.list
 		if c.named("copy") {
 			list = &c.Reads
-			if oneOf(key, "destination dest target to destinationpath targetpath") {
+			if shell.OneOf("destination dest target to destinationpath targetpath", key) {
 				list = &c.Writes
 			}
 		}

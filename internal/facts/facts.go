@@ -104,7 +104,7 @@ func (f *finder) found(list *[]string, dir, at string) {
 		elems := strings.SplitN(rest, "/", 3)
 		if here, known := f.full(dir, "."); known && len(elems) > 1 && elems[0] == "self" && elems[1] == "cwd" {
 			real = f.Resolve(here + "/" + strings.Join(elems[2:], "/"))
-		} else if len(elems) > 1 && slices.Contains([]string{"cwd", "root", "fd", "task"}, elems[1]) {
+		} else if len(elems) > 1 && shell.OneOf("cwd root fd task", elems[1]) {
 			f.unclear("which file is meant is not known: " + real)
 			return
 		}

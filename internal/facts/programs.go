@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
 //go:embed programs.txt
@@ -52,7 +54,7 @@ var programs = sync.OnceValue(func() map[string]*usage {
 				u.options[name] = kind[0]
 			}
 		}
-		if first, _, _ := strings.Cut(fields[0], ","); oneOf(first, gnu) {
+		if first, _, _ := strings.Cut(fields[0], ","); shell.OneOf(gnu, first) {
 			u.long = gnuFlags
 		} else if first == "git" || strings.HasPrefix(first, "git:") {
 			u.long = gitFlags

@@ -17,30 +17,21 @@ const (
 	within = "uv:run poetry:run pipenv:run bundle:exec pdm:run hatch:run rye:run conda:run npm:exec npm:x pnpm:exec yarn:exec mise:exec direnv:exec dotenv:run dotenvx:run rbenv:exec pyenv:exec"
 )
 
-func oneOf(word, list string) bool {
-	for other := range strings.SplitSeq(list, " ") {
-		if other == word {
-			return true
-		}
-	}
-	return false
-}
-
 // starts adds the commands that a command starts, as far as they can be read.
 func (w *words) starts() {
 	switch name, args := w.name, w.Args[1:]; {
 	case w.operands == "shell":
 		w.shell()
 	case w.builtin(name, args):
-	case oneOf(name, "apply_patch applypatch"):
+	case shell.OneOf("apply_patch applypatch", name):
 		w.patch(slices.Concat(args, w.Texts, w.Input))
 	case w.operands == "command":
 		w.xargs()
-	case oneOf(w.operands, "l L"):
+	case shell.OneOf("l L", w.operands):
 		w.language()
-	case oneOf(name, elsewhere), oneOf(name, "docker podman kubectl nerdctl") && len(args) > 0 && (slices.Contains(args, "exec") || slices.Contains(args, "run")):
+	case shell.OneOf(elsewhere, name), shell.OneOf("docker podman kubectl nerdctl", name) && len(args) > 0 && (slices.Contains(args, "exec") || slices.Contains(args, "run")):
 		w.unclear("what " + name + " runs is not known")
-	case oneOf(name, "fd fdfind") && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "-x --exec -X --exec-batch") }):
+	case shell.OneOf("fd fdfind", name) && slices.ContainsFunc(args, func(a string) bool { return shell.OneOf("-x --exec -X --exec-batch", a) }):
 		w.unclear("what fd runs is not known")
 	default:
 		w.inner()
@@ -52,18 +43,18 @@ func (w *words) builtin(name string, args []string) bool {
 	switch {
 	case name == "eval":
 		w.script(strings.Join(args, " "), w.dir, w.depth+1)
-	case oneOf(name, "source .") && len(args) > 0:
+	case shell.OneOf("source .", name) && len(args) > 0:
 		w.file(&w.Reads, w.dir, args[0])
 		if !shell.Activates(w.Args) || len(w.Writes) > 0 {
 			w.runs(args[0])
 		}
 	case name == "trap" && len(w.operand) > 1:
 		w.script(w.operand[0], w.dir, w.depth+1)
-	case oneOf(name, "compgen mapfile readarray") && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && strings.ContainsAny(a, "CWF") }):
+	case shell.OneOf("compgen mapfile readarray", name) && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") && strings.ContainsAny(a, "CWF") }):
 		w.unclear("what an option of " + name + " runs is not known")
 	case name == "alias" && len(args) > 0, name == "enable", name == "complete", name == "bind", name == "fc", name == "history" && len(args) > 0:
 		w.unclear(name + " gives names another meaning")
-	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return oneOf(a, "dotglob nocaseglob globstar expand_aliases") }):
+	case name == "shopt" && slices.ContainsFunc(args, func(a string) bool { return shell.OneOf("dotglob nocaseglob globstar expand_aliases", a) }):
 		w.unclear("what shopt changes in the words that follow is not known")
 	default:
 		return false
@@ -119,9 +110,9 @@ func unreadable(c *shell.Command) string {
 	switch {
 	case code != nil && code().MatchString(strings.Join(c.Args, "\n")), name == "awk" && !awkPlain(c.Args[1:]):
 		return "what a word of " + name + " does is not known"
-	case oneOf(name, "sed gsed awk") && slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, shell.Unknown) }):
+	case shell.OneOf("sed gsed awk", name) && slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, shell.Unknown) }):
 		return "a word of " + name + " is not known"
-	case fed && oneOf(name, "ed ex vi vim sqlite3 psql mysql gdb lldb bc dc ftp sftp patch at batch crontab docker podman kubectl make"):
+	case fed && shell.OneOf("ed ex vi vim sqlite3 psql mysql gdb lldb bc dc ftp sftp patch at batch crontab docker podman kubectl make", name):
 		return "what " + name + " is told to do is not known"
 	}
 	return ""
@@ -230,7 +221,7 @@ func (w *words) items() []string {
 // printed keeps the files whose names a command prints for xargs.
 func (w *words) printed(roots []string) {
 	w.listed = nil
-	if len(w.Feeds) > 0 && !slices.ContainsFunc(w.Feeds, func(name string) bool { return !oneOf(name, "xargs grep egrep head tail sort uniq") }) {
+	if len(w.Feeds) > 0 && !slices.ContainsFunc(w.Feeds, func(name string) bool { return !shell.OneOf("xargs grep egrep head tail sort uniq", name) }) {
 		w.listed = roots
 	}
 }
@@ -241,13 +232,13 @@ func (w *words) inner() {
 		w.unclear(why)
 		return
 	}
-	if at := slices.Index(w.operand, "build"); at >= 0 && oneOf(w.name, "docker podman") && w.operand[0] != "compose" {
+	if at := slices.Index(w.operand, "build"); at >= 0 && shell.OneOf("docker podman", w.name) && w.operand[0] != "compose" {
 		context := w.operand[len(w.operand)-1]
 		if dir, ok := w.full(w.dir, context); ok && w.isDir(dir) {
 			w.file(&w.Reads, w.dir, context)
 		}
 	}
-	starts := func(word string) bool { return oneOf(w.name+":"+word, within) }
+	starts := func(word string) bool { return shell.OneOf(within, w.name+":"+word) }
 	at := 1
 	for at < len(w.Args) && strings.HasPrefix(w.Args[at], "-") {
 		at++
@@ -299,7 +290,7 @@ func (w *words) hosts(word string) bool {
 		}
 		found = true
 	}
-	if at := scp().FindStringSubmatch(word); !found && at != nil && (oneOf(w.name, "scp rsync sftp") || oneOf(w.name, "git hub gh") && (strings.Contains(word, "@") || w.remoteName(word))) {
+	if at := scp().FindStringSubmatch(word); !found && at != nil && (shell.OneOf("scp rsync sftp", w.name) || shell.OneOf("git hub gh", w.name) && (strings.Contains(word, "@") || w.remoteName(word))) {
 		w.host(at[1])
 		return true
 	}
@@ -308,8 +299,8 @@ func (w *words) hosts(word string) bool {
 
 // remoteName reports whether a word of git stands where a remote repository is named.
 func (w *words) remoteName(word string) bool {
-	at := slices.IndexFunc(w.operand, func(word string) bool { return oneOf(word, "clone ls-remote push pull fetch remote submodule") })
-	return at >= 0 && (oneOf(w.operand[at], "remote submodule") || at+1 < len(w.operand) && w.operand[at+1] == word)
+	at := slices.IndexFunc(w.operand, func(word string) bool { return shell.OneOf("clone ls-remote push pull fetch remote submodule", word) })
+	return at >= 0 && (shell.OneOf("remote submodule", w.operand[at]) || at+1 < len(w.operand) && w.operand[at+1] == word)
 }
 
 // address adds the host of an operand that is an address, with a scheme or without.

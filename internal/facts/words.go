@@ -49,7 +49,7 @@ func (w *words) split(args []string) {
 		}
 		if len(word) < 2 || word[0] != '-' && !w.undashed(word) {
 			w.operand = append(w.operand, word)
-			if oneOf(w.operands, "command shell") || w.operands == "L" && !w.known {
+			if shell.OneOf("command shell", w.operands) || w.operands == "L" && !w.known {
 				w.rest(args[i+1:])
 				return
 			}
@@ -129,7 +129,7 @@ func (w *words) candidates() []string {
 		w.operand = w.operand[1:]
 	}
 	operands := w.operand
-	if oneOf(w.name, "sed gsed") && !w.pattern && len(operands) > 0 {
+	if shell.OneOf("sed gsed", w.name) && !w.pattern && len(operands) > 0 {
 		w.sed(operands[0])
 	}
 	if !w.pattern {
@@ -145,7 +145,7 @@ func (w *words) candidates() []string {
 func (w *words) files() {
 	operands := w.candidates()
 	one := min(1, len(operands))
-	if w.target != "" && !oneOf(w.operands, "c m") {
+	if w.target != "" && !shell.OneOf("c m", w.operands) {
 		w.list(&w.Writes, w.target)
 	}
 	switch kind := w.operands; {
@@ -237,12 +237,12 @@ func (w *words) remote(operands []string) {
 func (w *words) find() {
 	args := w.Args[1:]
 	at := slices.IndexFunc(args, func(word string) bool {
-		return strings.HasPrefix(word, "-") && len(word) > 1 && !oneOf(word, "-H -L -P") || word == "(" || word == "!"
+		return strings.HasPrefix(word, "-") && len(word) > 1 && !shell.OneOf("-H -L -P", word) || word == "(" || word == "!"
 	})
 	if at < 0 {
 		at = len(args)
 	}
-	roots := slices.DeleteFunc(slices.Clone(args[:at]), func(word string) bool { return oneOf(word, "-H -L -P") })
+	roots := slices.DeleteFunc(slices.Clone(args[:at]), func(word string) bool { return shell.OneOf("-H -L -P", word) })
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
@@ -251,7 +251,7 @@ func (w *words) find() {
 	open := 0
 	for i := at; i < len(args); i++ {
 		switch word := args[i]; {
-		case oneOf(word, "-exec -execdir -ok -okdir"):
+		case shell.OneOf("-exec -execdir -ok -okdir", word):
 			if strings.HasSuffix(word, "dir") {
 				w.unclear("where find starts a command is not known")
 			}
@@ -265,14 +265,14 @@ func (w *words) find() {
 			} else {
 				w.list(&w.Writes, roots...)
 			}
-		case oneOf(word, "-fprint -fprint0 -fls -fprintf") && i+1 < len(args):
+		case shell.OneOf("-fprint -fprint0 -fls -fprintf", word) && i+1 < len(args):
 			i++
 			w.list(&w.Writes, args[i])
 		case word == "-files0-from" || strings.ContainsRune(word, shell.Unknown):
 			w.unclear("a word of find is not known")
 		default:
 			open += strings.Count(word, "(") - strings.Count(word, ")")
-			if tests, branch = append(tests, word), append(branch, word); open == 0 && oneOf(word, "-o -or ,") {
+			if tests, branch = append(tests, word), append(branch, word); open == 0 && shell.OneOf("-o -or ,", word) {
 				branch = nil
 			}
 		}
@@ -296,8 +296,8 @@ func (w *words) below(roots, tests []string) (found []string, named bool) {
 	var names []string
 	for i, word := range append(slices.Clip(tests), "-o") { // each of the alternatives must leave the root out
 		value := strings.Join(tests[min(i+1, len(tests)):min(i+2, len(tests))], "")
-		switch negated := i > 0 && oneOf(tests[i-1], "! -not"); {
-		case oneOf(word, "-o -or ,"):
+		switch negated := i > 0 && shell.OneOf("! -not", tests[i-1]); {
+		case shell.OneOf("-o -or ,", word):
 			names = append(names, cmp.Or(name, "*"))
 			all, out, name = all && out, false, ""
 		case negated:
@@ -366,7 +366,7 @@ func (w *words) tar() {
 	}
 	w.split(args)
 	is := func(options string) bool {
-		return slices.ContainsFunc(w.flags(args), func(option string) bool { return oneOf(option, options) })
+		return slices.ContainsFunc(w.flags(args), func(option string) bool { return shell.OneOf(options, option) })
 	}
 	from := w.dir
 	w.dir = shell.Join(w.dir, w.target)

@@ -40,15 +40,6 @@ func (j *judge) argv(args []string, s scope) *Finding {
 	return j.command(&shell.Command{Args: args}, s.dirs, maxScripts)
 }
 
-func oneOf(list string, names ...string) bool {
-	for word := range strings.SplitSeq(list, " ") {
-		if slices.Contains(names, word) {
-			return true
-		}
-	}
-	return false
-}
-
 const (
 	shells = "sh bash zsh dash ksh ash fish pwsh powershell cmd"
 	// runners take a command, or a part of one, as words.
@@ -97,7 +88,7 @@ func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
 func changed(args []string) []string {
 	var dirs []string
 	for i, arg := range args[min(1, len(args)):] {
-		if oneOf("-C --directory --chdir --cwd --prefix", args[i]) {
+		if shell.OneOf("-C --directory --chdir --cwd --prefix", args[i]) {
 			dirs = append(dirs, arg)
 		} else if dir, ok := strings.CutPrefix(arg, "--directory="); ok {
 			dirs = append(dirs, dir)
@@ -143,7 +134,7 @@ func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
 		if f := j.word(word, dirs); f != nil {
 			return f
 		}
-		looks := oneOf(lookers, c.Name()) && filtered(c.Feeds)
+		looks := shell.OneOf(lookers, c.Name()) && filtered(c.Feeds)
 		if strings.ContainsAny(word, wildcards) && !looks && c.Name() != "=" {
 			if f := j.expandIn(word, dirs); f != nil {
 				return f
@@ -155,16 +146,16 @@ func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
 
 // filtered reports whether all commands behind a pipe only read what comes through it.
 func filtered(feeds []string) bool {
-	return !slices.ContainsFunc(feeds, func(name string) bool { return !oneOf(filters, name) })
+	return !slices.ContainsFunc(feeds, func(name string) bool { return !shell.OneOf(filters, name) })
 }
 
 // harmless says which words of a command are text to it, and never the name of a file whose content it reads.
 func harmless(c *shell.Command) map[int]bool {
 	skip := map[int]bool{}
 	name := c.Name()
-	encoded := slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf("base64 openssl", n) })
-	printed := oneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)) && !encoded
-	if printed || oneOf("test [", name) || name == "git" && slices.Contains(c.Args, "check-ignore") {
+	encoded := slices.ContainsFunc(c.Feeds, func(n string) bool { return shell.OneOf("base64 openssl", n) })
+	printed := shell.OneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)) && !encoded
+	if printed || shell.OneOf("test [", name) || name == "git" && slices.Contains(c.Args, "check-ignore") {
 		for i := range c.Args {
 			skip[i] = true
 		}
@@ -176,7 +167,7 @@ func harmless(c *shell.Command) map[int]bool {
 		skip[at] = true
 	}
 	for i := 1; i < len(c.Args); i++ {
-		negated := i > 1 && oneOf("! -not", c.Args[i-2]) && oneOf("-name -iname -path -ipath", c.Args[i-1])
+		negated := i > 1 && shell.OneOf("! -not", c.Args[i-2]) && shell.OneOf("-name -iname -path -ipath", c.Args[i-1])
 		if negated || text(name, c.Args[i-1], c.Args[i]) {
 			skip[i] = true
 		}
@@ -191,7 +182,7 @@ func pattern(name string, args []string) int {
 		if from = slices.Index(args, "grep"); from < 0 {
 			return 0
 		}
-	} else if !oneOf(greps+" jq gojq yq", name) {
+	} else if !shell.OneOf(greps+" jq gojq yq", name) {
 		return 0
 	}
 	at := operand(args[from:])
@@ -203,19 +194,19 @@ func pattern(name string, args []string) int {
 
 // text reports whether a word is a message, a pattern to look for, or what is to be left out.
 func text(name, before, word string) bool {
-	excluding := oneOf("--exclude --exclude-dir --ignore --ignore-dir -not !", before) || before == "-x" && name == "zip"
+	excluding := shell.OneOf("--exclude --exclude-dir --ignore --ignore-dir -not !", before) || before == "-x" && name == "zip"
 	switch {
 	case excluding, strings.HasPrefix(word, "--exclude="), strings.HasPrefix(word, "--exclude-dir="), strings.HasPrefix(word, "--ignore="):
 		return true
 	case strings.HasPrefix(word, ":!"), strings.HasPrefix(word, ":^"), strings.HasPrefix(word, ":(exclude)"):
 		return true
-	case oneOf(greps, name):
-		return oneOf("-e --regexp", before) || strings.HasPrefix(word, "!") || strings.HasPrefix(word, "-g!") || strings.HasPrefix(word, "--glob=!")
+	case shell.OneOf(greps, name):
+		return shell.OneOf("-e --regexp", before) || strings.HasPrefix(word, "!") || strings.HasPrefix(word, "-g!") || strings.HasPrefix(word, "--glob=!")
 	case name == "git":
-		return oneOf("-m --message --grep -S -G -e", before) || strings.HasPrefix(word, "--message=") || strings.HasPrefix(word, "-m") ||
+		return shell.OneOf("-m --message --grep -S -G -e", before) || strings.HasPrefix(word, "--message=") || strings.HasPrefix(word, "-m") ||
 			strings.HasPrefix(word, "-am") || before == "-am"
-	case oneOf("gh glab", name):
-		return oneOf("-t --title -b --body -n --notes --description -d -m --message", before) ||
+	case shell.OneOf("gh glab", name):
+		return shell.OneOf("-t --title -b --body -n --notes --description -d -m --message", before) ||
 			strings.HasPrefix(word, "--title=") || strings.HasPrefix(word, "--body=")
 	}
 	return false
@@ -228,9 +219,9 @@ func operand(args []string) int {
 		case arg == "--" && i+1 < len(args):
 			return i + 1
 		case strings.HasPrefix(arg, "-") && arg != "-":
-			if oneOf("-A -B -C -m -g -t -T -f --file --glob --type --max-count --context --include --exclude --exclude-dir --arg --argjson --indent -d -j -M --iglob", arg) {
+			if shell.OneOf("-A -B -C -m -g -t -T -f --file --glob --type --max-count --context --include --exclude --exclude-dir --arg --argjson --indent -d -j -M --iglob", arg) {
 				i++
-				if oneOf("--arg --argjson", arg) {
+				if shell.OneOf("--arg --argjson", arg) {
 					i++
 				}
 			}
@@ -244,7 +235,7 @@ func operand(args []string) int {
 // patternGiven reports whether an option has the pattern, so that all operands are files.
 func patternGiven(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
-		return oneOf("-e -f --regexp --file --from-file --files", a) || strings.HasPrefix(a, "--regexp=") || strings.HasPrefix(a, "--file=") ||
+		return shell.OneOf("-e -f --regexp --file --from-file --files", a) || strings.HasPrefix(a, "--regexp=") || strings.HasPrefix(a, "--file=") ||
 			len(a) > 2 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a[1:], "ef") && !strings.ContainsAny(a[1:], "0123456789*./!")
 	})
 }
@@ -255,11 +246,11 @@ func (j *judge) bodies(c *shell.Command, dirs []string, depth int) *Finding {
 	for _, body := range c.Texts {
 		var f *Finding
 		switch {
-		case oneOf("base64 openssl", name):
+		case shell.OneOf("base64 openssl", name):
 			f = j.word(strings.TrimSpace(body), dirs)
-		case oneOf(shells, name), slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf(shells, n) }):
+		case shell.OneOf(shells, name), slices.ContainsFunc(c.Feeds, func(n string) bool { return shell.OneOf(shells, n) }):
 			f = j.script(body, dirs, depth-1)
-		case oneOf(filters+" apply_patch patch", name) && filtered(c.Feeds):
+		case shell.OneOf(filters+" apply_patch patch", name) && filtered(c.Feeds):
 			for _, file := range argument.Patched(body) {
 				f = cmp.Or(f, j.file(file, dirs))
 			}
@@ -280,11 +271,11 @@ func (j *judge) inner(c *shell.Command, dirs []string, depth int) *Finding {
 	for _, at := range scripts(c) {
 		list = append(list, shell.Plain(c.Args[at]))
 	}
-	piped := slices.ContainsFunc(c.Feeds, func(n string) bool { return oneOf(shells, n) })
+	piped := slices.ContainsFunc(c.Feeds, func(n string) bool { return shell.OneOf(shells, n) })
 	switch {
-	case name == "eval", piped && oneOf("echo printf", name):
+	case name == "eval", piped && shell.OneOf("echo printf", name):
 		list = append(list, shell.Plain(strings.Join(c.Args[1:], " ")))
-	case oneOf(runners+" source . "+shells, name):
+	case shell.OneOf(runners+" source . "+shells, name):
 		for _, arg := range c.Args[1:] {
 			if strings.ContainsAny(arg, " \t\n") {
 				list = append(list, shell.Plain(arg))
@@ -301,7 +292,7 @@ func (j *judge) inner(c *shell.Command, dirs []string, depth int) *Finding {
 
 // scripts are the places of the words that a shell runs: those behind its option -c.
 func scripts(c *shell.Command) []int {
-	if oneOf(filters, c.Name()) {
+	if shell.OneOf(filters, c.Name()) {
 		return nil
 	}
 	var list []int
@@ -312,7 +303,7 @@ func scripts(c *shell.Command) []int {
 			list = append(list, i+1)
 			found = false
 		}
-		found = found || oneOf(shells, (&shell.Command{Args: []string{arg}}).Name())
+		found = found || shell.OneOf(shells, (&shell.Command{Args: []string{arg}}).Name())
 	}
 	return list
 }

@@ -22,19 +22,19 @@ func readings(c *shell.Command) []rooted {
 	switch {
 	case name == "git" && len(args) > 1 && slices.Contains(args, "grep"):
 		return searching(c, args[slices.Index(args, "grep"):], true)
-	case oneOf("rg ripgrep ag ack ugrep", name), oneOf("grep egrep fgrep zgrep", name) && recursive(args, "rR", "--recursive", "--dereference-recursive", "--directories=recurse") || slices.Contains(args, "recurse"):
+	case shell.OneOf("rg ripgrep ag ack ugrep", name), shell.OneOf("grep egrep fgrep zgrep", name) && recursive(args, "rR", "--recursive", "--dereference-recursive", "--directories=recurse") || slices.Contains(args, "recurse"):
 		return searching(c, args, false)
-	case oneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
+	case shell.OneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
 		roots := operands(args)
 		return all(args, roots[:max(len(roots)-1, 0)], name)
 	case sends(name, args):
 		roots := operands(args)
-		return all(args, slices.DeleteFunc(roots[:max(len(roots)-1, 0)], func(word string) bool { return oneOf("s3 storage cp mv "+mirrors, word) }), name)
+		return all(args, slices.DeleteFunc(roots[:max(len(roots)-1, 0)], func(word string) bool { return shell.OneOf("s3 storage cp mv "+mirrors, word) }), name)
 	case packs(name, args):
 		return all(args, packed(name, args), name)
-	case oneOf("find fd fdfind", name):
+	case shell.OneOf("find fd fdfind", name):
 		return finding(c)
-	case oneOf("ls tree", name) && reads(c), name == "git" && slices.Contains(args, "ls-files") && reads(c):
+	case shell.OneOf("ls tree", name) && reads(c), name == "git" && slices.Contains(args, "ls-files") && reads(c):
 		r := rooted{roots: roots(operands(args)), reading: reading{follow: true, how: name + " hands the names to a command that reads the files:"}}
 		r.hidden, r.git = name == "git" || recursive(args, "aA", "--all"), name == "git"
 		if name == "git" {
@@ -50,7 +50,7 @@ const mirrors = "sync rsync copy"
 
 // sends reports whether a command copies whole directories to a cloud's storage.
 func sends(name string, args []string) bool {
-	return oneOf("aws gsutil gcloud rclone s3cmd", name) && (recursive(args, "rR", "--recursive") || oneOf(mirrors, args...))
+	return shell.OneOf("aws gsutil gcloud rclone s3cmd", name) && (recursive(args, "rR", "--recursive") || shell.OneOf(mirrors, args...))
 }
 
 // packs reports whether a command reads whole directories into one file, or compares them.
@@ -126,7 +126,7 @@ func exceptions(args []string) []string {
 				globs = append(globs, shell.Plain(glob))
 			}
 		}
-		if i > 0 && (oneOf("--exclude --exclude-dir --ignore --ignore-dir", args[i-1]) || args[i-1] == "-x" && args[0] == "zip") {
+		if i > 0 && (shell.OneOf("--exclude --exclude-dir --ignore --ignore-dir", args[i-1]) || args[i-1] == "-x" && args[0] == "zip") {
 			globs = append(globs, shell.Plain(arg))
 		}
 	}
@@ -147,13 +147,13 @@ func searching(c *shell.Command, args []string, git bool) []rooted {
 	if !patternGiven(args) && len(list) > 0 {
 		list = list[1:]
 	}
-	grep := oneOf("grep egrep fgrep zgrep", c.Name()) && !git
+	grep := shell.OneOf("grep egrep fgrep zgrep", c.Name()) && !git
 	if slices.Contains(args, "--files") || len(list) == 0 && c.Fed && !grep {
 		return nil // it shows names, or reads what comes through the pipe
 	}
 	r := rooted{roots: roots(list), reading: reading{except: exceptions(args), how: args[0] + " would read it; leave it out with --exclude='.env*' (rg: -g '!.env*'):"}}
 	r.only = included(args)
-	r.hidden = grep || git || oneOf("--hidden -. -uu -uuu", args...) || strings.Contains(strings.Join(args, " "), " -u -u")
+	r.hidden = grep || git || shell.OneOf("--hidden -. -uu -uuu", args...) || strings.Contains(strings.Join(args, " "), " -u -u")
 	r.git = !grep && !recursive(args, "", "--no-ignore", "--no-ignore-vcs", "-u", "-uu", "-uuu", "--unrestricted")
 	r.lenient, r.follow = !grep, recursive(args, "RL", "--dereference-recursive", "--follow")
 	return []rooted{r}
@@ -168,13 +168,13 @@ func included(args []string) []string {
 		if !ok {
 			glob, ok = strings.CutPrefix(arg, "--glob=")
 		}
-		if !ok && oneOf("--include -g --glob --iglob", before) {
+		if !ok && shell.OneOf("--include -g --glob --iglob", before) {
 			glob, ok = arg, true
 		}
 		if ok && !strings.HasPrefix(glob, "!") {
 			globs = append(globs, shell.Plain(glob))
 		}
-		if kind := strings.TrimPrefix(arg, "--type="); kind != arg || oneOf("-t --type", before) {
+		if kind := strings.TrimPrefix(arg, "--type="); kind != arg || shell.OneOf("-t --type", before) {
 			globs = append(globs, "*."+kind)
 		}
 	}
@@ -187,21 +187,21 @@ func reads(c *shell.Command) bool { return c.Inside || !filtered(c.Feeds) }
 // finding is what the commands read that find starts.
 func finding(c *shell.Command) []rooted {
 	args := c.Args
-	runs := oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", args...)
+	runs := shell.OneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", args...)
 	if !runs && !reads(c) {
 		return nil
 	}
-	r := rooted{reading: reading{follow: true, hidden: c.Name() == "find" || oneOf("-H --hidden -u", args...), git: c.Name() != "find", how: "find hands it to a command that reads it:"}}
+	r := rooted{reading: reading{follow: true, hidden: c.Name() == "find" || shell.OneOf("-H --hidden -u", args...), git: c.Name() != "find", how: "find hands it to a command that reads it:"}}
 	expression := false
 	for i, arg := range args[1:] {
 		before := args[i]
 		switch {
-		case oneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", arg):
+		case shell.OneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", arg):
 			r.roots = roots(r.roots)
 			return []rooted{r}
-		case oneOf("-name -iname -path -ipath -wholename", before):
+		case shell.OneOf("-name -iname -path -ipath -wholename", before):
 			glob := shell.Plain(arg)
-			if i > 0 && oneOf("! -not", args[i-1]) {
+			if i > 0 && shell.OneOf("! -not", args[i-1]) {
 				r.except = append(r.except, glob)
 			} else if strings.HasSuffix(before, "name") {
 				r.only = append(r.only, glob)
@@ -236,7 +236,7 @@ func (j *judge) search(n argument.Node) *Finding {
 	if argument.Fold(j.tool) == "readmanyfiles" && slices.ContainsFunc(n.Kids, func(kid argument.Node) bool { return argument.Fold(kid.Key) == "usedefaultexcludes" }) {
 		return j.walk(".", &reading{git: true, hidden: true, how: "it would be read:"})
 	}
-	if !j.searches() || n.Kind != '{' || oneOf("toolsearch websearch googlewebsearch", argument.Fold(j.tool)) || !filesSearch().MatchString(j.tool) && !inFiles(n) {
+	if !j.searches() || n.Kind != '{' || shell.OneOf("toolsearch websearch googlewebsearch", argument.Fold(j.tool)) || !filesSearch().MatchString(j.tool) && !inFiles(n) {
 		return nil
 	}
 	mode, given := n.Member("outputmode")

@@ -107,14 +107,14 @@ func nested(value any) bool {
 
 // contentKey reports whether a member of that name holds what is in a file, rather than its name or size.
 func contentKey(key string) bool {
-	return oneOf("content contents text data blob body output value snippet preview match matches line lines excerpt source patch diff oldtext newtext originalfile", argument.Fold(key))
+	return shell.OneOf("content contents text data blob body output value snippet preview match matches line lines excerpt source patch diff oldtext newtext originalfile", argument.Fold(key))
 }
 
 // names reports whether an object names a protected file.
 func (r *redaction) names(object map[string]any) bool {
 	for key, value := range object {
 		text, is := value.(string)
-		if key = argument.Fold(key); is && (strings.HasSuffix(key, "path") || strings.HasSuffix(key, "file") || oneOf("uri url filename name source location", key)) && r.file(text, nil) != nil {
+		if key = argument.Fold(key); is && (strings.HasSuffix(key, "path") || strings.HasSuffix(key, "file") || shell.OneOf("uri url filename name source location", key)) && r.file(text, nil) != nil {
 			return true
 		}
 	}

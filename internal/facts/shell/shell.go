@@ -354,7 +354,7 @@ func moves(node syntax.Node) (found bool) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
 			name := call.Args[0].Lit()
-			found = found || name == "" || slices.Contains([]string{"cd", "pushd", "popd", "chdir", "builtin", "command", "eval", "source", "."}, name)
+			found = found || name == "" || OneOf("cd pushd popd chdir builtin command eval source .", name)
 		}
 		_, apart := n.(*syntax.Subshell)
 		return !apart
@@ -490,8 +490,8 @@ func (r *reader) builtin(args []string) {
 		args = args[1:]
 	}
 	name := (&Command{Args: args}).Name()
-	if slices.Contains([]string{"test", "[", "read", "mapfile", "readarray", "getopts", "set", "unset", "let", "declare", "typeset", "local", "export", "readonly"}, name) ||
-		slices.Contains([]string{"printf", "wait"}, name) && len(args) > 1 && strings.HasPrefix(args[1], "-") {
+	if OneOf("test [ read mapfile readarray getopts set unset let declare typeset local export readonly", name) ||
+		OneOf("printf wait", name) && len(args) > 1 && strings.HasPrefix(args[1], "-") {
 		r.evaluated(args...)
 	}
 	switch name {

@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Plain shows the wildcards in a word as a shell does, and … for what is unknown.
 func Plain(word string) string {
@@ -22,4 +25,24 @@ func Visible(name string) string {
 		text = append(text[:199:199], '…')
 	}
 	return string(text)
+}
+
+// OneOf reports whether one of the words is in a list, which has spaces between its words.
+func OneOf(list string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return contains(list, word) })
+}
+
+func contains(list, word string) bool {
+	for from := 0; word != ""; from++ {
+		at := strings.Index(list[from:], word)
+		if at < 0 {
+			return false
+		}
+		from += at
+		end := from + len(word)
+		if (from == 0 || list[from-1] == ' ') && (end == len(list) || list[end] == ' ') {
+			return !strings.Contains(word, " ")
+		}
+	}
+	return false
 }

@@ -267,7 +267,7 @@ func printed(made []Command) []string {
 		}
 	case piped && name == "cat" && len(c.Args) == 1:
 		return slices.Clone(texts)
-	case piped && name == "base64" && len(c.Args) == 2 && slices.Contains([]string{"-d", "-D", "--decode"}, c.Args[1]):
+	case piped && name == "base64" && len(c.Args) == 2 && OneOf("-d -D --decode", c.Args[1]):
 		if data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(texts[0]), "")); err == nil {
 			return []string{string(data)}
 		}

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -87,9 +86,7 @@ func (w *wrapper) skip(args []string) (rest, sets []string, ok bool) {
 
 // longOption is option for a long one.
 func longOption(name string) (ok, takes bool) {
-	takes = slices.Contains([]string{
-		"--user", "--group", "--unset", "--chdir", "--signal", "--kill-after", "--adjustment", "--input", "--output", "--error", "--class", "--classdata", "--prompt", "--host",
-	}, name)
+	takes = OneOf("--user --group --unset --chdir --signal --kill-after --adjustment --input --output --error --class --classdata --prompt --host", name)
 	return name != "--split-string" && name != "--chdir" && name != "--chroot", takes
 }
 
