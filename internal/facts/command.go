@@ -107,7 +107,10 @@ func (f *finder) variable(name string, values []string, dir string, depth int) {
 
 // simple adds what a command does that starts with its program's name.
 func (f *finder) simple(c *shell.Command, dir string, depth int) {
-	if f.text += len(strings.Join(c.Args, "")); len(f.Commands) >= maxCommands || f.text > maxText {
+	for _, word := range c.Args {
+		f.text += len(word)
+	}
+	if len(f.Commands) >= maxCommands || f.text > maxText {
 		f.unclear("there are too many commands")
 		return
 	}
@@ -117,12 +120,12 @@ func (f *finder) simple(c *shell.Command, dir string, depth int) {
 		name = ""
 	}
 	u := usageOf(name, c.Args)
-	said := phases.Command{Program: name, Options: u.flags(u.whole(c.Args[1:]))}
-	for _, word := range c.Args {
-		said.Words = append(said.Words, strings.ToValidUTF8(shell.Plain(word), "\uFFFD"))
+	said := make([]string, len(c.Args))
+	for i, word := range c.Args {
+		said[i] = strings.ToValidUTF8(shell.Plain(word), "\uFFFD")
 	}
-	f.Commands = append(f.Commands, said)
 	c.Args = u.whole(c.Args)
+	f.Commands = append(f.Commands, phases.Command{Program: name, Options: u.flags(c.Args[1:]), Words: said})
 	w := words{finder: f, usage: u, Command: c, dir: dir, depth: depth, name: name}
 	w.all()
 }

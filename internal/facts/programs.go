@@ -83,11 +83,14 @@ func (u *usage) option(word string) (kind byte, value string, attached bool) {
 
 // whole is words with long options that are cut short in full, as far as they are known.
 func (u *usage) whole(words []string) []string {
+	if u.long == "" {
+		return words
+	}
 	list := slices.Clone(words)
 	for i, word := range list {
 		name, _, _ := strings.Cut(word, "=")
 		switch {
-		case word == "--", i > 0 && word != "" && word[0] != '-' && u.operands == "command", u.long == "":
+		case word == "--", i > 0 && word != "" && word[0] != '-' && u.operands == "command":
 			return list
 		case strings.HasPrefix(word, "--") && u.options[name] == 0:
 			known := slices.AppendSeq(strings.Fields(u.long), maps.Keys(u.options))

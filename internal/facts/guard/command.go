@@ -150,8 +150,8 @@ func filtered(feeds []string) bool {
 }
 
 // harmless says which words of a command are text to it, and never the name of a file whose content it reads.
-func harmless(c *shell.Command) map[int]bool {
-	skip := map[int]bool{}
+func harmless(c *shell.Command) []bool {
+	skip := make([]bool, len(c.Args))
 	name := c.Name()
 	encoded := slices.ContainsFunc(c.Feeds, func(n string) bool { return shell.OneOf("base64 openssl", n) })
 	printed := shell.OneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)) && !encoded

@@ -82,7 +82,10 @@ func web(s string) bool {
 
 // word judges one word: as a path, as a glob, and by the paths that stand in it.
 func (j *judge) word(word string, dirs []string) *Finding {
-	seen := strings.Join(append(slices.Clip(dirs), word), "\x00")
+	seen := word
+	for _, d := range dirs {
+		seen += "\x00" + d
+	}
 	if j.fine[seen] {
 		return nil
 	}

@@ -86,10 +86,10 @@ func common(a, b string) int {
 
 // Match reports whether a shell's glob matches a name.
 func Match(glob, name string) bool {
-	return (!strings.HasPrefix(name, ".") || strings.HasPrefix(glob, ".")) && common(fold(glob), literal(fold(name))) >= 0
+	return (!strings.HasPrefix(name, ".") || strings.HasPrefix(glob, ".")) && common(fold(glob), literal.Replace(fold(name))) >= 0
 }
 
 // literal keeps the letters of a name from being wildcards.
-func literal(name string) string {
-	return strings.NewReplacer("*", "\uFFFD", "?", "\uFFFD").Replace(name)
-}
+//
+//nolint:gochecknoglobals // a constant
+var literal = strings.NewReplacer("*", "\uFFFD", "?", "\uFFFD")

@@ -100,7 +100,7 @@ func Read(script string) ([]Command, error) {
 	}
 	r.stmts(file.Stmts, flow{})
 	if r.again && r.steps <= maxSteps { // with the values that variables are given further down
-		r.commands, r.functions, r.dir, r.steps, r.branch = nil, nil, "", 0, 1
+		r.commands, r.functions, r.dir, r.steps, r.branch = r.commands[:0], nil, "", 0, 1
 		r.stmts(file.Stmts, flow{})
 	}
 	if strange {
@@ -115,8 +115,12 @@ func Read(script string) ([]Command, error) {
 	return r.commands, nil
 }
 
-//nolint:gochecknoglobals // a constant
-var marks = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "", "\\\r", "\\\uFFFD")
+//nolint:gochecknoglobals // constants
+var (
+	globMarks = strings.NewReplacer(string(Star), "*", string(Any), "?")
+	plain     = strings.NewReplacer(string(Star), "*", string(Any), "?", unknown, "…")
+	marks     = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "", "\\\r", "\\\uFFFD")
+)
 
 func parse(script string, lang syntax.LangVariant) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(script), "")
@@ -213,8 +217,9 @@ func (r *reader) redirects(list []*syntax.Redirect) (files, written, texts []str
 
 func (r *reader) add(c Command, f flow) {
 	c.Dir, c.Feeds, c.Input, c.Fed, c.Inside = r.dir, f.feeds, f.input, f.fed, f.inside
-	for _, text := range append(slices.Clip(c.Args), r.dir) {
-		r.steps += len(text) / 32 // long words are work for those who look at them
+	r.steps += len(r.dir) / 32 // long words are work for those who look at them
+	for _, arg := range c.Args {
+		r.steps += len(arg) / 32
 	}
 	r.commands = append(r.commands, c)
 }
@@ -593,7 +598,7 @@ func (r *reader) values(a *syntax.Assign) []string {
 	switch {
 	case a.Value != nil:
 		for _, value := range r.texts(a.Value) {
-			values = append(values, strings.NewReplacer(string(Star), "*", string(Any), "?").Replace(value))
+			values = append(values, globMarks.Replace(value))
 		}
 	case a.Array != nil:
 		for _, elem := range a.Array.Elems {

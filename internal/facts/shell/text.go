@@ -10,7 +10,7 @@ func Plain(word string) string {
 	if !strings.ContainsAny(word, unknown+string(Star)+string(Any)) {
 		return word
 	}
-	return strings.NewReplacer(string(Star), "*", string(Any), "?", unknown, "…").Replace(word)
+	return plain.Replace(word)
 }
 
 // Visible is a text without wildcards' marks and signs that a terminal obeys, cut to 200 letters.

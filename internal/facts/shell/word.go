@@ -12,10 +12,14 @@ import (
 
 // words returns all values of words, braces expanded.
 func (r *reader) words(list []*syntax.Word) []string {
-	var all []string
+	all := make([]string, 0, len(list))
 	for _, w := range list {
 		for _, value := range r.word(w) {
-			all = append(all, split(value)...)
+			if strings.ContainsRune(value, gap) {
+				all = append(all, split(value)...)
+			} else {
+				all = append(all, value)
+			}
 		}
 	}
 	return all
@@ -89,6 +93,11 @@ func (r *reader) word(w *syntax.Word) []string {
 		r.step()
 		return r.parts(w.Parts, false)
 	}
+	return r.braced(w)
+}
+
+// braced returns the values of a word that may be several because of braces.
+func (r *reader) braced(w *syntax.Word) []string {
 	split := &syntax.Word{Parts: slices.Clone(w.Parts)}
 	syntax.SplitBraces(split)
 	if len(split.Parts) > maxAlts {
@@ -127,7 +136,7 @@ func product(before, after []string) []string {
 	case len(before)*len(after) > maxAlts:
 		after = []string{unknown}
 	}
-	var all []string
+	all := make([]string, 0, len(before)*len(after))
 	for _, b := range before {
 		for _, a := range after {
 			if len(b)+len(a) > maxValue {
@@ -140,6 +149,11 @@ func product(before, after []string) []string {
 }
 
 func (r *reader) parts(parts []syntax.WordPart, quoted bool) []string {
+	if len(parts) == 1 {
+		if lit, ok := parts[0].(*syntax.Lit); ok && len(lit.Value) <= maxValue && r.step() { // as most words are
+			return r.part(lit, quoted)
+		}
+	}
 	values := []string{""}
 	for _, part := range parts {
 		if !r.step() {
