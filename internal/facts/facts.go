@@ -6,6 +6,7 @@
 package facts
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -158,10 +159,17 @@ func (f *finder) outside() {
 	if len(files) == 0 || f.dir == "" {
 		return
 	}
-	project := f.project()
+	dir, project := f.Resolve(f.dir), ""
 	for _, name := range files {
-		if name != project && !strings.HasPrefix(name, strings.TrimSuffix(project, "/")+"/") {
+		if inside(dir, name) {
+			continue
+		}
+		if project = cmp.Or(project, f.project(dir)); !inside(project, name) {
 			add(&f.Outside, name)
 		}
 	}
+}
+
+func inside(dir, name string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -46,9 +46,8 @@ func (p *places) isDir(name string) bool {
 	return info != nil && info.IsDir()
 }
 
-// project is the directory above dir that has .git, or dir.
-func (p *places) project() string {
-	top := p.Resolve(p.dir)
+// project is the directory at or above top that has .git, or top.
+func (p *places) project(top string) string {
 	for dir := top; ; dir = filepath.Dir(dir) {
 		if p.Lstat(filepath.Join(dir, ".git")) != nil {
 			return dir

@@ -14,8 +14,8 @@ func (s *Set) Glob(glob string) (string, bool) {
 	elem := fold(path.Base(strings.TrimRight(glob, "/")))
 	for i := range s.deny {
 		p := &s.deny[i]
-		want := p.elems[len(p.elems)-1]
-		within := len(p.elems) > 1 && strings.Contains(fold(glob), p.elems[0]+"/")
+		want := p.elems[len(p.elems)-1].text
+		within := len(p.elems) > 1 && strings.Contains(fold(glob), p.elems[0].text+"/")
 		if len(p.elems) > 1 && (p.dir || p.rooted || !within) {
 			continue
 		}

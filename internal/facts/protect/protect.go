@@ -27,10 +27,16 @@ type Set struct{ deny, allow []pattern }
 
 type pattern struct {
 	text   string
-	elems  []string
+	elems  []element
 	dir    bool // ends in /
 	rooted bool // begins with /
-	simple bool // has no wildcards but one * in an element
+}
+
+// element is a name in a pattern.
+type element struct {
+	text          string
+	before, after string // of the only wildcard, if that is a *
+	star, glob    bool   // has one *, or other wildcards
 }
 
 // New compiles the patterns. The error says which one is wrong.
@@ -54,12 +60,14 @@ func New(deny, allow []string) (*Set, error) {
 func compile(text string) (pattern, error) {
 	folded := strings.TrimPrefix(fold(text), "~/")
 	p := pattern{text: text, dir: strings.HasSuffix(folded, "/"), rooted: strings.HasPrefix(folded, "/")}
-	p.elems = elements(folded)
-	p.simple = !strings.ContainsAny(folded, `?[\`) && !slices.ContainsFunc(p.elems, func(elem string) bool { return strings.Count(elem, "*") > 1 })
-	if len(p.elems) == 0 || slices.Contains(p.elems, "*") && len(p.elems) == 1 {
+	elems := elements(folded)
+	if len(elems) == 0 || slices.Equal(elems, []string{"*"}) {
 		return p, fmt.Errorf("%q would stand for every file", text)
 	}
-	for _, elem := range p.elems {
+	for _, elem := range elems {
+		e := element{text: elem, glob: strings.ContainsAny(elem, `?[\`) || strings.Count(elem, "*") > 1}
+		e.before, e.after, e.star = strings.Cut(elem, "*")
+		p.elems = append(p.elems, e)
 		if _, err := path.Match(elem, ""); err != nil || elem == ".." || strings.Contains(elem, "**") {
 			return p, fmt.Errorf("%q is not a pattern: use names with *, ? and [a-z], and / between them", text)
 		}
@@ -104,21 +112,24 @@ func (p *pattern) matches(elems []string, rooted bool) bool {
 }
 
 func (p *pattern) matchesAt(elems []string) bool {
-	for i, elem := range p.elems {
-		before, after, star := strings.Cut(elem, "*")
-		ok := elem == elems[i]
-		switch {
-		case !p.simple:
-			ok, _ = path.Match(elem, elems[i]) // compile tried it
-		case star:
-			rest, found := strings.CutPrefix(elems[i], before)
-			ok = found && strings.HasSuffix(rest, after)
-		}
-		if !ok {
+	for i := range p.elems {
+		if !p.elems[i].matches(elems[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+func (e *element) matches(name string) bool {
+	switch {
+	case e.glob:
+		ok, _ := path.Match(e.text, name) // compile tried it
+		return ok
+	case e.star:
+		rest, found := strings.CutPrefix(name, e.before)
+		return found && strings.HasSuffix(rest, e.after)
+	}
+	return name == e.text
 }
 
 // Suffix reports whether the pattern is only the end of a name, as "*.key" is: words of a program, such as env.key,
