@@ -73,8 +73,10 @@ func (j *judge) text(text string, s scope) *Finding {
 			return j.node(inner, scope{dirs: s.dirs, use: s.use})
 		}
 	}
-	if f := j.file(text, s.dirs); f != nil && (s.use != argument.Command || !strings.ContainsAny(trimmed, " \t")) {
-		return f
+	if s.use != argument.Command || !strings.ContainsAny(trimmed, " \t") {
+		if f := j.file(text, s.dirs); f != nil {
+			return f
+		}
 	}
 	if s.use == argument.Dir || s.use == argument.Word && !strings.ContainsAny(trimmed, " \t\n") {
 		return j.word(text, s.dirs)
