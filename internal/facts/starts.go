@@ -282,6 +282,9 @@ func (w *words) hosts(word string) bool {
 		return false
 	}
 	for _, m := range url().FindAllStringSubmatch(word, -1) {
+		if at, _ := w.full(w.dir, m[1]+":"); strings.HasPrefix(m[2], "[") && w.Lstat(at) != nil {
+			w.unclear("in the directory " + m[1] + ":, brackets may stand for the name of a file")
+		}
 		if strings.EqualFold(m[1], "file") {
 			_, at, _ := strings.Cut(word, "://")
 			w.file(&w.Reads, w.dir, strings.TrimPrefix(at, "localhost"))

@@ -100,6 +100,8 @@ func (w *words) value(kind byte, value string) {
 		w.file(&w.Writes, w.dir, value)
 	case 'd':
 		w.target = value
+	case 'C':
+		w.dir = shell.Join(w.dir, value)
 	case 'I', 'i':
 		w.kept = cmp.Or(value, "{}")
 	case 'h':
@@ -164,6 +166,8 @@ func (w *words) files() {
 		w.remote(operands)
 	case kind == "c", kind == "m":
 		w.copied(operands)
+	case kind == "t":
+		w.restored(operands)
 	case kind == "o":
 		w.list(&w.Writes, operands[:one]...)
 		w.list(&w.Reads, operands[one:]...)
@@ -176,6 +180,21 @@ func (w *words) files() {
 		w.list(&w.Reads, operands...)
 	default:
 		for _, word := range operands {
+			w.other(word)
+		}
+	}
+}
+
+// restored adds what git checkout takes for files: the words behind --, without it those that are there.
+func (w *words) restored(operands []string) {
+	if at := slices.Index(w.Args, "--"); at >= 0 {
+		w.list(&w.Writes, w.Args[at+1:]...)
+		return
+	}
+	for _, word := range operands {
+		if at, ok := w.full(w.dir, word); ok && w.Lstat(at) != nil {
+			w.file(&w.Writes, w.dir, word)
+		} else {
 			w.other(word)
 		}
 	}

@@ -159,6 +159,10 @@ func (r *reader) parts(parts []syntax.WordPart, quoted bool) []string {
 		if !r.step() {
 			return []string{unknown}
 		}
+		if lit, ok := part.(*syntax.Lit); ok && strings.HasPrefix(lit.Value, "[") && strings.HasSuffix(values[0], "://") {
+			values = product(values, []string{"["}) // of an address, which is not the name of a file
+			part = &syntax.Lit{Value: lit.Value[1:]}
+		}
 		values = product(values, r.part(part, quoted))
 	}
 	return values
