@@ -57,6 +57,7 @@ type finder struct {
 	places
 	text   int      // bytes of words
 	listed []string // files and directories whose names come out of the pipe
+	shown  []string // those of Reads of which a command only shows the names, as far as the guard agrees
 }
 
 // unclear says that something of the call is not known. The first reason stays.
@@ -138,7 +139,7 @@ func (f *finder) secrets(tool string, root argument.Node, paths []string) {
 		f.file(&f.Secrets, "", finding.At)
 	}
 	for _, name := range slices.Concat(f.Reads, f.Writes) {
-		if _, ok := g.Set.Path(name); ok {
+		if _, ok := g.Set.Path(name); ok && !slices.Contains(f.shown, name) {
 			add(&f.Secrets, name)
 		}
 	}

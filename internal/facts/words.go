@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/guard"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
@@ -34,7 +35,10 @@ func (w *words) all() {
 		w.tar()
 	default:
 		w.split(w.Args[1:])
-		w.files()
+		before := len(w.Reads)
+		if w.files(); shell.OneOf(guard.Listers, w.name) {
+			w.shown = append(w.shown, w.Reads[before:]...)
+		}
 	}
 	w.starts()
 }
@@ -254,58 +258,28 @@ func (w *words) remote(operands []string) {
 
 // find adds what find reads, removes and writes, and the commands that it starts.
 func (w *words) find() {
-	args := w.Args[1:]
-	at := slices.IndexFunc(args, func(word string) bool {
-		return strings.HasPrefix(word, "-") && len(word) > 1 && !shell.OneOf("-H -L -P", word) || word == "(" || word == "!"
-	})
-	if at < 0 {
-		at = len(args)
-	}
-	roots := slices.DeleteFunc(slices.Clone(args[:at]), func(word string) bool { return shell.OneOf("-H -L -P", word) })
-	if len(roots) == 0 {
-		roots = []string{"."}
-	}
+	roots, actions := shell.Find(w.Args)
 	w.list(&w.Reads, roots...)
-	var tests, branch []string // all, and those behind the last -o, which belong to an action
-	open := 0
-	for i := at; i < len(args); i++ {
-		switch word := args[i]; {
-		case shell.OneOf("-exec -execdir -ok -okdir", word):
-			if strings.HasSuffix(word, "dir") {
+	for _, a := range actions {
+		found, named := w.below(roots, a.Tests)
+		switch {
+		case shell.OneOf("-exec -execdir -ok -okdir", a.Name):
+			if strings.HasSuffix(a.Name, "dir") {
 				w.unclear("where find starts a command is not known")
 			}
-			end := commandEnd(args, i+1)
-			found, _ := w.below(roots, branch)
-			w.start(args[i+1:end], "{}", found)
-			i = end
-		case word == "-delete":
-			if found, named := w.below(roots, branch); named {
-				w.list(&w.Writes, found...)
-			} else {
-				w.list(&w.Writes, roots...)
-			}
-		case shell.OneOf("-fprint -fprint0 -fls -fprintf", word) && i+1 < len(args):
-			i++
-			w.list(&w.Writes, args[i])
-		case word == "-files0-from" || strings.ContainsRune(word, shell.Unknown):
-			w.unclear("a word of find is not known")
+			w.start(a.Args, "{}", found)
+		case a.Name == "-delete" && named:
+			w.list(&w.Writes, found...)
+		case a.Name == "-delete":
+			w.list(&w.Writes, roots...)
+		case strings.HasPrefix(a.Name, "-f") && len(a.Args) > 0:
+			w.list(&w.Writes, a.Args...)
+		case a.Name == "-print":
+			w.printed(found)
 		default:
-			open += strings.Count(word, "(") - strings.Count(word, ")")
-			if tests, branch = append(tests, word), append(branch, word); open == 0 && shell.OneOf("-o -or ,", word) {
-				branch = nil
-			}
+			w.unclear("a word of find is not known")
 		}
 	}
-	found, _ := w.below(roots, tests)
-	w.printed(found)
-}
-
-// commandEnd is where a command ends that find starts.
-func commandEnd(args []string, end int) int {
-	for end < len(args) && args[end] != ";" && (args[end] != "+" || args[end-1] != "{}") {
-		end++
-	}
-	return end
 }
 
 // below is what tests of find let through: a root itself, or what is below it if they leave the root out; named says

@@ -20,6 +20,7 @@ func (j *judge) script(text string, dirs []string, depth int) *Finding {
 	if err != nil && !broken {
 		return &Finding{How: err.Error() + ": write long texts with the tool for files, and split the command"}
 	}
+	j.renames = j.renames || slices.ContainsFunc(commands, func(c shell.Command) bool { return c.Sets == "PATH" || shell.OneOf("alias hash", c.Name()) })
 	for i := range commands {
 		if f := j.command(&commands[i], dirs, depth); f != nil {
 			return f
@@ -48,6 +49,8 @@ const (
 	filters = "cat tee grep egrep fgrep rg wc sort uniq head tail sed tr cut jq yq less more column fold nl gh glab git pbcopy xclip base64 md5sum sha256sum true diff :"
 	// lookers show no file's content: a glob that matches protected names beside others does no harm.
 	lookers = "ls stat du rm rmdir chmod chown touch test [ wc echo printf basename dirname mkdir type which"
+	// Listers show names and sizes of files.
+	Listers = "ls stat du"
 	greps   = "grep egrep fgrep zgrep rg ripgrep ag ack ugrep"
 )
 
@@ -118,7 +121,7 @@ func (j *judge) expandIn(word string, dirs []string) *Finding {
 
 // words judges the words of a command, but for those that only are text to it.
 func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
-	harmless := harmless(c)
+	harmless := j.harmless(c)
 	for i := range all {
 		at := i - (len(all) - len(c.Args))
 		if at >= 0 && harmless[at] {
@@ -144,18 +147,27 @@ func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
 	return nil
 }
 
+// lists reports whether a command shows names and sizes of files alone, and to nobody who takes them for more.
+func (j *judge) lists(c *shell.Command) bool {
+	reads := func(arg string) bool { // as options of du do
+		return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--exc") || strings.HasPrefix(arg, "-") && strings.Contains(arg, "X")
+	}
+	known := len(c.Args) > 0 && shell.OneOf(Listers, c.Args[0]) && !c.Function && !j.renames
+	return known && !c.Inside && filtered(c.Feeds) && (c.Args[0] != "du" || !slices.ContainsFunc(c.Args, reads))
+}
+
 // filtered reports whether all commands behind a pipe only read what comes through it.
 func filtered(feeds []string) bool {
 	return !slices.ContainsFunc(feeds, func(name string) bool { return !shell.OneOf(filters, name) })
 }
 
 // harmless says which words of a command are text to it, and never the name of a file whose content it reads.
-func harmless(c *shell.Command) []bool {
+func (j *judge) harmless(c *shell.Command) []bool {
 	skip := make([]bool, len(c.Args))
 	name := c.Name()
 	encoded := slices.ContainsFunc(c.Feeds, func(n string) bool { return shell.OneOf("base64 openssl", n) })
 	printed := shell.OneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)) && !encoded
-	if printed || shell.OneOf("test [", name) || name == "git" && slices.Contains(c.Args, "check-ignore") {
+	if printed || j.lists(c) || shell.OneOf("test [", name) || name == "git" && slices.Contains(c.Args, "check-ignore") {
 		for i := range c.Args {
 			skip[i] = true
 		}

@@ -27,6 +27,8 @@ type judge struct {
 	files int               // files whose links were followed
 	paths map[string]string // what protects them; empty for nothing
 	fine  map[string]bool   // words that were judged, behind their directories
+
+	renames bool // names of commands may have another meaning
 }
 
 func newJudge(g *Guard, dir string, v *View) *judge {

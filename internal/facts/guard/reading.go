@@ -184,38 +184,38 @@ func included(args []string) []string {
 // reads reports whether what a command prints is taken as names of files to read.
 func reads(c *shell.Command) bool { return c.Inside || !filtered(c.Feeds) }
 
-// finding is what the commands read that find starts.
-func finding(c *shell.Command) []rooted {
-	args := c.Args
-	runs := shell.OneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", args...)
-	if !runs && !reads(c) {
-		return nil
-	}
-	r := rooted{reading: reading{follow: true, hidden: c.Name() == "find" || shell.OneOf("-H --hidden -u", args...), git: c.Name() != "find", how: "find hands it to a command that reads it:"}}
-	expression := false
-	for i, arg := range args[1:] {
-		before := args[i]
-		switch {
-		case shell.OneOf("-exec -execdir -ok -okdir -x --exec -X --exec-batch", arg):
-			r.roots = roots(r.roots)
-			return []rooted{r}
-		case shell.OneOf("-name -iname -path -ipath -wholename", before):
-			glob := shell.Plain(arg)
-			if i > 0 && shell.OneOf("! -not", args[i-1]) {
-				r.except = append(r.except, glob)
-			} else if strings.HasSuffix(before, "name") {
-				r.only = append(r.only, glob)
-			}
-		case before == "-type":
-			r.follow = r.follow && arg != "f"
-		case strings.HasPrefix(arg, "-") || arg == "!" || arg == "(":
-			expression = true
-		case !expression:
-			r.roots = append(r.roots, arg)
+// finding is what the commands read that find and fd start, or hand names to.
+func finding(c *shell.Command) (list []rooted) {
+	r := reading{follow: true, hidden: true, how: "find hands it to a command that reads it:"}
+	if c.Name() != "find" {
+		args := c.Args
+		if at := slices.IndexFunc(args, func(arg string) bool { return shell.OneOf("-x --exec -X --exec-batch", arg) }); at > 0 {
+			args = args[:at]
+		} else if !reads(c) {
+			return nil
 		}
+		list := operands(args)
+		r.hidden, r.git = shell.OneOf("-H --hidden -u", c.Args...), true
+		return []rooted{{reading: r, roots: roots(list[min(1, len(list)):])}}
 	}
-	r.roots = roots(r.roots)
-	return []rooted{r}
+	roots, actions := shell.Find(c.Args)
+	for _, a := range actions {
+		runs := strings.HasPrefix(a.Name, "-exec") || strings.HasPrefix(a.Name, "-ok")
+		if !runs && !reads(c) || runs && len(a.Args) > 0 && shell.OneOf(lookers, a.Args[0]) {
+			continue
+		}
+		only, except, files := shell.Limits(a.Tests)
+		r.only, r.except, r.follow = plain(only), plain(except), !files
+		list = append(list, rooted{reading: r, roots: roots})
+	}
+	return list
+}
+
+func plain(globs []string) (list []string) {
+	for _, glob := range globs {
+		list = append(list, shell.Plain(glob))
+	}
+	return list
 }
 
 var (
