@@ -13,7 +13,7 @@ import (
 
 // script adds what a shell's text does.
 func (f *finder) script(text, dir string, depth int) {
-	if depth > maxDepth || strings.ContainsRune(text, shell.Unknown) {
+	if depth > maxDepth || !shell.Known(text) {
 		f.unclear("a command inside a command is not known")
 		return
 	}

@@ -165,7 +165,7 @@ func (f *finder) outside() {
 		if inside(dir, name) {
 			continue
 		}
-		if project = cmp.Or(project, f.project(dir)); !inside(project, name) {
+		if project = cmp.Or(project, f.Top(dir)); !inside(project, name) {
 			add(&f.Outside, name)
 		}
 	}

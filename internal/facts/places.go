@@ -33,6 +33,8 @@ func (p *places) full(dir, name string) (string, bool) {
 	switch {
 	case len(name) > 4096 || strings.ContainsRune(name, shell.Unknown):
 		return "", false
+	case name == shell.Top || strings.HasPrefix(name, shell.Top+"/"):
+		return p.Top(p.dir) + name[len(shell.Top):], p.dir != ""
 	case name == "~" || strings.HasPrefix(name, "~/"):
 		return p.home + name[1:], p.home != ""
 	case filepath.IsAbs(name):
@@ -44,18 +46,6 @@ func (p *places) full(dir, name string) (string, bool) {
 func (p *places) isDir(name string) bool {
 	info := p.Lstat(p.Resolve(name))
 	return info != nil && info.IsDir()
-}
-
-// project is the directory at or above top that has .git, or top.
-func (p *places) project(top string) string {
-	for dir := top; ; dir = filepath.Dir(dir) {
-		if p.Lstat(filepath.Join(dir, ".git")) != nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			return top
-		}
-	}
 }
 
 // expand returns the paths that a shell puts in the place of a path with wildcards: the path itself if there are none,

@@ -66,7 +66,7 @@ func (w *words) builtin(name string, args []string) bool {
 //
 //nolint:gochecknoglobals // immutable table
 var codes = map[string]func() *regexp.Regexp{
-	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
+	"git": lazyregexp.New(`(?i)(?:^|[\n=])(?:alias\.|include(?:if)?\.|core\.(?:pager|worktree|editor|sshcommand|fsmonitor|hookspath|askpass|gitproxy|attributesfile|excludesfile)|pager\.|diff\.|difftool\.|merge\.|mergetool\.|filter\.|credential\.|sequence\.|gpg\.|interactive\.|uploadpack\.|sendemail\.|protocol\.|remote\..*(?:pack|vcs)|url\.|browser\.|man\.|web\.|init\.|submodule\.|--exec|--config-env|--upload-pack|--receive-pack|-O|--open-files-in-pager|--ext-diff|--no-index|--textconv)` +
 		`|(?:^|\n)ext::|^git\n(?:-\S+\n)*(?:filter-branch|fast-export|difftool|mergetool|daemon|shell|for-each-repo|instaweb|send-email)\n?|\n(?:rebase\n(?:\S+\n)*-[a-z]*x|bisect\nrun|submodule\n(?:-\S+\n)*foreach|bisect\nvisualize)`),
 	"make":    lazyregexp.New(`\n(?:-[a-z]*f-?\n?(?:-|/dev/)|(?:SHELL|MAKEFLAGS|MAKEFILES|\.SHELLFLAGS)=|\w+=(?:[^\n]*[;&|\x60$<>(#]|[^-\s][^\n]*[ \t]))|\n--file=?\n?-`),
 	"sqlite3": lazyregexp.New(`\n\s*\.(?:sh(?:e|\b)|sy|re|i(?:m|\b)|o|b(?:ac|\b)|sa|l(?:o|\b)|exc|c(?:l|d?\b)|ar|ed|www?\b)|(?i:\battach\b|vacuum\b[^;]*\binto\b)|readfile|writefile|edit\(|load_extension`),
@@ -110,7 +110,7 @@ func unreadable(c *shell.Command) string {
 	switch {
 	case code != nil && code().MatchString(strings.Join(c.Args, "\n")), name == "awk" && !awkPlain(c.Args[1:]):
 		return "what a word of " + name + " does is not known"
-	case shell.OneOf("sed gsed awk", name) && slices.ContainsFunc(c.Args, func(a string) bool { return strings.ContainsRune(a, shell.Unknown) }):
+	case shell.OneOf("sed gsed awk", name) && !shell.Known(strings.Join(c.Args, "")):
 		return "a word of " + name + " is not known"
 	case fed && shell.OneOf("ed ex vi vim sqlite3 psql mysql gdb lldb bc dc ftp sftp patch at batch crontab docker podman kubectl make", name):
 		return "what " + name + " is told to do is not known"
@@ -216,6 +216,27 @@ func (w *words) items() []string {
 		return w.listed
 	}
 	return []string{string(shell.Unknown)}
+}
+
+// tracked reports whether git prints names of files in the directory, or of none.
+func (w *words) tracked() bool {
+	options := w.flags(w.Args[1:])
+	known := func(option string) bool {
+		return shell.OneOf("--name-only --cached --staged --relative --diff-filter --no-renames --modified --others --deleted --exclude-standard -z -m -o -c -d", option)
+	}
+	outside := func(word string) bool {
+		return word == ".." || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ":") || strings.Contains(word, "../") || !shell.Known(word)
+	}
+	lists := slices.Contains(w.operand, "ls-files") || slices.Contains(w.operand, "diff") && slices.Contains(options, "--name-only")
+	return w.name == "git" && lists && !slices.ContainsFunc(options, func(o string) bool { return !known(o) }) && !slices.ContainsFunc(w.operand, outside)
+}
+
+// selects reports whether a command prints some of the lines that it is fed, as they are.
+func (w *words) selects() bool {
+	known := func(option string) bool {
+		return shell.OneOf("-v -i -E -F -P -e -w -x -z -n -r -u", option) && (option != "-r" || w.name == "sort") || strings.Trim(option, "-0123456789") == ""
+	}
+	return shell.OneOf("grep egrep head tail sort uniq", w.name) && !slices.ContainsFunc(w.flags(w.Args[1:]), func(o string) bool { return !known(o) })
 }
 
 // printed keeps the files whose names a command prints for xargs.
@@ -325,7 +346,7 @@ func (f *finder) host(authority string) {
 		authority = authority[:end]
 	}
 	authority = strings.ToLower(strings.TrimRight(strings.Trim(authority, "[]."), ".,;)!"))
-	if strings.ContainsAny(authority, wildcards+string(shell.Unknown)+"{}[]%$*") || len(authority) > 255 || len(f.Hosts) == maxHosts {
+	if strings.ContainsAny(authority, wildcards+string(shell.Unknown)+shell.Top+"{}[]%$*") || len(authority) > 255 || len(f.Hosts) == maxHosts {
 		f.unclear("which host is meant is not known: " + authority)
 	} else if authority != "" && !strings.ContainsAny(authority, " \t\n") {
 		add(&f.Hosts, strings.ToValidUTF8(authority, "\uFFFD"))

@@ -36,9 +36,16 @@ func (w *words) all() {
 	default:
 		w.split(w.Args[1:])
 		before := len(w.Reads)
-		if w.files(); shell.OneOf(guard.Listers, w.name) {
+		w.files()
+		if !w.Fed || w.name != "xargs" && (len(w.Reads) > before || !w.selects()) {
+			w.listed = nil
+		}
+		if shell.OneOf(guard.Listers, w.name) {
 			w.shown = append(w.shown, w.Reads[before:]...)
 		}
+	}
+	if w.tracked() {
+		w.printed([]string{"."})
 	}
 	w.starts()
 }
@@ -274,6 +281,8 @@ func (w *words) find() {
 			w.list(&w.Writes, roots...)
 		case strings.HasPrefix(a.Name, "-f") && len(a.Args) > 0:
 			w.list(&w.Writes, a.Args...)
+		case shell.OneOf("-printf -ls", w.Args...): // it prints more than names
+			w.listed = nil
 		case a.Name == "-print":
 			w.printed(found)
 		default:

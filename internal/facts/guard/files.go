@@ -23,6 +23,8 @@ func (j *judge) place(name string) (string, bool) {
 	switch {
 	case name == "" || len(name) > 4096 || strings.ContainsRune(name, shell.Unknown):
 		return "", false
+	case j.dir != "" && (name == shell.Top || strings.HasPrefix(name, shell.Top+"/")):
+		name = filepath.Join(j.Top(j.dir), name[len(shell.Top):])
 	case (name == "~" || strings.HasPrefix(name, "~/")) && j.Home != "":
 		name = filepath.Join(j.Home, name[1:])
 	case !filepath.IsAbs(name) && j.dir != "":
@@ -196,21 +198,11 @@ type walker struct {
 
 // enter takes the rules of the directories above, from the top of the source tree.
 func (w *walker) enter(dir string) {
-	top := dir
-	for d := dir; ; d = filepath.Dir(d) {
-		if w.Lstat(filepath.Join(d, ".git")) != nil {
-			top = d
-			break
-		}
-		if d == filepath.Dir(d) {
-			break
-		}
-	}
-	rel, err := filepath.Rel(top, dir)
+	at := w.Top(dir)
+	rel, err := filepath.Rel(at, w.Resolve(dir))
 	if err != nil || rel == "." {
 		return
 	}
-	at := top
 	for elem := range strings.SplitSeq(filepath.ToSlash(rel), "/") {
 		w.rules(at)
 		w.way.Enter(elem)

@@ -34,15 +34,26 @@ func readings(c *shell.Command) []rooted {
 		return all(args, packed(name, args), name)
 	case shell.OneOf("find fd fdfind", name):
 		return finding(c)
-	case shell.OneOf("ls tree", name) && reads(c), name == "git" && slices.Contains(args, "ls-files") && reads(c):
+	case shell.OneOf("ls tree", name) && reads(c), name == "git" && shell.OneOf("ls-files --name-only", args...) && reads(c):
 		r := rooted{roots: roots(operands(args)), reading: reading{follow: true, how: name + " hands the names to a command that reads the files:"}}
 		r.hidden, r.git = name == "git" || recursive(args, "aA", "--all"), name == "git"
 		if name == "git" {
 			r.roots = []string{"."}
+			r.only = suffixes(args)
 		}
 		return []rooted{r}
 	}
 	return nil
+}
+
+// suffixes are the globs of names behind --, if all words there are such globs.
+func suffixes(args []string) []string {
+	globs := plain(args[slices.Index(append(slices.Clip(args), "--"), "--"):])
+	globs = globs[min(1, len(globs)):]
+	if slices.ContainsFunc(globs, func(glob string) bool { return !strings.HasPrefix(glob, "*.") || strings.Contains(glob, "/") }) {
+		return nil
+	}
+	return globs
 }
 
 // mirrors are the commands that copy directories unasked.

@@ -88,6 +88,19 @@ func (v *View) resolve(name string, links int) string {
 	return real
 }
 
+// Top is the directory at or above dir that has .git, or dir itself.
+func (v *View) Top(dir string) string {
+	dir = v.Resolve(dir)
+	for top := dir; ; top = filepath.Dir(top) {
+		if v.Lstat(filepath.Join(top, ".git")) != nil {
+			return top
+		}
+		if top == filepath.Dir(top) {
+			return dir
+		}
+	}
+}
+
 // link returns what a symbolic link leads to; empty if a path is not one.
 func (v *View) link(name string) (target string) {
 	if strings.HasPrefix(name, "/proc/") {

@@ -24,9 +24,15 @@ const (
 	Any     = '\uE001' // one letter of a name
 	Unknown = '\uE002' // any text at all
 	gap     = '\uE003' // precedes a letter that separates words; only while a word is read
+	top     = '\uE004'
 )
 
-const unknown = string(Unknown)
+const (
+	unknown = string(Unknown)
+	// Top begins paths in the project's directory, as git says where it is. As all that begins with ~ it is not joined to
+	// another directory.
+	Top = "~" + string(top)
+)
 
 // Bounds of one command.
 const (
@@ -118,8 +124,8 @@ func Read(script string) ([]Command, error) {
 //nolint:gochecknoglobals // constants
 var (
 	globMarks = strings.NewReplacer(string(Star), "*", string(Any), "?")
-	plain     = strings.NewReplacer(string(Star), "*", string(Any), "?", unknown, "…")
-	marks     = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", "\x00", "", "\\\r", "\\\uFFFD")
+	plain     = strings.NewReplacer(string(Star), "*", string(Any), "?", unknown, "…", Top, "…")
+	marks     = strings.NewReplacer(string(Star), "\uFFFD", string(Any), "\uFFFD", unknown, "\uFFFD", string(gap), "\uFFFD", string(top), "\uFFFD", "\x00", "", "\\\r", "\\\uFFFD")
 )
 
 func parse(script string, lang syntax.LangVariant) (*syntax.File, error) {

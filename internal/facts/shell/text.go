@@ -7,11 +7,14 @@ import (
 
 // Plain shows the wildcards in a word as a shell does, and … for what is unknown.
 func Plain(word string) string {
-	if !strings.ContainsAny(word, unknown+string(Star)+string(Any)) {
+	if !strings.ContainsAny(word, unknown+string(Star)+string(Any)+string(top)) {
 		return word
 	}
 	return plain.Replace(word)
 }
+
+// Known reports whether a text has neither parts that are unknown nor a directory's name in the place of [Top].
+func Known(text string) bool { return !strings.ContainsAny(text, unknown+string(top)) }
 
 // Visible is a text without wildcards' marks and signs that a terminal obeys, cut to 200 letters.
 func Visible(name string) string {

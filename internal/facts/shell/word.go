@@ -259,6 +259,10 @@ func (r *reader) loose(w *syntax.Word) {
 func (r *reader) output(stmts []*syntax.Stmt) []string {
 	at := len(r.commands)
 	r.apart(func() { r.stmts(stmts, flow{inside: true}) })
+	if made := r.commands[at:]; len(made) == 1 && r.dir == "" && r.vars["GIT_DIR"] == nil && r.vars["GIT_WORK_TREE"] == nil && !made[0].Function &&
+		slices.Equal(made[0].Args, []string{"git", "rev-parse", "--show-toplevel"}) {
+		return []string{Top}
+	}
 	if texts := printed(r.commands[at:]); texts != nil {
 		for i, text := range texts {
 			texts[i] = strings.TrimRight(text, "\n")
