@@ -70,10 +70,10 @@ func (f *finder) within(dir, change string) string {
 		return dir
 	}
 	dir = shell.Join(dir, change)
-	at, ok := f.full("", dir)
+	at, ok := f.Full("", dir)
 	if made := func(c phases.Command) bool {
 		return slices.Contains(c.Words[1:], filepath.Base(change)) || slices.Contains(c.Words[1:], change)
-	}; ok && !f.isDir(at) && !slices.ContainsFunc(f.Commands[:max(len(f.Commands)-1, 0)], made) {
+	}; ok && !f.IsDir(at) && !slices.ContainsFunc(f.Commands[:max(len(f.Commands)-1, 0)], made) {
 		f.unclear("there is no directory " + change)
 	}
 	return dir

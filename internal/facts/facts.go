@@ -27,13 +27,15 @@ const (
 	maxHosts    = 300
 	maxText     = 256 << 10 // bytes of all words
 	maxDepth    = 4         // commands inside commands
+
+	wildcards = string(shell.Star) + string(shell.Any)
 )
 
 // Of derives the facts of a call. paths are the files that the host says it is about; dir is the absolute directory that
 // relative paths start from, home the user's; both may be empty. It looks at files' names and links, and reads no file.
 // It is safe for concurrent use.
 func Of(tool string, arguments json.RawMessage, paths []string, dir, home string) *phases.Facts {
-	f := &finder{places: places{dir: absolute(dir), home: absolute(home), View: guard.NewView(), left: maxEntries}}
+	f := &finder{View: guard.NewView(dir, home)}
 	root, err := argument.Decode(arguments)
 	if err != nil {
 		f.unclear("the arguments cannot be read: " + err.Error())
@@ -44,17 +46,10 @@ func Of(tool string, arguments json.RawMessage, paths []string, dir, home string
 	return &f.Facts
 }
 
-func absolute(dir string) string {
-	if !filepath.IsAbs(dir) {
-		return ""
-	}
-	return dir
-}
-
 // finder collects the facts of one call.
 type finder struct {
 	phases.Facts
-	places
+	*guard.View
 	text   int      // bytes of words
 	listed []string // files and directories whose names come out of the pipe
 	shown  []string // those of Reads of which a command only shows the names, as far as the guard agrees
@@ -78,10 +73,10 @@ func (f *finder) file(list *[]string, dir, name string) {
 	if name == "" || name == "-" || strings.HasPrefix(name, "/dev/fd/") {
 		return
 	}
-	at, ok := f.full(dir, name)
+	at, ok := f.Full(dir, name)
 	found := []string{at}
 	if ok && strings.ContainsAny(at, wildcards) {
-		found, ok = f.expand(at)
+		found, ok = f.Expand(at)
 	}
 	if !ok || len(f.Reads)+len(f.Writes)+len(f.Names)+len(found) > maxFiles {
 		f.unclear("which file is meant is not known: " + name)
@@ -104,7 +99,7 @@ func (f *finder) found(list *[]string, dir, at string) {
 	}
 	if rest, ok := strings.CutPrefix(real, "/proc/"); ok {
 		elems := strings.SplitN(rest, "/", 3)
-		if here, known := f.full(dir, "."); known && len(elems) > 1 && elems[0] == "self" && elems[1] == "cwd" {
+		if here, known := f.Full(dir, "."); known && len(elems) > 1 && elems[0] == "self" && elems[1] == "cwd" {
 			real = f.Resolve(here + "/" + strings.Join(elems[2:], "/"))
 		} else if len(elems) > 1 && shell.OneOf("cwd root fd task", elems[1]) {
 			f.unclear("which file is meant is not known: " + real)
@@ -122,15 +117,15 @@ func (f *finder) plausible(dir, word string) {
 		return
 	}
 	likely := strings.HasPrefix(word, "/") || first == "." || first == ".." || first == "~" || strings.HasPrefix(word, ".") && !strings.ContainsAny(word, " \t|()[]{}")
-	if at, ok := f.full(dir, first); likely || ok && first != "" && (strings.ContainsAny(first, wildcards) || f.Lstat(at) != nil) {
+	if at, ok := f.Full(dir, first); likely || ok && first != "" && (strings.ContainsAny(first, wildcards) || f.Lstat(at) != nil) {
 		f.file(&f.Names, dir, word)
 	}
 }
 
 // secrets finds the files whose secrets the call would get at.
 func (f *finder) secrets(tool string, root argument.Node, paths []string) {
-	g := guard.Guard{Set: defaults(), Home: f.home}
-	finding := g.Judge(tool, root, paths, f.dir, f.View)
+	g := guard.Guard{Set: defaults()}
+	finding := g.Judge(tool, root, paths, f.View)
 	switch {
 	case finding == nil:
 	case finding.Pattern == "" || strings.ContainsRune(finding.At, shell.Unknown):
@@ -157,10 +152,10 @@ var defaults = sync.OnceValue(func() *protect.Set {
 // outside finds the files that are not in the project.
 func (f *finder) outside() {
 	files := slices.Concat(f.Reads, f.Writes, f.Names)
-	if len(files) == 0 || f.dir == "" {
+	if len(files) == 0 || f.Dir == "" {
 		return
 	}
-	dir, project := f.Resolve(f.dir), ""
+	dir, project := f.Resolve(f.Dir), ""
 	for _, name := range files {
 		if inside(dir, name) {
 			continue

@@ -255,7 +255,7 @@ func (w *words) inner() {
 	}
 	if at := slices.Index(w.operand, "build"); at >= 0 && shell.OneOf("docker podman", w.name) && w.operand[0] != "compose" {
 		context := w.operand[len(w.operand)-1]
-		if dir, ok := w.full(w.dir, context); ok && w.isDir(dir) {
+		if dir, ok := w.Full(w.dir, context); ok && w.IsDir(dir) {
 			w.file(&w.Reads, w.dir, context)
 		}
 	}
@@ -303,7 +303,7 @@ func (w *words) hosts(word string) bool {
 		return false
 	}
 	for _, m := range url().FindAllStringSubmatch(word, -1) {
-		if at, _ := w.full(w.dir, m[1]+":"); strings.HasPrefix(m[2], "[") && w.Lstat(at) != nil {
+		if at, _ := w.Full(w.dir, m[1]+":"); strings.HasPrefix(m[2], "[") && w.Lstat(at) != nil {
 			w.unclear("in the directory " + m[1] + ":, brackets may stand for the name of a file")
 		}
 		if strings.EqualFold(m[1], "file") {

@@ -203,7 +203,7 @@ func (w *words) restored(operands []string) {
 		return
 	}
 	for _, word := range operands {
-		if at, ok := w.full(w.dir, word); ok && w.Lstat(at) != nil {
+		if at, ok := w.Full(w.dir, word); ok && w.Lstat(at) != nil {
 			w.file(&w.Writes, w.dir, word)
 		} else {
 			w.other(word)
@@ -243,8 +243,8 @@ func (w *words) copied(operands []string) {
 		from = &w.Writes
 	}
 	w.list(from, operands...)
-	at, ok := w.full(w.dir, target)
-	if !ok || !w.isDir(at) {
+	at, ok := w.Full(w.dir, target)
+	if !ok || !w.IsDir(at) {
 		w.list(&w.Writes, target)
 		return
 	}
@@ -313,8 +313,8 @@ func (w *words) below(roots, tests []string) (found []string, named bool) {
 	}
 	glob := strings.NewReplacer("*", string(shell.Star), "?", string(shell.Any))
 	for _, root := range roots {
-		at, ok := w.full(w.dir, root)
-		if !all || !ok || !w.isDir(at) {
+		at, ok := w.Full(w.dir, root)
+		if !all || !ok || !w.IsDir(at) {
 			found = append(found, root)
 			continue
 		}

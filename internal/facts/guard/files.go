@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,28 +15,9 @@ import (
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
-// place is where a name lies in the file system, if that can be known.
-func (j *judge) place(name string) (string, bool) {
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "file://"), "file:")
-	if before, _, cut := strings.Cut(name, "\x00"); cut {
-		name = before
-	}
-	switch {
-	case name == "" || len(name) > 4096 || strings.ContainsRune(name, shell.Unknown):
-		return "", false
-	case j.dir != "" && (name == shell.Top || strings.HasPrefix(name, shell.Top+"/")):
-		name = filepath.Join(j.Top(j.dir), name[len(shell.Top):])
-	case (name == "~" || strings.HasPrefix(name, "~/")) && j.Home != "":
-		name = filepath.Join(j.Home, name[1:])
-	case !filepath.IsAbs(name) && j.dir != "":
-		name = filepath.Join(j.dir, name)
-	}
-	return name, filepath.IsAbs(name)
-}
-
 func (j *judge) exists(name string, dirs []string) bool {
 	for _, full := range inDirs(dirs, name) {
-		if at, ok := j.place(full); ok {
+		if at, ok := j.Full("", full); ok {
 			if j.Lstat(at) != nil {
 				return true
 			}
@@ -47,7 +29,7 @@ func (j *judge) exists(name string, dirs []string) bool {
 // link finds the protected file that a name leads to: by a symbolic link, or by a hard link to a file that lies beside
 // it or in the working directory.
 func (j *judge) link(name string) *Finding {
-	at, ok := j.place(name)
+	at, ok := j.Full("", name)
 	if !ok || j.files > maxFiles {
 		return nil
 	}
@@ -65,7 +47,7 @@ func (j *judge) link(name string) *Finding {
 	if !info.Mode().IsRegular() || !shared(info) {
 		return nil
 	}
-	for _, dir := range slices.Compact([]string{filepath.Dir(real), j.dir}) {
+	for _, dir := range slices.Compact([]string{filepath.Dir(real), j.Dir}) {
 		for _, entry := range j.list(dir) {
 			p, ok := j.Set.Path(filepath.Join(dir, entry.Name()))
 			if !ok {
@@ -79,63 +61,30 @@ func (j *judge) link(name string) *Finding {
 	return nil
 }
 
-// list returns the entries of a directory, as many as may still be looked at.
-func (j *judge) list(dir string) []fs.DirEntry {
-	if dir == "" || j.left <= 0 {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // only read
-	entries, _ := f.ReadDir(j.left)
-	j.left -= len(entries) + 1
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries
-}
-
 // expand judges what a shell would put in the place of a glob in a directory.
 func (j *judge) expand(dir, glob string) *Finding {
-	glob = shell.Join(dir, glob)
-	elems := strings.Split(glob, "/")
-	first := slices.IndexFunc(elems, func(e string) bool { return strings.ContainsAny(e, wildcards) })
-	if first < 0 || strings.ContainsRune(glob, shell.Unknown) {
+	full, ok := j.Full(dir, glob)
+	if !ok {
 		return nil
 	}
-	base := strings.Join(elems[:first], "/")
-	if base == "" {
-		base = map[bool]string{true: "/", false: "."}[strings.HasPrefix(glob, "/")]
-	}
-	f := j.matches(base, elems[first:])
-	if f == nil && j.left <= 0 {
+	const below = "/" + string(shell.Star) + string(shell.Star) + "/" // all directories below another one
+	before, rest, deep := strings.Cut(full+"/", below)
+	list, ok := j.Expand(strings.TrimSuffix(before, "/"))
+	if !ok {
 		return &Finding{How: shell.Plain(glob) + " matches more files than can be checked for protected ones: name a directory with fewer"}
 	}
-	return f
-}
-
-func (j *judge) matches(base string, elems []string) *Finding {
-	at, ok := j.place(base)
-	if !ok || j.left <= 0 {
-		return nil
-	}
-	if strings.Trim(elems[0], string(shell.Star)) == "" && len(elems[0]) > len(string(shell.Star)) { // **
-		rest := elems[len(elems)-1]
-		return j.walk(base, &reading{only: []string{rest}, lenient: true, follow: true})
-	}
-	for _, entry := range j.list(at) {
-		if !protect.Match(elems[0], entry.Name()) {
-			continue
+	for _, at := range list {
+		var f *Finding
+		info := j.Lstat(at)
+		if rel, inside := strings.CutPrefix(at, j.Dir+"/"); inside && j.Dir != "" {
+			at = rel // as it is shown
 		}
-		name := strings.TrimSuffix(base, "/") + "/" + entry.Name()
-		if base == "." {
-			name = entry.Name()
+		if deep {
+			f = j.walk(at, &reading{only: []string{filepath.Base(cmp.Or(rest, string(shell.Star)))}, lenient: true, follow: true})
+		} else if info != nil {
+			f = j.found(at, info.Mode())
 		}
-		if len(elems) == 1 {
-			if f := j.found(name, entry); f != nil {
-				return f
-			}
-		} else if f := j.matches(name, elems[1:]); f != nil {
+		if f != nil {
 			return f
 		}
 	}
@@ -143,8 +92,8 @@ func (j *judge) matches(base string, elems []string) *Finding {
 }
 
 // found judges a file that is there.
-func (j *judge) found(name string, entry fs.DirEntry) *Finding {
-	if entry.Type()&fs.ModeSymlink != 0 {
+func (j *judge) found(name string, mode fs.FileMode) *Finding {
+	if mode&fs.ModeSymlink != 0 {
 		return j.file(name, nil)
 	}
 	if p, ok := j.Set.Path(name); ok {
@@ -168,7 +117,7 @@ type reading struct {
 
 // walk returns the first protected file below a directory that would be read.
 func (j *judge) walk(root string, r *reading) *Finding {
-	at, ok := j.place(root)
+	at, ok := j.Full("", root)
 	if !ok {
 		return nil
 	}
@@ -263,7 +212,7 @@ func (w *walker) entry(at, name string, entry fs.DirEntry, depth int) *Finding {
 	if w.only != nil && !slices.ContainsFunc(w.only, func(glob string) bool { return protect.Match(glob, base) }) {
 		return nil
 	}
-	return w.found(full, entry)
+	return w.found(full, entry.Type())
 }
 
 // out reports whether the command leaves a file or directory out.

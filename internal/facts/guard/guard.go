@@ -63,12 +63,12 @@ func (g *Guard) Call(tool string, arguments json.RawMessage, touched []string, d
 	if err != nil {
 		return &Finding{How: "the arguments cannot be judged: " + err.Error()}
 	}
-	return g.Judge(tool, root, touched, dir, NewView())
+	return g.Judge(tool, root, touched, NewView(dir, g.Home))
 }
 
 // Judge is Call for arguments that are decoded, and with a view that others share.
-func (g *Guard) Judge(tool string, root argument.Node, touched []string, dir string, v *View) *Finding {
-	j := newJudge(g, dir, v)
+func (g *Guard) Judge(tool string, root argument.Node, touched []string, v *View) *Finding {
+	j := newJudge(g, v)
 	j.tool = strings.ToLower(tool)
 	for _, name := range touched {
 		if f := j.file(name, nil); f != nil {
@@ -88,7 +88,7 @@ func (j *judge) unjudged(what string) *Finding {
 
 // Prompt judges the files that a prompt mentions with @, whose content agents attach without a call.
 func (g *Guard) Prompt(text, dir string) *Finding {
-	j := newJudge(g, dir, NewView())
+	j := newJudge(g, NewView(dir, g.Home))
 	list, whole := mentions(text)
 	if !whole {
 		return &Finding{How: fmt.Sprintf("the prompt has more than %d names behind @, which is too much to find out what is a file: attach the text as a file", maxMentions)}

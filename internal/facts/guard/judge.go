@@ -12,18 +12,15 @@ import (
 )
 
 const (
-	maxLooks   = 20_000 // entries of directories that are looked at for one call
-	maxFiles   = 300    // files that are there, and whose links are followed, for one call
-	maxScripts = 4      // commands inside commands
+	maxFiles   = 300 // files that are there, and whose links are followed, for one call
+	maxScripts = 4   // commands inside commands
 )
 
 // judge is the work on one call.
 type judge struct {
 	*Guard
 	*View
-	dir   string
 	tool  string            // in lower case
-	left  int               // entries that may still be looked at
 	files int               // files whose links were followed
 	paths map[string]string // what protects them; empty for nothing
 	fine  map[string]bool   // words that were judged, behind their directories
@@ -31,8 +28,8 @@ type judge struct {
 	renames bool // names of commands may have another meaning
 }
 
-func newJudge(g *Guard, dir string, v *View) *judge {
-	return &judge{Guard: g, View: v, dir: dir, left: maxLooks, paths: map[string]string{}, fine: map[string]bool{}}
+func newJudge(g *Guard, v *View) *judge {
+	return &judge{Guard: g, View: v, paths: map[string]string{}, fine: map[string]bool{}}
 }
 
 // protects is [protect.Set.Path], which compares each path once.
@@ -168,8 +165,6 @@ func (j *judge) meant(glob string, dirs []string) *Finding {
 	}
 	return nil
 }
-
-const wildcards = string(shell.Star) + string(shell.Any) + string(shell.Unknown)
 
 // glob judges a word with wildcards: by the names that it is meant for, and by what it matches.
 func (j *judge) glob(word string, dirs []string) *Finding {

@@ -25,7 +25,7 @@ func (g *Guard) Result(tool string, arguments json.RawMessage, touched []string,
 	if f := g.Call(tool, arguments, touched, dir); f != nil && result != "" {
 		return note(f.Reason()), true
 	}
-	r := &redaction{judge: newJudge(g, dir, NewView())}
+	r := &redaction{judge: newJudge(g, NewView(dir, g.Home))}
 	r.values = r.secretValues()
 	left = r.whole(result)
 	if cut {
@@ -246,8 +246,8 @@ func (r *redaction) secretValues() []string {
 	}
 	var values []string
 	files := 0
-	for _, entry := range r.list(r.dir) {
-		path := filepath.Join(r.dir, entry.Name())
+	for _, entry := range r.list(r.Dir) {
+		path := filepath.Join(r.Dir, entry.Name())
 		if _, ok := r.Set.Path(path); !ok || !entry.Type().IsRegular() || files == maxValueFiles {
 			continue
 		}

@@ -6,17 +6,29 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/facts/protect"
 	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
-const maxLinks = 40 // links in one path, as in a kernel
+const (
+	maxLinks   = 40     // links in one path, as in a kernel
+	maxEntries = 20_000 // of directories that are looked at for one call
 
-// View is what one call sees. It remembers, so that each path is looked at once, and each script read once.
+	wildcards = string(shell.Star) + string(shell.Any) + string(shell.Unknown)
+)
+
+// View is the file system as one call sees it. It remembers, so that each path is looked at once, and each script read once.
 type View struct {
+	Dir  string // where relative paths begin: absolute, or empty if that is unknown
+	home string
+	left int // entries of directories that may still be looked at
+
 	infos   map[string]fs.FileInfo // nil for what is not there
-	real    map[string]string      // paths without links
+	lists   map[string][]fs.DirEntry
+	real    map[string]string // paths without links
 	scripts map[string]script
 }
 
@@ -25,9 +37,90 @@ type script struct {
 	err      error
 }
 
-// NewView returns a view that has seen nothing.
-func NewView() *View {
-	return &View{infos: map[string]fs.FileInfo{}, real: map[string]string{}, scripts: map[string]script{}}
+// NewView returns a view that has seen nothing. dir is where relative paths begin, home the user's home directory; what is not
+// absolute is unknown.
+func NewView(dir, home string) *View {
+	v := &View{left: maxEntries, infos: map[string]fs.FileInfo{}, lists: map[string][]fs.DirEntry{}, real: map[string]string{}, scripts: map[string]script{}}
+	if filepath.IsAbs(dir) {
+		v.Dir = dir
+	}
+	if filepath.IsAbs(home) {
+		v.home = home
+	}
+	return v
+}
+
+// Full is a name in a directory as an absolute path, with links and .. as they are; not ok if it cannot be known.
+func (v *View) Full(dir, name string) (full string, ok bool) {
+	name, _, _ = strings.Cut(name, "\x00")
+	name = shell.Join(dir, strings.TrimPrefix(strings.TrimPrefix(name, "file://"), "file:"))
+	switch {
+	case name == "" || len(name) > 4096 || strings.ContainsRune(name, shell.Unknown):
+		return "", false
+	case name == shell.Top || strings.HasPrefix(name, shell.Top+"/"):
+		return v.Top(v.Dir) + name[len(shell.Top):], v.Dir != ""
+	case name == "~" || strings.HasPrefix(name, "~/"):
+		return v.home + name[1:], v.home != ""
+	case filepath.IsAbs(name):
+		return name, true
+	}
+	return v.Dir + "/" + name, v.Dir != "" && !strings.HasPrefix(name, "~")
+}
+
+// IsDir reports whether an absolute path leads to a directory.
+func (v *View) IsDir(name string) bool {
+	info := v.Lstat(v.Resolve(name))
+	return info != nil && info.IsDir()
+}
+
+// list returns the entries of a directory by their names, as many as may still be looked at.
+func (v *View) list(dir string) []fs.DirEntry {
+	entries, known := v.lists[dir]
+	if known || dir == "" || v.left <= 0 {
+		return entries
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // only read
+	entries, _ = f.ReadDir(v.left)
+	v.left -= len(entries) + 1
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	v.lists[dir] = entries
+	return entries
+}
+
+// Expand returns the paths that a shell puts in the place of an absolute path with wildcards: the path itself if there are
+// none, and the directory for all below it. It is not ok if there is too much to look at.
+func (v *View) Expand(name string) (paths []string, ok bool) {
+	paths = []string{""}
+	for elem := range strings.SplitSeq(strings.TrimPrefix(name, "/"), "/") {
+		var next []string
+		for _, dir := range paths {
+			switch {
+			case !strings.ContainsAny(elem, wildcards):
+				if joined := dir + "/" + elem; len(paths) == 1 || v.Lstat(joined) != nil {
+					next = append(next, joined)
+				}
+			case len(elem) > 3 && strings.Trim(elem, string(shell.Star)) == "": // **
+				return paths, true
+			default:
+				for _, entry := range v.list(dir + "/") {
+					if protect.Match(elem, entry.Name()) {
+						next = append(next, dir+"/"+entry.Name())
+					}
+				}
+			}
+		}
+		if paths = next; v.left <= 0 {
+			return nil, false
+		}
+	}
+	if len(paths) == 0 {
+		paths = []string{shell.Plain(name)}
+	}
+	return paths, true
 }
 
 // Read is [shell.Read]. The commands are not to be changed.
