@@ -212,5 +212,5 @@ func (c *call) word(text, key, dir string) {
 }
 
 func (c *call) words(dir string) *words {
-	return &words{finder: c.finder, Command: &shell.Command{}, dir: dir, usage: &usage{}}
+	return &words{finder: c.finder, Command: &shell.Command{}, dir: dir, Usage: &shell.Usage{}}
 }

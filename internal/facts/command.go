@@ -56,7 +56,7 @@ func (f *finder) command(c *shell.Command, dir string, depth int) {
 		f.variable(name, []string{value}, dir, depth)
 	}
 	if c.Name() == "time" {
-		w := words{finder: f, Command: c, usage: programs()["time"], dir: dir}
+		w := words{finder: f, Command: c, Usage: shell.UsageOf("time", c.Args), dir: dir}
 		w.split(c.Args[1:max(1, len(c.Args)-len(inner))])
 	}
 	one := *c
@@ -94,7 +94,7 @@ func (f *finder) variable(name string, values []string, dir string, depth int) {
 		f.unclear("what GOFLAGS makes go run is not known")
 	case proxyVariable().MatchString(name):
 		for _, value := range values {
-			(&words{finder: f, Command: &shell.Command{}, usage: &usage{}, dir: dir}).address(value)
+			(&words{finder: f, Command: &shell.Command{}, Usage: &shell.Usage{}, dir: dir}).address(value)
 		}
 	case strings.HasPrefix(name, "GIT_TRACE") && strings.HasPrefix(strings.Join(values, ""), "/"):
 		f.file(&f.Writes, dir, strings.Join(values, ""))
@@ -119,13 +119,13 @@ func (f *finder) simple(c *shell.Command, dir string, depth int) {
 		f.unclear("the name of a command is not known: " + c.Args[0])
 		name = ""
 	}
-	u := usageOf(name, c.Args)
+	u := shell.UsageOf(name, c.Args)
 	said := make([]string, len(c.Args))
 	for i, word := range c.Args {
 		said[i] = strings.ToValidUTF8(shell.Plain(word), "\uFFFD")
 	}
-	c.Args = u.whole(c.Args)
-	f.Commands = append(f.Commands, phases.Command{Program: name, Options: u.flags(c.Args[1:]), Words: said})
-	w := words{finder: f, usage: u, Command: c, dir: dir, depth: depth, name: name}
+	c.Args = u.Whole(c.Args)
+	f.Commands = append(f.Commands, phases.Command{Program: name, Options: u.Flags(c.Args[1:]), Words: said})
+	w := words{finder: f, Usage: u, Command: c, dir: dir, depth: depth, name: name}
 	w.all()
 }

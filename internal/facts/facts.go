@@ -1,8 +1,8 @@
 // Package facts says what is known of a tool's call before it is made: see [phases.Facts].
 //
 // Package argument reads the arguments of a call and shell the commands in them, protect knows the files that hold
-// secrets, guard finds out whether a call gets at one, and secret finds secrets in texts. Here, programs.txt says what
-// programs do with their words. Start reading at [Of].
+// secrets, guard finds out whether a call gets at one, and secret finds secrets in texts. The file programs.txt of
+// package shell says what programs do with their words. Start reading at [Of].
 package facts
 
 import (

@@ -20,14 +20,14 @@ const (
 // starts adds the commands that a command starts, as far as they can be read.
 func (w *words) starts() {
 	switch name, args := w.name, w.Args[1:]; {
-	case w.operands == "shell":
+	case w.Operands == "shell":
 		w.shell()
 	case w.builtin(name, args):
 	case shell.OneOf("apply_patch applypatch", name):
 		w.patch(slices.Concat(args, w.Texts, w.Input))
-	case w.operands == "command":
+	case w.Operands == "command":
 		w.xargs()
-	case shell.OneOf("l L", w.operands):
+	case shell.OneOf("l L", w.Operands):
 		w.language()
 	case shell.OneOf(elsewhere, name), shell.OneOf("docker podman kubectl nerdctl", name) && len(args) > 0 && (slices.Contains(args, "exec") || slices.Contains(args, "run")):
 		w.unclear("what " + name + " runs is not known")
@@ -120,7 +120,7 @@ func unreadable(c *shell.Command) string {
 
 // shell adds the script that a shell runs.
 func (w *words) shell() {
-	options := w.flags(w.Args[1 : len(w.Args)-len(w.operand)])
+	options := w.Flags(w.Args[1 : len(w.Args)-len(w.operand)])
 	switch {
 	case w.known:
 	case len(w.operand) == 0:
@@ -173,7 +173,7 @@ func (w *words) language() {
 		w.unclear("what " + w.name + " is told to do is not known")
 		return
 	}
-	if w.skip > 0 && len(w.operand) > 0 {
+	if w.Skip > 0 && len(w.operand) > 0 {
 		w.other(w.operand[0])
 	}
 }
@@ -220,7 +220,7 @@ func (w *words) items() []string {
 
 // tracked reports whether git prints names of files in the directory, or of none.
 func (w *words) tracked() bool {
-	options := w.flags(w.Args[1:])
+	options := w.Flags(w.Args[1:])
 	known := func(option string) bool {
 		return shell.OneOf("--name-only --cached --staged --relative --diff-filter --no-renames --modified --others --deleted --exclude-standard -z -m -o -c -d", option)
 	}
@@ -236,7 +236,7 @@ func (w *words) selects() bool {
 	known := func(option string) bool {
 		return shell.OneOf("-v -i -E -F -P -e -w -x -z -n -r -u", option) && (option != "-r" || w.name == "sort") || strings.Trim(option, "-0123456789") == ""
 	}
-	return shell.OneOf("grep egrep head tail sort uniq", w.name) && !slices.ContainsFunc(w.flags(w.Args[1:]), func(o string) bool { return !known(o) })
+	return shell.OneOf("grep egrep head tail sort uniq", w.name) && !slices.ContainsFunc(w.Flags(w.Args[1:]), func(o string) bool { return !known(o) })
 }
 
 // printed keeps the files whose names a command prints for xargs.

@@ -13,7 +13,7 @@ import (
 // words is the work on the words of one command.
 type words struct {
 	*finder
-	*usage
+	*shell.Usage
 	*shell.Command
 	dir, name string
 	depth     int
@@ -27,7 +27,7 @@ type words struct {
 }
 
 func (w *words) all() {
-	switch w.operands {
+	switch w.Operands {
 	case "find":
 		w.find()
 		return
@@ -52,59 +52,21 @@ func (w *words) all() {
 
 // split tells options and operands apart, and adds the files of options.
 func (w *words) split(args []string) {
-	for i := 0; i < len(args); i++ {
-		word := args[i]
-		if word == "--" {
-			w.operand = append(w.operand, args[i+1:]...)
-			return
-		}
-		if len(word) < 2 || word[0] != '-' && !w.undashed(word) {
-			w.operand = append(w.operand, word)
-			if shell.OneOf("command shell", w.operands) || w.operands == "L" && !w.known {
-				w.rest(args[i+1:])
-				return
-			}
-			continue
-		}
-		kind, value, attached := w.option(word)
-		if strings.HasPrefix(word, "+") && kind == 0 {
-			kind = 'x'
-		}
-		if strings.IndexByte(flagKinds, kind) < 0 && kind != 0 && !attached && i+1 < len(args) {
-			i++
-			value = args[i]
-		}
-		if (kind == '2' || kind == '3') && i+1 < len(args) {
-			i++
-			value = args[i]
-		}
-		w.value(kind, value)
-		if kind == 0 && attached {
-			w.other(value)
-		}
+	operands, options := w.Split(args)
+	for _, o := range options {
+		w.value(o)
+	}
+	for _, at := range operands {
+		w.operand = append(w.operand, args[at])
 	}
 }
 
-// undashed reports whether a word is an option without a dash, such as +o, eval or if=x.
-func (w *words) undashed(word string) bool {
-	name, _, attached := strings.Cut(word, "=")
-	kind := w.options[name]
-	return kind == 'x' || kind != 0 && (attached || word[0] == '+') || word[0] == '+' && w.options["+!"] != 0
-}
-
-// rest adds the words behind an operand, which are all operands; an option among them is another program's.
-func (w *words) rest(args []string) {
-	w.operand = append(w.operand, args...)
-	for _, word := range args {
-		if _, value, attached := strings.Cut(word, "="); attached && word[0] == '-' {
-			w.other(value)
-		}
-	}
-}
-
-// value adds what the value of an option of this kind is.
-func (w *words) value(kind byte, value string) {
-	switch kind {
+// value adds what the value of an option is.
+func (w *words) value(o shell.Option) {
+	value := o.Value
+	switch o.Kind {
+	case 0:
+		w.other(value)
 	case 'r', 'R', '3':
 		w.file(&w.Reads, w.dir, value)
 	case 'w':
@@ -133,7 +95,7 @@ func (w *words) value(kind byte, value string) {
 	case 'x':
 		w.unclear("what an option of " + w.name + " runs is not known")
 	}
-	w.pattern = w.pattern || kind == 'R' || kind == 'V' || kind == 'S' || kind == 'p'
+	w.pattern = w.pattern || o.Replaces()
 }
 
 // candidates are the operands that may be files: without a script, a pattern and the like.
@@ -146,9 +108,9 @@ func (w *words) candidates() []string {
 		w.sed(operands[0])
 	}
 	if !w.pattern {
-		operands = operands[min(w.skip, len(operands)):]
+		operands = operands[min(w.Skip, len(operands)):]
 	}
-	if len(operands) == 0 && w.here && (!w.Fed || w.name == "ls") {
+	if len(operands) == 0 && w.Here && (!w.Fed || w.name == "ls") {
 		return []string{"."}
 	}
 	return operands
@@ -158,10 +120,10 @@ func (w *words) candidates() []string {
 func (w *words) files() {
 	operands := w.candidates()
 	one := min(1, len(operands))
-	if w.target != "" && !shell.OneOf("c m", w.operands) {
+	if w.target != "" && !shell.OneOf("c m", w.Operands) {
 		w.list(&w.Writes, w.target)
 	}
-	switch kind := w.operands; {
+	switch kind := w.Operands; {
 	case kind == "-":
 	case kind == "x":
 		w.unclear("what " + w.name + " runs is not known")
@@ -239,7 +201,7 @@ func (w *words) copied(operands []string) {
 		}
 	}
 	from := &w.Reads
-	if w.operands == "m" {
+	if w.Operands == "m" {
 		from = &w.Writes
 	}
 	w.list(from, operands...)
@@ -360,7 +322,7 @@ func (w *words) tar() {
 		args = nil
 		for _, letter := range letters {
 			args = append(args, "-"+string(letter))
-			if kind := w.options[args[len(args)-1]]; kind != 0 && kind != 'x' && len(values) > 0 {
+			if _, options := w.Split(args[len(args)-1:]); options[0].Kind != 0 && options[0].Kind != 'x' && len(values) > 0 {
 				args, values = append(args, values[0]), values[1:]
 			}
 		}
@@ -368,7 +330,7 @@ func (w *words) tar() {
 	}
 	w.split(args)
 	is := func(options string) bool {
-		return slices.ContainsFunc(w.flags(args), func(option string) bool { return shell.OneOf(options, option) })
+		return slices.ContainsFunc(w.Flags(args), func(option string) bool { return shell.OneOf(options, option) })
 	}
 	from := w.dir
 	w.dir = shell.Join(w.dir, w.target)
