@@ -191,17 +191,17 @@ func (j *judge) harmless(c *shell.Command) []bool {
 func pattern(name string, args []string) int {
 	from := 0
 	if name == "git" {
-		if from = slices.Index(args, "grep"); from < 0 {
-			return 0
-		}
-	} else if !shell.OneOf(greps+" jq gojq yq", name) {
+		name, from = "grep", slices.Index(args, "grep")
+	}
+	if from < 0 || !shell.OneOf(greps+" jq gojq yq", name) {
 		return 0
 	}
-	at := operand(args[from:])
-	if at == 0 || patternGiven(args) || name == "yq" && strings.Contains(args[at], "load") {
+	u, words := shell.UsageOf(name, args[from:]), args[from+1:]
+	all, _ := u.Split(words)
+	if len(all) == len(u.Candidates(words)) || name == "yq" && strings.Contains(words[all[0]], "load") {
 		return 0
 	}
-	return from + at
+	return from + 1 + all[0]
 }
 
 // text reports whether a word is a message, a pattern to look for, or what is to be left out.
@@ -222,34 +222,6 @@ func text(name, before, word string) bool {
 			strings.HasPrefix(word, "--title=") || strings.HasPrefix(word, "--body=")
 	}
 	return false
-}
-
-// operand is the index of the first word that is not an option or its value; 0 if there is none.
-func operand(args []string) int {
-	for i := 1; i < len(args); i++ {
-		switch arg := args[i]; {
-		case arg == "--" && i+1 < len(args):
-			return i + 1
-		case strings.HasPrefix(arg, "-") && arg != "-":
-			if shell.OneOf("-A -B -C -m -g -t -T -f --file --glob --type --max-count --context --include --exclude --exclude-dir --arg --argjson --indent -d -j -M --iglob", arg) {
-				i++
-				if shell.OneOf("--arg --argjson", arg) {
-					i++
-				}
-			}
-		default:
-			return i
-		}
-	}
-	return 0
-}
-
-// patternGiven reports whether an option has the pattern, so that all operands are files.
-func patternGiven(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool {
-		return shell.OneOf("-e -f --regexp --file --from-file --files", a) || strings.HasPrefix(a, "--regexp=") || strings.HasPrefix(a, "--file=") ||
-			len(a) > 2 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a[1:], "ef") && !strings.ContainsAny(a[1:], "0123456789*./!")
-	})
 }
 
 // bodies judges here-documents: as a script where a shell reads them, as text where they are only written somewhere.

@@ -22,28 +22,20 @@ func readings(c *shell.Command) []rooted {
 	switch {
 	case name == "git" && len(args) > 1 && slices.Contains(args, "grep"):
 		return searching(c, args[slices.Index(args, "grep"):], true)
-	case shell.OneOf("rg ripgrep ag ack ugrep", name), shell.OneOf("grep egrep fgrep zgrep", name) && recursive(args, "rR", "--recursive", "--dereference-recursive", "--directories=recurse") || slices.Contains(args, "recurse"):
+	case shell.OneOf("rg ripgrep ag ack ugrep", name), shell.OneOf("grep egrep fgrep zgrep", name) && (has(args, "-r -R --recursive --dereference-recursive") || shell.OneOf("recurse --directories=recurse -drecurse", args...)):
 		return searching(c, args, false)
-	case shell.OneOf("cp scp rsync", name) && recursive(args, "rRa", "--recursive", "--archive"):
-		roots := operands(args)
-		return all(args, roots[:max(len(roots)-1, 0)], name)
-	case sends(name, args):
-		roots := operands(args)
-		return all(args, slices.DeleteFunc(roots[:max(len(roots)-1, 0)], func(word string) bool { return shell.OneOf("s3 storage cp mv "+mirrors, word) }), name)
-	case packs(name, args):
-		return all(args, packed(name, args), name)
 	case shell.OneOf("find fd fdfind", name):
 		return finding(c)
 	case shell.OneOf("ls tree", name) && reads(c), name == "git" && shell.OneOf("ls-files --name-only", args...) && reads(c):
 		r := rooted{roots: roots(operands(args)), reading: reading{follow: true, how: name + " hands the names to a command that reads the files:"}}
-		r.hidden, r.git = name == "git" || recursive(args, "aA", "--all"), name == "git"
+		r.hidden, r.git = name == "git" || has(args, "-a -A --all --almost-all"), name == "git"
 		if name == "git" {
 			r.roots = []string{"."}
 			r.only = suffixes(args)
 		}
 		return []rooted{r}
 	}
-	return nil
+	return all(args, packed(name, args), name)
 }
 
 // suffixes are the globs of names behind --, if all words there are such globs.
@@ -56,69 +48,66 @@ func suffixes(args []string) []string {
 	return globs
 }
 
-// mirrors are the commands that copy directories unasked.
-const mirrors = "sync rsync copy"
+const (
+	clouds = "aws gsutil gcloud rclone s3cmd"
+	// mirrors are the words with which they copy directories unasked.
+	mirrors = "sync rsync copy"
+)
 
-// sends reports whether a command copies whole directories to a cloud's storage.
-func sends(name string, args []string) bool {
-	return shell.OneOf("aws gsutil gcloud rclone s3cmd", name) && (recursive(args, "rR", "--recursive") || shell.OneOf(mirrors, args...))
+// packers are the options with which programs read whole directories, to copy, pack or compare them.
+//
+//nolint:gochecknoglobals // immutable table
+var packers = map[string]string{
+	"cp": "-r -R -a --recursive --archive", "scp": "-r", "rsync": "-r -a --recursive --archive", "zip": "-r --recurse-paths", "diff": "-r --recursive",
+	"tar": "-c -r -u --create --append --update", "bsdtar": "-c -r -u --create --append --update", "jar": "-c -u --create --update",
+	"aws": "--recursive", "gsutil": "-r -R", "gcloud": "-r -R --recursive", "s3cmd": "-r --recursive",
 }
 
-// packs reports whether a command reads whole directories into one file, or compares them.
-func packs(name string, args []string) bool {
-	switch name {
-	case "tar", "bsdtar":
-		return len(args) > 1 && strings.ContainsAny(args[1], "cru") && !strings.HasPrefix(args[1], "--") || recursive(args, "cru", "--create", "--append", "--update")
-	case "jar":
-		return len(args) > 1 && strings.ContainsAny(args[1], "cu")
-	case "zip":
-		return recursive(args, "r", "--recurse-paths")
-	case "7z":
-		return slices.Contains(args, "a")
-	case "kubectl":
-		return slices.Contains(args, "create")
-	}
-	return serves(name, args) || name == "diff" && recursive(args, "r", "--recursive")
-}
-
-// serves reports whether a command offers what is in the directory to others.
-func serves(name string, args []string) bool {
-	return strings.HasPrefix(name, "python") && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, "http.server") })
-}
-
-// packed are the files and directories that a command reads into one file, or offers to others.
-func packed(name string, args []string) []string {
-	if name != "kubectl" {
-		return map[bool][]string{true: {"."}, false: operands(args)}[serves(name, args)]
-	}
-	var list []string
-	for i, arg := range args[1:] {
-		if value, ok := strings.CutPrefix(arg, "--from-file="); ok || args[i] == "--from-file" {
-			list = append(list, value[strings.IndexByte(value, '=')+1:])
+// packed are the files and directories that a command copies, packs, compares or offers to others, with all that is in them.
+func packed(name string, args []string) (list []string) {
+	switch {
+	case strings.HasPrefix(name, "python") && slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, "http.server") }):
+		return []string{"."}
+	case name == "kubectl" && slices.Contains(args, "create"):
+		for i, arg := range args[1:] {
+			if value, ok := strings.CutPrefix(arg, "--from-file="); ok || args[i] == "--from-file" {
+				list = append(list, value[strings.IndexByte(value, '=')+1:])
+			}
 		}
+	case packers[name] != "" && has(args, packers[name]), shell.OneOf(clouds, name) && shell.OneOf(mirrors, args...), name == "7z" && slices.Contains(args, "a"),
+		shell.OneOf("tar bsdtar jar", name) && len(args) > 1 && args[1] != "" && args[1][0] != '-' && strings.ContainsAny(args[1], "cru"):
+		list = operands(args)
+	}
+	if shell.OneOf("cp scp rsync "+clouds, name) { // the last one is the target
+		list = list[:max(len(list)-1, 0)]
+	}
+	if shell.OneOf(clouds, name) {
+		list = slices.DeleteFunc(list, func(word string) bool { return shell.OneOf("s3 storage cp mv "+mirrors, word) })
 	}
 	return list
 }
 
-// recursive reports whether one of the letters is in a cluster of options, or one of the long options is there.
-func recursive(args []string, letters string, long ...string) bool {
-	return slices.ContainsFunc(args[min(1, len(args)):], func(arg string) bool {
-		short := func(option string) bool { return len(arg) > 3 && strings.HasPrefix(option, arg) } // GNU's take them cut short
-		return slices.ContainsFunc(long, short) || len(arg) > 1 && arg[0] == '-' && arg[1] != '-' && strings.ContainsAny(arg[1:], letters)
-	})
+func usage(args []string) *shell.Usage {
+	return shell.UsageOf((&shell.Command{Args: args}).Name(), args)
+}
+
+// has reports whether a command has one of the options.
+func has(args []string, options string) bool {
+	u := usage(args)
+	return shell.OneOf(options, u.Flags(u.Whole(args[1:]))...)
 }
 
 // operands are the words that are neither options nor the values of some.
 func operands(args []string) []string {
-	var list []string
-	for rest := args; ; {
-		at := operand(rest)
-		if at == 0 {
-			return list
-		}
-		list = append(list, rest[at])
-		rest = rest[at:]
+	at, _ := usage(args).Split(args[1:])
+	return wordsAt(args[1:], at)
+}
+
+func wordsAt(args []string, places []int) (list []string) {
+	for _, at := range places {
+		list = append(list, args[at])
 	}
+	return list
 }
 
 func roots(operands []string) []string {
@@ -154,10 +143,7 @@ func all(args, operands []string, name string) []rooted {
 
 // searching is what grep and its kin read.
 func searching(c *shell.Command, args []string, git bool) []rooted {
-	list := operands(args)
-	if !patternGiven(args) && len(list) > 0 {
-		list = list[1:]
-	}
+	list := wordsAt(args[1:], usage(args).Candidates(args[1:]))
 	grep := shell.OneOf("grep egrep fgrep zgrep", c.Name()) && !git
 	if slices.Contains(args, "--files") || len(list) == 0 && c.Fed && !grep {
 		return nil // it shows names, or reads what comes through the pipe
@@ -165,8 +151,8 @@ func searching(c *shell.Command, args []string, git bool) []rooted {
 	r := rooted{roots: roots(list), reading: reading{except: exceptions(args), how: args[0] + " would read it; leave it out with --exclude='.env*' (rg: -g '!.env*'):"}}
 	r.only = included(args)
 	r.hidden = grep || git || shell.OneOf("--hidden -. -uu -uuu", args...) || strings.Contains(strings.Join(args, " "), " -u -u")
-	r.git = !grep && !recursive(args, "", "--no-ignore", "--no-ignore-vcs", "-u", "-uu", "-uuu", "--unrestricted")
-	r.lenient, r.follow = !grep, recursive(args, "RL", "--dereference-recursive", "--follow")
+	r.git = !grep && !has(args, "--no-ignore --no-ignore-vcs -u --unrestricted")
+	r.lenient, r.follow = !grep, has(args, "-R -L --dereference-recursive --follow")
 	return []rooted{r}
 }
 
