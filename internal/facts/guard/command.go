@@ -65,7 +65,7 @@ func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
 	one.Args = words
 	dirs = append(slices.Clip(dirs), changed(words)...)
 	for _, file := range c.Files {
-		if f := j.redirect(file, dirs); f != nil {
+		if f := cmp.Or(j.word(file, dirs), j.expandIn(file, dirs)); f != nil {
 			return f
 		}
 	}
@@ -100,48 +100,37 @@ func changed(args []string) []string {
 	return dirs
 }
 
-func (j *judge) redirect(file string, dirs []string) *Finding {
-	if f := j.word(file, dirs); f != nil || !strings.ContainsAny(file, wildcards) {
-		return f
+// expandIn judges what a shell would put in the place of a word with wildcards, in each of the directories.
+func (j *judge) expandIn(word string, dirs []string) (f *Finding) {
+	if !strings.ContainsAny(word, wildcards) {
+		return nil
 	}
-	return j.expandIn(file, dirs)
-}
-
-func (j *judge) expandIn(word string, dirs []string) *Finding {
 	if len(dirs) == 0 {
-		return j.expand("", word)
+		dirs = []string{""}
 	}
 	for _, d := range dirs {
-		if f := j.expand(d, word); f != nil {
-			return f
-		}
+		f = cmp.Or(f, j.expand(d, word))
 	}
-	return nil
+	return f
 }
 
 // words judges the words of a command, but for those that only are text to it.
 func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
 	harmless := j.harmless(c)
-	for i := range all {
-		at := i - (len(all) - len(c.Args))
-		if at >= 0 && harmless[at] {
-			continue
+	looks := shell.OneOf(lookers, c.Name()) && filtered(c.Feeds)
+	for i, word := range all {
+		var f *Finding
+		switch at := i - (len(all) - len(c.Args)); {
+		case at >= 0 && harmless[at]:
+		case c.Args[0] == "=" && !strings.ContainsAny(word, wildcards): // a value is judged where it is used
+			f = j.file(word, dirs)
+		case c.Args[0] == "=", looks:
+			f = j.word(word, dirs)
+		default:
+			f = cmp.Or(j.word(word, dirs), j.expandIn(word, dirs))
 		}
-		word := all[i]
-		if c.Args[0] == "=" && !strings.ContainsAny(word, wildcards) {
-			if f := j.file(word, dirs); f != nil { // a value is judged where it is used
-				return f
-			}
-			continue
-		}
-		if f := j.word(word, dirs); f != nil {
+		if f != nil {
 			return f
-		}
-		looks := shell.OneOf(lookers, c.Name()) && filtered(c.Feeds)
-		if strings.ContainsAny(word, wildcards) && !looks && c.Name() != "=" {
-			if f := j.expandIn(word, dirs); f != nil {
-				return f
-			}
 		}
 	}
 	return nil
@@ -180,7 +169,7 @@ func (j *judge) harmless(c *shell.Command) []bool {
 	}
 	for i := 1; i < len(c.Args); i++ {
 		negated := i > 1 && shell.OneOf("! -not", c.Args[i-2]) && shell.OneOf("-name -iname -path -ipath", c.Args[i-1])
-		if negated || text(name, c.Args[i-1], c.Args[i]) {
+		if negated || text(name, c.Args, i) {
 			skip[i] = true
 		}
 	}
@@ -205,15 +194,14 @@ func pattern(name string, args []string) int {
 }
 
 // text reports whether a word is a message, a pattern to look for, or what is to be left out.
-func text(name, before, word string) bool {
-	excluding := shell.OneOf("--exclude --exclude-dir --ignore --ignore-dir -not !", before) || before == "-x" && name == "zip"
+func text(name string, args []string, at int) bool {
+	before, word := args[at-1], args[at]
+	if _, ok := excluded(args, at); ok && (!strings.HasPrefix(word, "!") || shell.OneOf(greps, name)) {
+		return true
+	}
 	switch {
-	case excluding, strings.HasPrefix(word, "--exclude="), strings.HasPrefix(word, "--exclude-dir="), strings.HasPrefix(word, "--ignore="):
-		return true
-	case strings.HasPrefix(word, ":!"), strings.HasPrefix(word, ":^"), strings.HasPrefix(word, ":(exclude)"):
-		return true
 	case shell.OneOf(greps, name):
-		return shell.OneOf("-e --regexp", before) || strings.HasPrefix(word, "!") || strings.HasPrefix(word, "-g!") || strings.HasPrefix(word, "--glob=!")
+		return shell.OneOf("-e --regexp", before)
 	case name == "git":
 		return shell.OneOf("-m --message --grep -S -G -e", before) || strings.HasPrefix(word, "--message=") || strings.HasPrefix(word, "-m") ||
 			strings.HasPrefix(word, "-am") || before == "-am"

@@ -118,19 +118,24 @@ func roots(operands []string) []string {
 }
 
 // exceptions are the globs that options leave out.
-func exceptions(args []string) []string {
-	var globs []string
-	for i, arg := range args {
-		for _, head := range []string{"--exclude=", "--exclude-dir=", "--ignore=", "--glob=!", "-g!", ":!", ":^", ":(exclude)", "!"} {
-			if glob, ok := strings.CutPrefix(arg, head); ok && glob != "" {
-				globs = append(globs, shell.Plain(glob))
-			}
-		}
-		if i > 0 && (shell.OneOf("--exclude --exclude-dir --ignore --ignore-dir", args[i-1]) || args[i-1] == "-x" && args[0] == "zip") {
-			globs = append(globs, shell.Plain(arg))
+func exceptions(args []string) (globs []string) {
+	for i := range args {
+		if glob, ok := excluded(args, i); ok {
+			globs = append(globs, shell.Plain(glob))
 		}
 	}
 	return globs
+}
+
+// excluded is the glob that a word leaves out, if it does.
+func excluded(args []string, at int) (glob string, ok bool) {
+	for _, head := range []string{"--exclude=", "--exclude-dir=", "--ignore=", "--glob=!", "-g!", ":!", ":^", ":(exclude)", "!"} {
+		if glob, ok := strings.CutPrefix(args[at], head); ok && glob != "" {
+			return glob, true
+		}
+	}
+	before := args[max(at-1, 0)]
+	return args[at], shell.OneOf("--exclude --exclude-dir --ignore --ignore-dir", before) || before == "-x" && args[0] == "zip"
 }
 
 func all(args, operands []string, name string) []rooted {
