@@ -75,7 +75,7 @@ func (f *finder) file(list *[]string, dir, name string) {
 	}
 	at, ok := f.Full(dir, name)
 	found := []string{at}
-	if ok && strings.ContainsAny(at, wildcards) {
+	if ok && shell.HasAny(at, wildcards) {
 		found, ok = f.Expand(at)
 	}
 	if !ok || len(f.Reads)+len(f.Writes)+len(f.Names)+len(found) > maxFiles {
@@ -117,7 +117,7 @@ func (f *finder) plausible(dir, word string) {
 		return
 	}
 	likely := strings.HasPrefix(word, "/") || first == "." || first == ".." || first == "~" || strings.HasPrefix(word, ".") && !strings.ContainsAny(word, " \t|()[]{}")
-	if at, ok := f.Full(dir, first); likely || ok && first != "" && (strings.ContainsAny(first, wildcards) || f.Lstat(at) != nil) {
+	if at, ok := f.Full(dir, first); likely || ok && first != "" && (shell.HasAny(first, wildcards) || f.Lstat(at) != nil) {
 		f.file(&f.Names, dir, word)
 	}
 }

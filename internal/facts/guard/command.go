@@ -102,7 +102,7 @@ func changed(args []string) []string {
 
 // expandIn judges what a shell would put in the place of a word with wildcards, in each of the directories.
 func (j *judge) expandIn(word string, dirs []string) (f *Finding) {
-	if !strings.ContainsAny(word, wildcards) {
+	if !shell.HasAny(word, wildcards) {
 		return nil
 	}
 	if len(dirs) == 0 {
@@ -122,7 +122,7 @@ func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
 		var f *Finding
 		switch at := i - (len(all) - len(c.Args)); {
 		case at >= 0 && harmless[at]:
-		case c.Args[0] == "=" && !strings.ContainsAny(word, wildcards): // a value is judged where it is used
+		case c.Args[0] == "=" && !shell.HasAny(word, wildcards): // a value is judged where it is used
 			f = j.file(word, dirs)
 		case c.Args[0] == "=", looks:
 			f = j.word(word, dirs)

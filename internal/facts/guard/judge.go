@@ -82,8 +82,8 @@ func web(s string) bool {
 // word judges one word: as a path, as a glob, and by the paths that stand in it.
 func (j *judge) word(word string, dirs []string) *Finding {
 	seen := word
-	for _, d := range dirs {
-		seen += "\x00" + d
+	if len(dirs) > 0 {
+		seen = strings.Join(dirs, "\x00") + "\x00" + word
 	}
 	if j.fine[seen] {
 		return nil
@@ -94,7 +94,7 @@ func (j *judge) word(word string, dirs []string) *Finding {
 }
 
 func (j *judge) unseen(word string, dirs []string) *Finding {
-	if strings.ContainsAny(word, wildcards) {
+	if shell.HasAny(word, wildcards) {
 		return j.glob(word, dirs)
 	}
 	if f := j.file(word, dirs); f != nil {
@@ -170,7 +170,7 @@ func (j *judge) meant(glob string, dirs []string) *Finding {
 func (j *judge) glob(word string, dirs []string) *Finding {
 	for _, part := range pieces(word) {
 		for _, full := range inDirs(dirs, part.text) {
-			if p, ok := j.Set.Glob(full); ok && strings.ContainsAny(path.Base(full), wildcards) {
+			if p, ok := j.Set.Glob(full); ok && shell.HasAny(path.Base(full), wildcards) {
 				return &Finding{File: shell.Plain(part.text), At: at(dirs, part.text), Pattern: p}
 			}
 		}
@@ -235,7 +235,7 @@ func (j *judge) tokens(text string, dirs []string) *Finding {
 		name := strings.TrimRight(part.text, ".?")
 		p, ok := j.protects(name)
 		for _, d := range dirs {
-			if !ok && d != "" && !strings.ContainsAny(d, wildcards) && !path.IsAbs(name) {
+			if !ok && d != "" && !shell.HasAny(d, wildcards) && !path.IsAbs(name) {
 				p, ok = j.protects(d + "/" + name)
 			}
 		}

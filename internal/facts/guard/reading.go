@@ -17,25 +17,37 @@ type rooted struct {
 
 // readings returns what a command reads without naming it: all files below a directory.
 func readings(c *shell.Command) []rooted {
-	name := c.Name()
-	args := c.Args
-	switch {
-	case name == "git" && len(args) > 1 && slices.Contains(args, "grep"):
-		return searching(c, args[slices.Index(args, "grep"):], true)
-	case shell.OneOf("rg ripgrep ag ack ugrep", name), shell.OneOf("grep egrep fgrep zgrep", name) && (has(args, "-r -R --recursive --dereference-recursive") || shell.OneOf("recurse --directories=recurse -drecurse", args...)):
-		return searching(c, args, false)
-	case shell.OneOf("find fd fdfind", name):
-		return finding(c)
-	case shell.OneOf("ls tree", name) && reads(c), name == "git" && shell.OneOf("ls-files --name-only", args...) && reads(c):
-		r := rooted{roots: roots(operands(args)), reading: reading{follow: true, how: name + " hands the names to a command that reads the files:"}}
-		r.hidden, r.git = name == "git" || has(args, "-a -A --all --almost-all"), name == "git"
-		if name == "git" {
-			r.roots = []string{"."}
-			r.only = suffixes(args)
+	args, name := c.Args, c.Name()
+	switch name {
+	case "git":
+		if at := slices.Index(args, "grep"); at > 0 {
+			return searching(c, args[at:], true)
 		}
-		return []rooted{r}
+		if shell.OneOf("ls-files --name-only", args...) && reads(c) {
+			r := named(c)
+			r.hidden, r.git, r.roots, r.only = true, true, []string{"."}, suffixes(args)
+			return []rooted{r}
+		}
+	case "rg", "ripgrep", "ag", "ack", "ugrep":
+		return searching(c, args, false)
+	case "grep", "egrep", "fgrep", "zgrep":
+		if has(args, "-r -R --recursive --dereference-recursive") || shell.OneOf("recurse --directories=recurse -drecurse", args...) {
+			return searching(c, args, false)
+		}
+	case "find", "fd", "fdfind":
+		return finding(c)
+	case "ls", "tree":
+		if reads(c) {
+			r := named(c)
+			r.hidden, r.roots = has(args, "-a -A --all --almost-all"), roots(operands(args))
+			return []rooted{r}
+		}
 	}
 	return all(args, packed(name, args), name)
+}
+
+func named(c *shell.Command) rooted {
+	return rooted{reading: reading{follow: true, how: c.Name() + " hands the names to a command that reads the files:"}}
 }
 
 // suffixes are the globs of names behind --, if all words there are such globs.

@@ -99,7 +99,7 @@ func (v *View) Expand(name string) (paths []string, ok bool) {
 		var next []string
 		for _, dir := range paths {
 			switch {
-			case !strings.ContainsAny(elem, wildcards):
+			case !shell.HasAny(elem, wildcards):
 				if joined := dir + "/" + elem; len(paths) == 1 || v.Lstat(joined) != nil {
 					next = append(next, joined)
 				}

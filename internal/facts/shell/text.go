@@ -7,14 +7,19 @@ import (
 
 // Plain shows the wildcards in a word as a shell does, and … for what is unknown.
 func Plain(word string) string {
-	if !strings.ContainsAny(word, unknown+string(Star)+string(Any)+string(top)) {
+	if !HasAny(word, unknown+string(Star)+string(Any)+string(top)) {
 		return word
 	}
 	return plain.Replace(word)
 }
 
+// HasAny is [strings.ContainsAny] for the marks of this package, which begin with the same two bytes and are rare.
+func HasAny(word, marks string) bool {
+	return strings.Contains(word, "\xee\x80") && strings.ContainsAny(word, marks)
+}
+
 // Known reports whether a text has neither parts that are unknown nor a directory's name in the place of [Top].
-func Known(text string) bool { return !strings.ContainsAny(text, unknown+string(top)) }
+func Known(text string) bool { return !HasAny(text, unknown+string(top)) }
 
 // Visible is a text without wildcards' marks and signs that a terminal obeys, cut to 200 letters.
 func Visible(name string) string {
