@@ -151,6 +151,9 @@ func excluded(args []string, at int) (glob string, ok bool) {
 }
 
 func all(args, operands []string, name string) []rooted {
+	if len(operands) == 0 {
+		return nil
+	}
 	r := rooted{roots: operands, reading: reading{hidden: true, except: exceptions(args), how: name + " would take it along; leave it out with --exclude:"}}
 	if name == "zip" {
 		r.follow, r.how = true, "zip would take it along; leave it out with -x:"

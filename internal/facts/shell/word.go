@@ -149,9 +149,14 @@ func product(before, after []string) []string {
 }
 
 func (r *reader) parts(parts []syntax.WordPart, quoted bool) []string {
-	if len(parts) == 1 {
-		if lit, ok := parts[0].(*syntax.Lit); ok && len(lit.Value) <= maxValue && r.step() { // as most words are
-			return r.part(lit, quoted)
+	if len(parts) == 1 && r.step() { // as most words are
+		switch part := parts[0].(type) {
+		case *syntax.DblQuoted:
+			return r.parts(part.Parts, true)
+		case *syntax.Lit:
+			if len(part.Value) <= maxValue {
+				return r.part(part, quoted)
+			}
 		}
 	}
 	values := []string{""}
