@@ -239,14 +239,6 @@ func (w *words) selects() bool {
 	return shell.OneOf("grep egrep head tail sort uniq", w.name) && !slices.ContainsFunc(w.Flags(w.Args[1:]), func(o string) bool { return !known(o) })
 }
 
-// printed keeps the files whose names a command prints for xargs.
-func (w *words) printed(roots []string) {
-	w.listed = nil
-	if len(w.Feeds) > 0 && !slices.ContainsFunc(w.Feeds, func(name string) bool { return !shell.OneOf("xargs grep egrep head tail sort uniq", name) }) {
-		w.listed = roots
-	}
-}
-
 // inner adds the command behind "uv run" and the like.
 func (w *words) inner() {
 	if why := unreadable(w.Command); why != "" {

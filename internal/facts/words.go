@@ -45,7 +45,7 @@ func (w *words) all() {
 		}
 	}
 	if w.tracked() {
-		w.printed([]string{"."})
+		w.listed = []string{"."}
 	}
 	w.starts()
 }
@@ -246,7 +246,7 @@ func (w *words) find() {
 		case shell.OneOf("-printf -ls", w.Args...): // it prints more than names
 			w.listed = nil
 		case a.Name == "-print":
-			w.printed(found)
+			w.listed = found
 		default:
 			w.unclear("a word of find is not known")
 		}

@@ -318,6 +318,19 @@ func TestLinkOutside(t *testing.T) {
 	if f := g.Call("Bash", json.RawMessage(`{"command":"cat plain/.env.production; cat plain/*"}`), nil, dir); f == nil {
 		t.Error("allowed")
 	}
+	for link, target := range map[string]string{"chain0": "notes.txt", "loop": "loop", "deep": "deep/deep", "here": "there/x", "there": "here/x"} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 60 {
+		if err := os.Symlink("chain"+strconv.Itoa(i), filepath.Join(dir, "chain"+strconv.Itoa(i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := g.Call("Bash", json.RawMessage(`{"command":"cat loop deep here/there chain60 chain30"}`), nil, dir); f == nil {
+		t.Error("allowed behind many links")
+	}
 	if f := g.Call("Read", nil, []string{"notes.txt"}, dir); f == nil || !strings.Contains(f.Reason(), ".env") {
 		t.Errorf("a touched path: %v", f)
 	}

@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	maxLinks   = 40     // links in one path, as in a kernel
 	maxEntries = 20_000 // of directories that are looked at for one call
 
 	wildcards = string(shell.Star) + string(shell.Any) + string(shell.Unknown)
@@ -149,36 +148,48 @@ func (v *View) Lstat(name string) fs.FileInfo {
 // Resolve follows the links in an absolute path, as far as it is there. Links of /proc stay: they differ from process
 // to process.
 func (v *View) Resolve(name string) string {
-	return cmp.Or(v.resolve(filepath.ToSlash(name), maxLinks), "/")
+	return cmp.Or(v.resolve(filepath.ToSlash(name)), "/")
 }
 
-// resolve is Resolve with as many links as may still be followed; the root is empty.
-func (v *View) resolve(name string, links int) string {
+// resolve is Resolve where the root is empty.
+func (v *View) resolve(name string) string {
 	slash := strings.LastIndexByte(name, '/')
-	if slash < 0 {
-		return name
-	}
 	real, known := v.real[name]
-	if known {
+	switch {
+	case slash < 0:
+		return name
+	case known:
 		return real
 	}
-	real = v.resolve(name[:slash], links)
+	v.real[name] = name // what leads back to it leads nowhere
+	dir := v.resolve(name[:slash])
 	switch elem := name[slash+1:]; elem {
 	case "", ".":
+		real = dir
 	case "..":
-		real = real[:max(strings.LastIndexByte(real, '/'), 0)]
+		real = dir[:max(strings.LastIndexByte(dir, '/'), 0)]
 	default:
-		dir := real
-		real += "/" + elem
-		if target := v.link(real); target != "" && links > 0 {
-			if !path.IsAbs(target) {
-				target = dir + "/" + target
-			}
-			real = v.resolve(target, links-1)
+		real = dir + "/" + elem
+		if target := v.target(real); path.IsAbs(target) {
+			real = v.resolve(target)
+		} else if target != "" {
+			real = v.resolve(dir + "/" + target)
 		}
 	}
 	v.real[name] = real
 	return real
+}
+
+// target returns what a symbolic link leads to; empty if a path is not one.
+func (v *View) target(name string) string {
+	if strings.HasPrefix(name, "/proc/") {
+		return ""
+	}
+	if info := v.Lstat(name); info == nil || info.Mode()&fs.ModeSymlink == 0 {
+		return ""
+	}
+	target, _ := os.Readlink(name)
+	return target
 }
 
 // Top is the directory at or above dir that has .git, or dir itself.
@@ -192,15 +203,4 @@ func (v *View) Top(dir string) string {
 			return dir
 		}
 	}
-}
-
-// link returns what a symbolic link leads to; empty if a path is not one.
-func (v *View) link(name string) (target string) {
-	if strings.HasPrefix(name, "/proc/") {
-		return ""
-	}
-	if info := v.Lstat(name); info != nil && info.Mode()&fs.ModeSymlink != 0 {
-		target, _ = os.Readlink(name)
-	}
-	return target
 }
