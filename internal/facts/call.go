@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -37,7 +36,7 @@ func (f *finder) call(tool string, root argument.Node, paths []string) {
 	for _, name := range paths {
 		f.file(c.list, "", name)
 	}
-	c.node(root, argument.Word, "", "")
+	root.Walk(c.visit)
 	if c.list == &f.Reads && len(f.Reads)+len(f.Names) == 0 && root.Kind == '{' && len(c.tool) > 0 && shell.OneOf("grep glob ls list searchfilecontent grepsearch listdirectory filesearch codebasesearch", strings.Join(c.tool, "")) {
 		f.file(&f.Reads, "", ".")
 	}
@@ -89,43 +88,24 @@ func pathMember(root argument.Node) bool {
 // fileMember matches the folded names of arguments that are files or directories.
 var fileMember = lazyregexp.New(`(?:path|file|uri|dir|directory|folder|filename|cwd|root|source|destination)s?$`)
 
-// node adds what a value says; use is what it is for, key its name, dir where the call works.
-func (c *call) node(n argument.Node, use argument.Use, key, dir string) {
-	switch n.Kind {
-	case '"':
-		c.value(n.Text, use, key, dir)
-		return
-	case '[':
-		if words := argument.Texts(n); use == argument.Command && words != nil && c.shell {
-			c.command(&shell.Command{Args: words}, dir, 0)
-			return
-		}
-	case '{':
-		for _, kid := range n.Kids {
-			if kid.Kind != '"' || argument.UseOf(kid.Key) != argument.Dir {
-				continue
-			}
-			if c.shell || shell.OneOf("cwd workdir workingdirectory workingdir root basepath", argument.Fold(kid.Key)) {
-				dir = shell.Join(dir, kid.Text)
-			}
-		}
-		for _, args := range n.Commands() {
-			c.command(&shell.Command{Args: args}, dir, 0)
-		}
-		if len(n.Commands()) > 0 {
-			return
+// visit adds what a text or a command says.
+func (c *call) visit(t argument.Text) (done bool) {
+	dir := ""
+	for _, d := range t.Dirs {
+		if c.shell || shell.OneOf("cwd workdir workingdirectory workingdir root basepath", argument.Fold(d.Key)) {
+			dir = shell.Join(dir, d.Text)
 		}
 	}
-	for _, kid := range n.Kids {
-		inner := use
-		if n.Kind == '{' && use != argument.Content {
-			inner, key = argument.UseOf(kid.Key), argument.Fold(kid.Key)
-		}
-		if n.Kind == '{' && inner == argument.Word && strings.ContainsAny(kid.Key, "./") {
-			c.plausible(dir, kid.Key)
-		}
-		c.node(kid, inner, key, dir)
+	switch {
+	case t.Use == argument.Name:
+		c.plausible(dir, t.Text)
+	case t.Args == nil:
+		c.value(t.Text, t.Use, t.Key, dir)
+	case c.shell || t.Use != argument.Command:
+		c.command(&shell.Command{Args: t.Args}, dir, 0)
+		return true
 	}
+	return false
 }
 
 // value adds what one text says.
@@ -153,12 +133,6 @@ func (c *call) value(text string, use argument.Use, key, dir string) {
 
 // run adds a command. What is called so is not always a shell's.
 func (c *call) run(text, key, dir string) {
-	if strings.HasPrefix(strings.TrimSpace(text), "[") {
-		if inner, err := argument.Decode(json.RawMessage(text)); err == nil && argument.Texts(inner) != nil {
-			c.command(&shell.Command{Args: argument.Texts(inner)}, dir, 0)
-			return
-		}
-	}
 	switch {
 	case c.named(otherShell) && !c.named("run bash"):
 		c.unclear("a command of another shell")
@@ -186,10 +160,6 @@ func (c *call) pattern(glob, dir string) {
 
 // word adds a text that may be a file or an address.
 func (c *call) word(text, key, dir string) {
-	if inner, err := argument.Decode(json.RawMessage(strings.TrimSpace(text))); err == nil && (inner.Kind == '{' || inner.Kind == '[') {
-		c.node(inner, argument.Word, key, dir)
-		return
-	}
 	w, trimmed := c.words(dir), strings.TrimSpace(text)
 	switch isURL := shell.OneOf("url urls", key); {
 	case strings.ContainsAny(trimmed, "\t\r\n\\") && !strings.Contains(trimmed, " ") && (isURL || slashes().MatchString(trimmed)):

@@ -79,15 +79,20 @@ func (n *Node) Member(names ...string) (string, bool) {
 	return "", false
 }
 
+// commands are the folded names of members that hold a command: of its name, and of its arguments.
+//
+//nolint:gochecknoglobals // immutable table
+var commands = []string{"command", "cmd", "program", "executable", "args", "arguments", "argv"}
+
 // Commands are the commands of an object that has the name in one member and the arguments in others.
 func (n *Node) Commands() [][]string {
-	name, ok := n.Member("command", "cmd", "program", "executable")
+	name, ok := n.Member(commands[:4]...)
 	if !ok || strings.ContainsAny(name, " \t\n") {
 		return nil
 	}
 	var list [][]string
 	for _, kid := range n.Kids {
-		if kid.Kind == '[' && slices.Contains([]string{"args", "arguments", "argv"}, Fold(kid.Key)) {
+		if kid.Kind == '[' && slices.Contains(commands[4:], Fold(kid.Key)) {
 			list = append(list, append([]string{name}, Texts(kid)...))
 		}
 	}
@@ -112,6 +117,7 @@ const (
 	Glob               // a glob that a search is limited to
 	Exclude            // what a search leaves out
 	Dir                // a directory that others are relative to
+	Name               // the name of a member, which looks like a file
 )
 
 //nolint:gochecknoglobals // immutable table
@@ -133,6 +139,69 @@ var uses = map[string]Use{
 
 // UseOf returns what a member of that name is for.
 func UseOf(key string) Use { return uses[Fold(key)] }
+
+// Text is a text in the arguments of a call, or a command that is a list of words.
+type Text struct {
+	Text string
+	Args []string // the command; nil for a text
+	Use  Use
+	Key  string // the folded name of the member that it is in
+	Dirs []Node // the members of the objects around it that are directories
+}
+
+// Walk visits the texts of a value, those in texts that are JSON too. A visit of a command says whether its words are done
+// with; otherwise they are visited by themselves.
+func (n Node) Walk(visit func(t Text) (done bool)) { n.walk(Text{}, visit) }
+
+func (n Node) walk(t Text, visit func(t Text) bool) {
+	switch n.Kind {
+	case '"':
+		if inner, ok := inside(n.Text, t.Use); ok {
+			inner.walk(t, visit)
+			return
+		}
+		t.Text = n.Text
+		visit(t)
+	case '[':
+		if t.Args = Texts(n); t.Use == Command && t.Args != nil && visit(t) {
+			return
+		}
+	case '{':
+		for _, kid := range n.Kids {
+			if kid.Kind == '"' && UseOf(kid.Key) == Dir {
+				t.Dirs = append(slices.Clip(t.Dirs), kid)
+			}
+		}
+		done := false
+		for _, t.Args = range n.Commands() {
+			done = visit(t) || done
+		}
+		if done {
+			n.Kids = slices.DeleteFunc(slices.Clone(n.Kids), func(kid Node) bool { return slices.Contains(commands, Fold(kid.Key)) })
+		}
+	}
+	t.Args = nil
+	for _, kid := range n.Kids {
+		inner := t
+		if n.Kind == '{' && t.Use != Content {
+			inner.Use, inner.Key = UseOf(kid.Key), Fold(kid.Key)
+		}
+		kid.walk(inner, visit)
+		if n.Kind == '{' && inner.Use == Word && strings.ContainsAny(kid.Key, "./") {
+			visit(Text{Text: kid.Key, Use: Name, Dirs: t.Dirs})
+		}
+	}
+}
+
+// inside is the value in a text that is JSON.
+func inside(text string, use Use) (n Node, ok bool) {
+	text = strings.TrimSpace(text)
+	if use != Word && use != Command && use != Dir || text == "" || strings.IndexByte("{[", text[0]) < 0 {
+		return n, false
+	}
+	n, err := Decode(json.RawMessage(text))
+	return n, err == nil
+}
 
 // Texts are the elements of a list, if it has only texts.
 func Texts(n Node) []string {

@@ -1,85 +1,56 @@
 package guard
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/facts/argument"
+	"github.com/grapnelhq/grapnel/internal/facts/shell"
 )
 
-// scope is what is known of a value from the objects around it.
-type scope struct {
-	use  argument.Use
-	dirs []string
-}
-
-// node judges a value and all that is in it.
-func (j *judge) node(n argument.Node, s scope) *Finding {
-	switch n.Kind {
-	case '"':
-		return j.text(n.Text, s)
-	case '[':
-		if s.use == argument.Command && argument.Texts(n) != nil {
-			return j.argv(argument.Texts(n), s)
+// arguments judges a value and all that is in it.
+func (j *judge) arguments(root argument.Node) (f *Finding) {
+	root.Walk(func(t argument.Text) bool {
+		var dirs []string
+		for _, dir := range t.Dirs {
+			dirs = append(dirs, dir.Text)
 		}
-	case '{':
-		for _, args := range n.Commands() {
-			if f := j.argv(args, s); f != nil {
-				return f
-			}
+		switch {
+		case f != nil:
+		case t.Args != nil:
+			f = j.command(&shell.Command{Args: t.Args}, dirs, maxScripts)
+		case t.Use == argument.Name:
+			f = j.word(t.Text, dirs)
+		default:
+			f = j.text(t.Text, t.Use, dirs)
 		}
-		for _, kid := range n.Kids {
-			if kid.Kind == '"' && argument.UseOf(kid.Key) == argument.Dir {
-				s.dirs = append(slices.Clip(s.dirs), kid.Text)
-			}
-		}
-	}
-	for _, kid := range n.Kids {
-		inner := s
-		if n.Kind == '{' && s.use != argument.Content {
-			inner.use = argument.UseOf(kid.Key)
-		}
-		if f := j.node(kid, inner); f != nil {
-			return f
-		}
-		if n.Kind == '{' && inner.use == argument.Word { // maps from files to something
-			if f := j.word(kid.Key, s.dirs); f != nil && strings.ContainsAny(kid.Key, "./") {
-				return f
-			}
-		}
-	}
-	return nil
+		return true
+	})
+	return f
 }
 
 // text judges one text by what it is for.
-func (j *judge) text(text string, s scope) *Finding {
+func (j *judge) text(text string, use argument.Use, dirs []string) *Finding {
 	for _, name := range argument.Patched(text) {
-		if f := j.file(name, s.dirs); f != nil {
+		if f := j.file(name, dirs); f != nil {
 			return f
 		}
 	}
 	trimmed := strings.TrimSpace(text)
 	switch {
-	case s.use == argument.Content, s.use == argument.Exclude, strings.HasPrefix(trimmed, "*** Begin Patch"), trimmed == "":
+	case use == argument.Content, use == argument.Exclude, strings.HasPrefix(trimmed, "*** Begin Patch"), trimmed == "":
 		return nil
-	case s.use == argument.Pattern && j.searches(), s.use == argument.Glob && strings.HasPrefix(text, "!"):
+	case use == argument.Pattern && j.searches(), use == argument.Glob && strings.HasPrefix(text, "!"):
 		return nil
-	case s.use == argument.Pattern, s.use == argument.Glob:
-		return j.meant(text, s.dirs)
+	case use == argument.Pattern, use == argument.Glob:
+		return j.meant(text, dirs)
 	}
-	if strings.IndexByte("{[", trimmed[0]) >= 0 {
-		if inner, err := argument.Decode(json.RawMessage(trimmed)); err == nil {
-			return j.node(inner, scope{dirs: s.dirs, use: s.use})
-		}
-	}
-	if s.use != argument.Command || !strings.ContainsAny(trimmed, " \t") {
-		if f := j.file(text, s.dirs); f != nil {
+	if use != argument.Command || !strings.ContainsAny(trimmed, " \t") {
+		if f := j.file(text, dirs); f != nil {
 			return f
 		}
 	}
-	if s.use == argument.Dir || s.use == argument.Word && !strings.ContainsAny(trimmed, " \t\n") {
-		return j.word(text, s.dirs)
+	if use == argument.Dir || use == argument.Word && !strings.ContainsAny(trimmed, " \t\n") {
+		return j.word(text, dirs)
 	}
-	return j.script(text, s.dirs, maxScripts)
+	return j.script(text, dirs, maxScripts)
 }

@@ -36,11 +36,6 @@ func (j *judge) script(text string, dirs []string, depth int) *Finding {
 	return j.tokens(strings.NewReplacer(`'`, "", `"`, "").Replace(bare), dirs)
 }
 
-// argv judges a command that was split into words already.
-func (j *judge) argv(args []string, s scope) *Finding {
-	return j.command(&shell.Command{Args: args}, s.dirs, maxScripts)
-}
-
 const (
 	shells = "sh bash zsh dash ksh ash fish pwsh powershell cmd"
 	// runners take a command, or a part of one, as words.

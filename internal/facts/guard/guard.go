@@ -75,7 +75,7 @@ func (g *Guard) Judge(tool string, root argument.Node, touched []string, v *View
 			return f
 		}
 	}
-	return cmp.Or(j.node(root, scope{}), j.search(root), j.unjudged("the call"))
+	return cmp.Or(j.arguments(root), j.search(root), j.unjudged("the call"))
 }
 
 // unjudged refuses what names more files than were looked at.
