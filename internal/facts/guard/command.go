@@ -131,7 +131,7 @@ func (j *judge) words(c *shell.Command, all, dirs []string) *Finding {
 	return nil
 }
 
-// lists reports whether a command shows names and sizes of files alone, and to nobody who takes them for more.
+// lists reports whether a command only shows names and sizes of files, and no command behind it opens them.
 func (j *judge) lists(c *shell.Command) bool {
 	reads := func(arg string) bool { // as options of du do
 		return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--exc") || strings.HasPrefix(arg, "-") && strings.Contains(arg, "X")

@@ -151,7 +151,7 @@ func (v *View) Resolve(name string) string {
 	return cmp.Or(v.resolve(filepath.ToSlash(name)), "/")
 }
 
-// resolve is Resolve where the root is empty.
+// resolve is Resolve, with an empty text for the root.
 func (v *View) resolve(name string) string {
 	slash := strings.LastIndexByte(name, '/')
 	real, known := v.real[name]

@@ -29,8 +29,8 @@ const (
 
 const (
 	unknown = string(Unknown)
-	// Top begins paths in the project's directory, as git says where it is. As all that begins with ~ it is not joined to
-	// another directory.
+	// Top begins paths in the project's directory, as git says where it is. Like everything that begins with ~, it is not
+	// joined to another directory.
 	Top = "~" + string(top)
 )
 
