@@ -20,7 +20,7 @@ func (j *judge) script(text string, dirs []string, depth int) *Finding {
 	if err != nil && !broken {
 		return &Finding{How: err.Error() + ": write long texts with the tool for files, and split the command"}
 	}
-	j.renames = j.renames || slices.ContainsFunc(commands, func(c shell.Command) bool { return c.Sets == "PATH" || shell.OneOf("alias hash", c.Name()) })
+	j.renames = j.renames || slices.ContainsFunc(commands, func(c shell.Command) bool { return changesNames(&c) })
 	for i := range commands {
 		if f := j.command(&commands[i], dirs, depth); f != nil {
 			return f
@@ -137,7 +137,15 @@ func (j *judge) lists(c *shell.Command) bool {
 		return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--exc") || strings.HasPrefix(arg, "-") && strings.Contains(arg, "X")
 	}
 	known := len(c.Args) > 0 && shell.OneOf(Listers, c.Args[0]) && !c.Function && !j.renames
-	return known && !c.Inside && filtered(c.Feeds) && (c.Args[0] != "du" || !slices.ContainsFunc(c.Args, reads))
+	passed := !slices.ContainsFunc(c.Feeds, func(name string) bool {
+		return !shell.OneOf("head tail wc sort uniq grep egrep fgrep cut tr cat column nl less more", name)
+	})
+	return known && !c.Inside && passed && (c.Args[0] != "du" || !slices.ContainsFunc(c.Args, reads))
+}
+
+// changesNames reports whether a command gives names of commands another meaning, or takes files by the names that it is fed.
+func changesNames(c *shell.Command) bool {
+	return c.Sets == "PATH" || shell.OneOf("alias hash", c.Name()) || slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--fil") })
 }
 
 // filtered reports whether all commands behind a pipe only read what comes through it.

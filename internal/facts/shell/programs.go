@@ -29,7 +29,7 @@ type Option struct {
 
 const (
 	// gnu are the lines of programs, by their first names, that take long options cut short.
-	gnu      = "tac sort split shuf head diff grep sed awk ls du tee touch shred truncate chmod chgrp cp mv wget tar make xargs base64 mkdir patch chcon"
+	gnu      = "tac sort wc split shuf head diff grep sed awk ls du tee touch shred truncate chmod chgrp cp mv wget tar make xargs base64 mkdir patch chcon"
 	gnuFlags = "--all --recursive --dereference-recursive --archive --force --create --append --update --delete --extract --get --to-stdout --time --checkpoint"
 	gitFlags = "--force --force-with-lease --mirror --delete --hard --dry-run --exec --exec-path --upload-pack --receive-pack --open-files-in-pager --ext-diff --no-index --text --textconv --config --config-env"
 )
