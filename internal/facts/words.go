@@ -92,7 +92,7 @@ func (w *words) value(o shell.Option) {
 		w.known = true
 	case 'S':
 		w.sed(value)
-	case 'x':
+	case 'x', 'X':
 		w.unclear("what an option of " + w.name + " runs is not known")
 	}
 	w.pattern = w.pattern || o.Replaces()

@@ -17,6 +17,7 @@ type Usage struct {
 	Operands string // their kind
 	Skip     int    // operands that are not files
 	Here     bool   // without operands it works in the directory
+	entire   bool   // a word with one hyphen is one option
 	options  map[string]byte
 	long     string // options without a value that may be cut short, as the others
 }
@@ -51,6 +52,7 @@ var programs = sync.OnceValue(func() map[string]*Usage {
 		if u.Operands[0] >= '1' && u.Operands[0] <= '9' {
 			u.Skip, u.Operands = int(u.Operands[0]-'0'), u.Operands[1:]
 		}
+		u.Operands, u.entire = strings.CutSuffix(u.Operands, "!")
 		u.Operands, u.Here = strings.CutSuffix(u.Operands, ".")
 		for _, field := range fields[2:] {
 			kind, names, _ := strings.Cut(field, ":")
@@ -125,15 +127,18 @@ func (o Option) Replaces() bool { return strings.IndexByte("RVSp", o.Kind) >= 0 
 func (u *Usage) undashed(word string) bool {
 	name, _, attached := strings.Cut(word, "=")
 	kind := u.options[name]
-	return kind == 'x' || kind != 0 && (attached || word[0] == '+') || word[0] == '+' && u.options["+!"] != 0
+	return kind == 'x' || kind != 0 && (attached || word[0] == '+') || word[0] == '+' && (u.options["+!"] != 0 || u.options["+"] != 0)
 }
 
 // option splits a word into the option that takes a value and this value, if it is attached. Of short options in one
 // word it is the first one that the usage knows.
 func (u *Usage) option(word string) (kind byte, value string, attached bool) {
 	name, value, attached := strings.Cut(word, "=")
-	if kind := u.options[name]; kind != 0 || strings.HasPrefix(word, "--") {
+	if kind := u.options[name]; kind != 0 || u.entire || strings.HasPrefix(word, "--") {
 		return kind, value, attached
+	}
+	if word[0] == '+' && u.options["+"] != 0 {
+		return u.options["+"], "", false
 	}
 	for i := 1; i < len(word); i++ {
 		if kind := u.options["-"+word[i:i+1]]; kind != 0 {
@@ -175,7 +180,7 @@ func (u *Usage) Flags(words []string) []string {
 		case word == "--":
 			return list
 		case len(word) < 2 || word[0] != '-':
-		case word[1] == '-' || u.Operands == "find" || word[1] >= '0' && word[1] <= '9' || len(word) > 2 && u.options[name] != 0:
+		case word[1] == '-' || u.entire || u.Operands == "find" || word[1] >= '0' && word[1] <= '9' || len(word) > 2 && u.options[name] != 0:
 			list = append(list, name)
 		default:
 			for _, letter := range name[1:] {
