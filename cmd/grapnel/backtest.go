@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"time"
@@ -248,7 +247,7 @@ func (a *app) judge(ctx context.Context, t *backtesting, eng, old *runtime.Engin
 	} else if len(plan.Stages) == 0 && old == nil {
 		return nil, usagef("this configuration judges no tool calls: add rules with: grapnel rules add secrets")
 	}
-	o := backtest.Options{Engine: eng, Since: t.Since, Dir: t.Dir, Workers: 4 * goruntime.GOMAXPROCS(0), Now: time.Now, Progress: &t.progress}
+	o := backtest.Options{Engine: eng, Since: t.Since, Dir: t.Dir, Now: time.Now, Progress: &t.progress}
 	key := []any{manifest.Build(version), t.Dir, t.AllowNet, t.Unconfined}
 	cfgs := []*config.Config{t.cfg}
 	if old != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	goruntime "runtime"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
@@ -38,7 +37,7 @@ func (a *app) suggest(ctx context.Context, f *transcriptFlags, found *backtest.F
 	}
 	scanner, t, begun := secret.New(), &backtesting{}, time.Now()
 	s := cedar.NewSuggester(func(name string) bool { return len(scanner.Find(name)) > 0 })
-	o := backtest.Options{Since: f.Since, Dir: f.Dir, Workers: goruntime.GOMAXPROCS(0), Now: time.Now, Progress: &t.progress}
+	o := backtest.Options{Since: f.Since, Dir: f.Dir, Now: time.Now, Progress: &t.progress}
 	factsOf := bounded.New("a file system", nil)
 	o.Calls = func(e *agent.Event, line func() string) {
 		ctx, cancel := context.WithTimeout(ctx, lookTime)

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,9 +22,7 @@ type Options struct {
 	// Since is the beginning of the period, and Dir the directory of the sessions; both may be empty.
 	Since time.Time
 	Dir   string
-	// Workers is how many files are judged at once, at least 1.
-	Workers int
-	Now     func() time.Time
+	Now   func() time.Time
 	// Kept has the tallies of earlier runs; nil has none.
 	Kept *Kept
 	// Progress is kept up to date; it may not be nil.
@@ -55,6 +54,13 @@ func (p *Progress) Pace(since time.Duration) Pace {
 	return pace
 }
 
+// inFlight is how many files are judged at once at least: plugins then read and answer several messages with one system call.
+// ballast, which nothing touches, lets the heap grow to twice as much before it is collected.
+const (
+	inFlight = 32
+	ballast  = 64 << 20
+)
+
 // Run judges files until ctx ends, each in its order and several at once, and returns what it has judged by then.
 func Run(ctx context.Context, files []File, o Options) *Tally {
 	r := &run{Options: o, files: files, scanner: secret.New(), total: newTally()}
@@ -62,11 +68,16 @@ func Run(ctx context.Context, files []File, o Options) *Tally {
 		o.Progress.AllBytes.Add(files[i].Size)
 	}
 	o.Progress.AllFiles.Store(int64(len(files)))
-	var workers sync.WaitGroup
-	for range max(1, o.Workers) {
-		workers.Go(func() { r.work(ctx) })
+	defer runtime.KeepAlive(make([]byte, ballast))
+	workers := runtime.GOMAXPROCS(0)
+	if o.Engine != nil {
+		workers = max(inFlight, 4*workers)
 	}
-	workers.Wait()
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() { r.work(ctx) })
+	}
+	working.Wait()
 	r.total.Partial = ctx.Err() != nil
 	r.total.bound()
 	return r.total

@@ -105,20 +105,26 @@ func (r *reader) prompt(line transcript.Value, text string) {
 // result reads what came of a call.
 func (r *reader) result(line, b transcript.Value) {
 	id, isError, denial, response := b.At("tool_use_id").String(), b.At("is_error").Is(), line.At("toolDenialKind").String(), line.At("toolUseResult")
-	name, res := "PostToolUse", transcript.Result{Text: b.At("content").Texts(), Became: agent.Ran}
+	decision := line.At("permissionDecision")
+	name, res := "PostToolUse", transcript.Result{Became: agent.Ran}
 	if isError {
 		name, res.Became = "PostToolUseFailure", agent.Failed
 	}
+	refused := denial != "" || decision.At("decision").String() == "reject"
+	switch {
+	case refused || isError || response == nil:
+		res.Text = b.At("content").Texts()
+	case r.Tool(id) == "Bash":
+		res.Text = agent.StreamsText(json.RawMessage(response))
+	default:
+		res.Text = agent.TextOf(json.RawMessage(response))
+	}
 	switch {
 	case denial == "interrupted" || denial == "cancelled":
-	case denial != "" || line.At("permissionDecision", "decision").String() == "reject":
-		res.Became, res.By = agent.Refused, cmp.Or(line.At("permissionDecision", "source").String(), denial)
+	case refused:
+		res.Became, res.By = agent.Refused, cmp.Or(decision.At("source").String(), denial)
 	case isError:
 		res.Refusal(refusals)
-	case response != nil && r.Tool(id) == "Bash":
-		res.Text = agent.StreamsText(json.RawMessage(response))
-	case response != nil:
-		res.Text = agent.TextOf(json.RawMessage(response))
 	}
 	r.Result(name, id, res)
 }

@@ -29,7 +29,7 @@ type Teller struct {
 
 	agent   *agent.Agent
 	yield   func(*agent.Said, error) bool
-	calls   map[string]agent.Payload // without a result
+	calls   map[string]agent.Call // without a result
 	seen    map[string]bool
 	unknown int
 }
@@ -37,7 +37,7 @@ type Teller struct {
 // Tell returns what read tells, and its error at the end.
 func Tell(a *agent.Agent, read func(t *Teller) error) iter.Seq2[*agent.Said, error] {
 	return func(yield func(*agent.Said, error) bool) {
-		t := &Teller{agent: a, yield: yield, calls: map[string]agent.Payload{}, seen: map[string]bool{}}
+		t := &Teller{agent: a, yield: yield, calls: map[string]agent.Call{}, seen: map[string]bool{}}
 		err := read(t)
 		if t.unknown > 0 {
 			t.tell(&agent.Said{Version: t.Version})
@@ -122,18 +122,18 @@ func (t *Teller) Clock(text Value) { t.At, _ = time.Parse(time.RFC3339Nano, text
 // Call tells a call, and keeps it for its result. Without a tool, or with arguments that are not JSON, it
 // is unknown.
 func (t *Teller) Call(name, id, tool string, arguments []byte) {
-	if tool == "" || len(id)+len(tool) > mostArguments || !json.Valid(arguments) {
+	if t.Now.SessionID == "" || tool == "" || len(id)+len(tool) > mostArguments || !json.Valid(arguments) {
 		t.unknown++
 		return
 	}
-	p := agent.Payload{CallID: id, Tool: tool, Arguments: slices.Clone(arguments)}
-	if t.Event(name, p); len(arguments) > mostArguments {
-		p.Arguments = nil
-	}
+	s := t.said(name, agent.Payload{CallID: id, Tool: tool, Arguments: slices.Clone(arguments)})
 	if len(t.calls) == most {
 		clear(t.calls)
 	}
-	t.calls[id] = p
+	if t.calls[id] = s.Event.Call; len(arguments) > mostArguments {
+		t.calls[id] = agent.Call{ID: id, Tool: tool}
+	}
+	t.tell(s)
 }
 
 // Tool returns the tool of a call without a result; empty if there is none.
@@ -162,13 +162,13 @@ func (r *Result) Refusal(texts [][2]string) bool {
 
 // Result tells what came of a call. Without the call it is unknown.
 func (t *Teller) Result(name, id string, r Result) {
-	p, ok := t.calls[id]
+	call, ok := t.calls[id]
 	if delete(t.calls, id); !ok || t.Now.SessionID == "" {
 		t.unknown++
 		return
 	}
-	s := t.said(name, p)
-	s.Became, s.By, s.Event.Result, s.Event.IsError = r.Became, r.By, Cut(r.Text), s.Event.IsError || r.Failed
+	s := t.said(name, agent.Payload{})
+	s.Became, s.By, s.Event.Call, s.Event.Result, s.Event.IsError = r.Became, r.By, call, Cut(r.Text), s.Event.IsError || r.Failed
 	t.tell(s)
 }
 
