@@ -127,10 +127,10 @@ const layers = `
 	internal/agents, internal/agents/agent, internal/agents/bridge, internal/agents/backtest < gateway;
 	# What a configuration would have decided about agents' transcripts.
 	phases, config, loop, runtime, store, internal/agents/agent, internal/agents/bridge, internal/agents/inputlog, internal/facts/secret,
-	internal/proc/sandbox, internal/text, internal/text/words < internal/agents/backtest;
+	internal/digest, internal/proc/sandbox, internal/text, internal/text/words < internal/agents/backtest;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
 	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
-	phases, manifest, store, internal/agents, internal/agents/agent < internal/agents/inputlog;
+	phases, manifest, store, internal/agents, internal/agents/agent, internal/agents/transcript < internal/agents/inputlog;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;
 	phases, config, internal/engine/jobs, manifest, compiler, runtime, history, loop, store, internal/tree, sdk, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
 	github.com/prometheus/client_golang < gateway;

@@ -103,7 +103,7 @@ func patched(patch string) (found []string) {
 // TextOf returns a tool's response as text: itself if it is a string, else its JSON.
 func TextOf(response json.RawMessage) string {
 	var text string
-	if json.Unmarshal(response, &text) == nil {
+	if !bytes.HasPrefix(response, []byte("{")) && json.Unmarshal(response, &text) == nil {
 		return text
 	}
 	return string(response)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/bridge"
+	"github.com/grapnelhq/grapnel/internal/agents/inputlog"
 	"github.com/grapnelhq/grapnel/loop"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -45,7 +46,8 @@ func (r *run) file(ctx context.Context, f *File) *Tally {
 			d.judges = append(d.judges, b)
 		}
 	}
-	for said, err := range f.Read() {
+	var lacks inputlog.Lacks
+	for said, err := range f.Read(&lacks) {
 		if err != nil {
 			d.tally.problem(f.Path, err)
 			break
@@ -58,9 +60,12 @@ func (r *run) file(ctx context.Context, f *File) *Tally {
 		}
 	}
 	d.end(context.WithoutCancel(ctx))
-	if d.tally.Elsewhere == 0 {
-		d.tally.Files[f.Source]++
+	if d.tally.sum(elsewhere) == 0 {
+		d.tally.count(files, f.Source, 1)
 	}
+	d.tally.count(notKept, "", lacks.NotKept)
+	d.tally.count(omitted, "", lacks.Omitted)
+	d.tally.count(erased, "", lacks.Erased)
 	return d.tally
 }
 
@@ -80,13 +85,13 @@ func (d *reading) end(ctx context.Context) {
 
 // say takes what a transcript says next; false if the rest is of no interest.
 func (d *reading) say(ctx context.Context, s *agent.Said) bool {
-	d.tally.Unknown += s.Unknown
+	d.tally.count(unknown, "", s.Unknown)
 	if s.Time.After(d.Now().Add(mostAhead)) {
 		s.Time = time.Time{}
 	}
 	e := s.Event
 	if s.Version != "" {
-		d.tally.Versions[e.Host+" "+clip(s.Version, 40)] = 1
+		d.tally.count(versions, e.Host+" "+clip(s.Version, 40), 1)
 	}
 	if e.Step == agent.StepNone {
 		return true
@@ -95,7 +100,7 @@ func (d *reading) say(ctx context.Context, s *agent.Said) bool {
 	if !d.begun {
 		d.begun, d.dir = true, e.Dir
 		if !within(d.Dir, e.Dir) {
-			d.tally.Elsewhere = 1
+			d.tally.count(elsewhere, "", 1)
 			return false
 		}
 	}
@@ -159,7 +164,7 @@ func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
 		}
 		verdicts = append(verdicts, j.settle(err))
 	}
-	d.tally.Sessions[e.SessionID] = 1
+	d.tally.count(sessions, e.SessionID, 1)
 	if d.Calls != nil {
 		if e.Step == agent.StepToolCall {
 			d.Progress.Calls.Add(1)
@@ -170,15 +175,15 @@ func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
 	switch e.Step {
 	case agent.StepPrompt, agent.StepSubagent:
 		d.prompts[e.AgentID] = e.Text
-		d.count(d.tally.Prompts, s.Time, e, verdicts)
+		d.count(prompts, s.Time, e, verdicts)
 	case agent.StepToolCall:
 		d.Progress.Calls.Add(1)
-		d.tally.day(s.Time).Judged++
-		d.count(d.tally.Calls, s.Time, e, verdicts)
+		d.tally.count(days, day(s.Time), 1)
+		d.count(calls, s.Time, e, verdicts)
 	case agent.StepToolResult:
-		d.tally.Results++
+		d.tally.count(results, "", 1)
 		if verdicts[0].out.Result != nil {
-			d.tally.Redacted++
+			d.tally.count(rewritten, "", 1)
 		}
 		if i, ok := d.waiting[e.Call.ID]; ok {
 			delete(d.waiting, e.Call.ID)
@@ -189,9 +194,9 @@ func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
 }
 
 // count counts a judged call or prompt, and keeps a row of it if there is something to say.
-func (d *reading) count(counts map[Verdict]int, at time.Time, e *agent.Event, js []judgement) {
+func (d *reading) count(k kind, at time.Time, e *agent.Event, js []judgement) {
 	now := &js[0]
-	counts[now.verdict]++
+	d.tally.count(k, string(now.verdict), 1)
 	row := Row{Verdict: now.verdict, By: now.by}
 	switch {
 	case len(js) > 1 && js[1].verdict == now.verdict, len(js) == 1 && now.verdict == Allow:

@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"hash/fnv"
 	"io/fs"
 	"iter"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/inputlog"
+	"github.com/grapnelhq/grapnel/internal/digest"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -33,7 +32,8 @@ type File struct {
 	Path    string
 	Size    int64
 	ModTime time.Time
-	Read    func() iter.Seq2[*agent.Said, error]
+	// Read reads it, and counts what the log lacks of it.
+	Read func(*inputlog.Lacks) iter.Seq2[*agent.Said, error]
 }
 
 // Query says which transcripts are wanted.
@@ -55,9 +55,6 @@ type Found struct {
 	// Old were changed before the period, Irregular are links, pipes and devices, Unsampled are left out by Query.Sample, and
 	// Surplus is what exceeds the bound of files.
 	Old, Irregular, Unsampled, Surplus int
-
-	mu    sync.Mutex
-	lacks inputlog.Lacks // of the threads that were read
 }
 
 // Problem is a file or directory that could not be read, or not to its end.
@@ -104,23 +101,13 @@ func (f *Found) AddLog(ctx context.Context, s *store.Store, q Query) error {
 			f.Surplus++
 			continue
 		}
-		read := func() iter.Seq2[*agent.Said, error] { return f.readLog(ctx, s, th, q.Since) }
+		read := func(lacks *inputlog.Lacks) iter.Seq2[*agent.Said, error] {
+			return inputlog.Read(ctx, s, th.WorkspaceID, th.ThreadID, q.Since, lacks)
+		}
 		f.Files = append(f.Files, File{Log, th.WorkspaceID, th.ThreadID, th.Manifests, th.NewestAt, read})
 	}
 	f.sample(q.Sample)
 	return nil
-}
-
-func (f *Found) readLog(ctx context.Context, s *store.Store, th store.Thread, since time.Time) iter.Seq2[*agent.Said, error] {
-	return func(yield func(*agent.Said, error) bool) {
-		var lacks inputlog.Lacks
-		inputlog.Read(ctx, s, th.WorkspaceID, th.ThreadID, since, &lacks)(yield)
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.lacks.NotKept += lacks.NotKept
-		f.lacks.Omitted += lacks.Omitted
-		f.lacks.Erased += lacks.Erased
-	}
 }
 
 func (f *Found) visit(ctx context.Context, a *agent.Agent, root string, q *Query, seen map[string]bool) fs.WalkDirFunc {
@@ -150,7 +137,7 @@ func (f *Found) visit(ctx context.Context, a *agent.Agent, root string, q *Query
 		case len(f.Files) == mostFiles:
 			f.Surplus++
 		default:
-			read := func() iter.Seq2[*agent.Said, error] { return a.Transcripts.Read(path) }
+			read := func(*inputlog.Lacks) iter.Seq2[*agent.Said, error] { return a.Transcripts.Read(path) }
 			f.Files = append(f.Files, File{a.Name, workspace, path, info.Size(), info.ModTime(), read})
 		}
 		return nil
@@ -169,15 +156,9 @@ func (f *Found) problem(path string, err error) {
 // sample keeps at most n files, chosen by a hash of their paths, and puts the newest first; 0 keeps all.
 func (f *Found) sample(n int) {
 	if n > 0 && len(f.Files) > n {
-		slices.SortFunc(f.Files, func(a, b File) int { return cmp.Compare(hashed(a.Path), hashed(b.Path)) })
+		slices.SortFunc(f.Files, func(a, b File) int { return cmp.Compare(digest.Sum64(a.Path), digest.Sum64(b.Path)) })
 		f.Unsampled += len(f.Files) - n
 		f.Files = slices.Clip(f.Files[:n])
 	}
 	slices.SortFunc(f.Files, func(a, b File) int { return cmp.Or(b.ModTime.Compare(a.ModTime), cmp.Compare(a.Path, b.Path)) })
-}
-
-func hashed(s string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(s)) // it never fails
-	return h.Sum64()
 }

@@ -2,12 +2,9 @@ package backtest
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +13,8 @@ import (
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
+	"github.com/grapnelhq/grapnel/internal/digest"
+	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
 // Kept has the tallies of files that were judged before under the same key, in a file of one JSON value a line that each
@@ -34,47 +33,39 @@ const (
 	keptFiles = 16
 )
 
-type keptLine struct {
-	File  uint64    `json:"file"`
-	Since time.Time `json:"since"`
-	Tally *Tally    `json:"tally"`
-}
-
 // OpenKept opens what was kept under a key in a directory, which it makes if need be; fresh removes it first. A key stands
 // for all that the verdicts depend on, beside the files. Other keys' files are removed if there are many.
 func OpenKept(dir, key string, fresh bool) (*Kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, fmt.Sprintf("%016x.jsonl", hashed(key)))
+	path := filepath.Join(dir, fmt.Sprintf("%016x.jsonl", digest.Sum64(key)))
 	if fresh {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
-	prune(dir, filepath.Base(path))
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	prune(dir)
 	k := &Kept{known: map[uint64]*Tally{}, out: f}
 	k.read()
 	return k, nil
 }
 
-// prune removes the oldest files of a directory, so that there are not too many.
-func prune(dir, but string) {
+// prune removes the oldest file of a directory if there are too many: each run adds one at most, which is the newest then.
+func prune(dir string) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")) // the pattern is valid
-	paths = slices.DeleteFunc(paths, func(p string) bool { return filepath.Base(p) == but })
-	changed := func(p string) int64 {
-		if info, err := os.Lstat(p); err == nil {
-			return info.ModTime().UnixNano()
+	changed := func(path string) (at time.Time) {
+		if info, err := os.Lstat(path); err == nil {
+			at = info.ModTime()
 		}
-		return 0
+		return at
 	}
-	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(changed(b), changed(a)) })
-	for _, p := range paths[min(len(paths), keptFiles-1):] {
-		_ = os.Remove(p) // the next run tries again
+	if len(paths) > keptFiles {
+		_ = os.Remove(slices.MinFunc(paths, func(a, b string) int { return changed(a).Compare(changed(b)) })) // the next run tries again
 	}
 }
 
@@ -84,12 +75,9 @@ func (k *Kept) read() {
 	lines.Buffer(nil, mostLine)
 	for lines.Scan() {
 		k.size += int64(len(lines.Bytes())) + 1
-		var l keptLine
-		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Tally == nil {
-			continue
+		if t := newTally(); json.Unmarshal(lines.Bytes(), t) == nil {
+			k.known[t.File] = t
 		}
-		l.Tally.since = l.Since
-		k.known[l.File] = l.Tally
 	}
 }
 
@@ -101,7 +89,7 @@ func (k *Kept) get(f *File, since time.Time) *Tally {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.known[f.key()]
-	if t == nil || !t.since.Equal(since) && (t.Cut || t.First.Before(since)) {
+	if t == nil || !t.Since.Equal(since) && (t.Cut || t.First.Before(since)) {
 		return nil
 	}
 	return t
@@ -112,8 +100,9 @@ func (k *Kept) put(f *File, since time.Time, t *Tally) {
 	if k == nil || f.Source == Log {
 		return
 	}
-	line, err := json.Marshal(keptLine{f.key(), since, t})
-	if err != nil || len(line) > mostLine || bytes.ContainsRune(line, '\n') {
+	t.File, t.Since = f.key(), since
+	line, err := json.Marshal(t)
+	if err != nil || len(line) > mostLine {
 		return
 	}
 	k.mu.Lock()
@@ -137,7 +126,7 @@ func (k *Kept) Close(remove bool) error {
 
 // key identifies a file and its content.
 func (f *File) key() uint64 {
-	return hashed(fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Source, f.Path, f.Size, f.ModTime.UnixNano()))
+	return digest.Sum64(fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Source, f.Path, f.Size, f.ModTime.UnixNano()))
 }
 
 // Key is the part of a key that stands for a configuration: with the files that it names, by size and time. dir is its
@@ -150,39 +139,34 @@ func Key(cfg *config.Config, dir string) (key string, whole bool) {
 	for i := range cfg.Plugins {
 		p := &cfg.Plugins[i]
 		whole = whole && p.Builtin != "" && p.Builtin != "commandhooks"
-		var value any
-		_ = json.Unmarshal(p.Config, &value) // it was checked when it was loaded
-		named(value, func(path string) {
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(dir, path)
+		values := jsonscan.Reader(p.Config)
+		for value, err := values.ReadToken(); err == nil; value, err = values.ReadToken() {
+			if value.Kind() == '"' {
+				parts = append(parts, state(dir, value.String())...)
 			}
-			paths, _ := filepath.Glob(filepath.Join(path, "*")) // a path that is not a pattern has no more files
-			for _, path := range append([]string{path}, paths[:min(len(paths), mostNamed)]...) {
-				if info, err := os.Stat(path); err == nil {
-					parts = append(parts, fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()))
-				}
-			}
-		})
+		}
 	}
 	return strings.Join(parts, "\x00"), whole
 }
 
-const mostNamed = 1000
+const (
+	mostNamed = 1000
+	mostPath  = 1024
+)
 
-// named calls f with each text in a JSON value that may be a path.
-func named(value any, f func(path string)) {
-	switch v := value.(type) {
-	case string:
-		if len(v) < 1024 && !strings.ContainsAny(v, "\x00\n") {
-			f(v)
-		}
-	case []any:
-		for _, item := range v {
-			named(item, f)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			named(v[key], f)
+// state returns size and time of the file that a text names, if it does, and of the files in that directory.
+func state(dir, path string) (parts []string) {
+	if len(path) > mostPath || strings.ContainsAny(path, "\x00\n") {
+		return nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	paths, _ := filepath.Glob(filepath.Join(path, "*")) // a path that is not a pattern has no more files
+	for _, path := range append([]string{path}, paths[:min(len(paths), mostNamed)]...) {
+		if info, err := os.Stat(path); err == nil {
+			parts = append(parts, fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()))
 		}
 	}
+	return parts
 }

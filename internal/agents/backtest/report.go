@@ -64,68 +64,90 @@ type ShapeCount struct {
 	Calls int    `json:"calls"`
 }
 
+// Day is what was judged on one day, by the time of the transcripts in UTC.
+type Day struct {
+	Day    string `json:"day"`
+	Judged int    `json:"judged"`
+	Hits   int    `json:"hits"   jsonschema:"calls with a row"`
+}
+
 const mostShapes = 10
 
 // Report turns a tally into a report; against is the other configuration, if there is one. The caller adds what it alone knows.
 func (t *Tally) Report(f *Found, p *Progress, against string) *Report {
 	r := &Report{
 		Against: against,
-		Partial: t.Partial, Calls: t.Calls, Prompts: t.Prompts, Denied: t.Denied, Results: t.Results, Rewritten: t.Redacted,
-		Causes: []CauseCount{}, Shapes: []ShapeCount{}, Days: []Day{}, NotRun: []NotRun{}, Rows: append([]Row{}, t.Rows...), RowsOmitted: t.RowsOmitted,
+		Partial: t.Partial, Calls: typed[Verdict](t.Counts[calls]), Prompts: typed[Verdict](t.Counts[prompts]), Denied: typed[agent.Became](t.Counts[denied]),
+		Results: t.sum(results), Rewritten: t.sum(rewritten), RowsOmitted: t.sum(surplus),
+		Causes: []CauseCount{}, Shapes: []ShapeCount{}, Days: []Day{}, NotRun: []NotRun{}, Rows: append([]Row{}, t.Rows...),
 	}
 	r.Read = Read{
-		Files: sum(t.Files), Sessions: len(t.Sessions), Agents: []string{}, Versions: append([]string{}, slices.Sorted(maps.Keys(t.Versions))...),
-		Unknown: t.Unknown, Problems: append(append([]Problem{}, f.Unreadable...), t.Problems...), Omitted: f.omitted(t), Before: int(p.FromBefore.Load()),
+		Files: t.sum(files), Sessions: len(t.Counts[sessions]), Agents: []string{}, Versions: append([]string{}, sorted(t.Counts[versions])...),
+		Unknown: t.sum(unknown), Problems: append(append([]Problem{}, f.Unreadable...), t.Problems...), Omitted: f.omitted(t), Before: int(p.FromBefore.Load()),
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.Files)) {
-		one, many := "file", "files"
-		if name == Log {
-			one, many = "thread", "threads"
-		}
-		r.Read.Agents = append(r.Read.Agents, fmt.Sprintf("%s (%s)", name, words.Count(t.Files[name], one, many)))
+	for _, name := range sorted(t.Counts[files]) {
+		one, many := nouns(name)
+		r.Read.Agents = append(r.Read.Agents, fmt.Sprintf("%s (%s)", name, words.Count(t.Counts[files][name], one, many)))
 	}
-	for _, c := range ranked(t.Hooks, compareCauses) {
-		r.Causes = append(r.Causes, CauseCount{c.Hook, c.Verdict, c.Why, t.Hooks[c]})
+	for _, cause := range ranked(t.Counts[causes]) {
+		c := strings.SplitN(cause, separator, 3)
+		r.Causes = append(r.Causes, CauseCount{c[0], Verdict(c[1]), c[2], t.Counts[causes][cause]})
 	}
-	for _, s := range ranked(t.Shapes, strings.Compare) {
-		r.Shapes = append(r.Shapes, ShapeCount{s, t.Shapes[s]})
+	for _, s := range ranked(t.Counts[shapes]) {
+		r.Shapes = append(r.Shapes, ShapeCount{s, t.Counts[shapes][s]})
 	}
 	r.Shapes = r.Shapes[:min(len(r.Shapes), mostShapes)]
-	for _, day := range slices.Sorted(maps.Keys(t.Days)) {
-		r.Days = append(r.Days, *t.Days[day])
+	for _, day := range sorted(t.Counts[days]) {
+		r.Days = append(r.Days, Day{day, t.Counts[days][day], t.Counts[hits][day]})
 	}
 	r.Summary = r.summary()
 	return r
 }
 
-func compareCauses(a, b Cause) int {
-	return cmp.Or(strings.Compare(a.Hook, b.Hook), strings.Compare(string(a.Verdict), string(b.Verdict)), strings.Compare(a.Why, b.Why))
+// typed returns counts by names of a type.
+func typed[K ~string](counts map[string]int) map[K]int {
+	of := make(map[K]int, len(counts))
+	for name, n := range counts {
+		of[K(name)] = n
+	}
+	return of
+}
+
+func sorted(counts map[string]int) []string { return slices.Sorted(maps.Keys(counts)) }
+
+// nouns are the words for files, or for threads of the log.
+func nouns(source string) (one, many string) {
+	if source == Log {
+		return "thread", "threads"
+	}
+	return "file", "files"
 }
 
 // omitted says what was not read.
 func (f *Found) omitted(t *Tally) []string {
-	omitted, one, many := []string{}, "file", "files"
-	if len(f.Files) > 0 && f.Files[0].Source == Log {
-		one, many = "thread", "threads"
+	list, source := []string{}, ""
+	if len(f.Files) > 0 {
+		source = f.Files[0].Source
 	}
+	one, many := nouns(source)
 	for _, o := range []struct {
 		n              int
 		one, many, why string
 	}{
 		{f.Old, one, many, "older than the period"},
-		{t.Elsewhere, one, many, "of other directories"},
+		{t.sum(elsewhere), one, many, "of other directories"},
 		{f.Unsampled, one, many, "not in the sample"},
 		{f.Irregular, one, many, "links, pipes or devices"},
 		{f.Surplus, one, many, fmt.Sprintf("beyond the first %d", mostFiles)},
-		{f.lacks.NotKept, "call", "calls", "recorded without manifest.keep_inputs: calls"},
-		{f.lacks.Omitted, "input", "inputs", "too large for the record, or withheld"},
-		{f.lacks.Erased, "input", "inputs", "erased since"},
+		{t.sum(notKept), "call", "calls", "recorded without manifest.keep_inputs: calls"},
+		{t.sum(omitted), "input", "inputs", "too large for the record, or withheld"},
+		{t.sum(erased), "input", "inputs", "erased since"},
 	} {
 		if o.n > 0 {
-			omitted = append(omitted, words.Count(o.n, o.one, o.many)+" "+o.why)
+			list = append(list, words.Count(o.n, o.one, o.many)+" "+o.why)
 		}
 	}
-	return omitted
+	return list
 }
 
 // Judged returns how many calls were judged.
@@ -175,7 +197,7 @@ func (r *Report) differences() string {
 		return "all would have been decided alike"
 	}
 	var parts []string
-	for _, c := range ranked(changes, strings.Compare) {
+	for _, c := range ranked(changes) {
 		parts = append(parts, text.Thousands(changes[c])+" × "+c)
 	}
 	return fmt.Sprintf("%s would have been decided differently: %s", text.Thousands(len(r.Rows)+r.RowsOmitted), strings.Join(parts, ", "))
@@ -193,7 +215,7 @@ func (r *Report) byHooks() string {
 		}
 	}
 	var parts []string
-	for _, hook := range ranked(counts, strings.Compare) {
+	for _, hook := range ranked(counts) {
 		c := first[hook]
 		why := words.If(c.Calls > 1 || counts[hook] > c.Calls, text.Thousands(c.Calls)+" × ") + c.Why
 		if counts[hook] > c.Calls {

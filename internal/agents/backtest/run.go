@@ -105,7 +105,7 @@ func (r *run) work(ctx context.Context) {
 		t := r.Kept.get(f, r.Since)
 		if t != nil {
 			r.Progress.FromBefore.Add(1)
-			r.Progress.Calls.Add(int64(sum(t.Calls)))
+			r.Progress.Calls.Add(int64(t.sum(calls)))
 		} else if t = r.file(ctx, f); ctx.Err() == nil {
 			r.Kept.put(f, r.Since, t)
 		}

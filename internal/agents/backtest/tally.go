@@ -2,7 +2,6 @@ package backtest
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,88 +12,90 @@ import (
 
 // Tally is what was found in files. Tallies are added up, and kept as JSON.
 type Tally struct {
-	Calls    map[Verdict]int      `json:"calls"`
-	Prompts  map[Verdict]int      `json:"prompts"`
-	Denied   map[agent.Became]int `json:"denied"` // what became of the denied calls
-	Hooks    map[Cause]int        `json:"hooks"`
-	Shapes   map[string]int       `json:"shapes"`
-	Days     map[string]*Day      `json:"days"`
-	Sessions map[string]int       `json:"sessions"`
-	Versions map[string]int       `json:"versions"`
-	Files    map[string]int       `json:"files"` // by agents
-	Problems []Problem            `json:"problems"`
-	Rows     []Row                `json:"rows"`
-
-	Results     int `json:"results"`
-	Redacted    int `json:"redacted"`
-	Unknown     int `json:"unknown"`
-	Elsewhere   int `json:"elsewhere"`
-	RowsOmitted int `json:"rows_omitted"`
-
+	// Counts have numbers by names. A kind that is one number has it under the empty name.
+	Counts   map[kind]map[string]int `json:"counts"`
+	Problems []Problem               `json:"problems"`
+	Rows     []Row                   `json:"rows"`
 	// First is the time of the first event in the period, and Cut says that there were earlier ones.
 	First   time.Time `json:"first"`
 	Cut     bool      `json:"cut"`
 	Partial bool      `json:"-"`
-
-	since time.Time // the period that it was made for, where it was kept
+	// File and Since are what it was made of, where it is kept.
+	File  uint64    `json:"file"`
+	Since time.Time `json:"since"`
 }
 
-// Cause is why calls were decided about.
-type Cause struct {
-	Hook    string
-	Verdict Verdict
-	Why     string
-}
+// kind is a kind of things that are counted.
+type kind string
 
-// MarshalText makes a cause the key of a JSON object.
-func (c Cause) MarshalText() ([]byte, error) {
-	return []byte(c.Hook + "\x00" + string(c.Verdict) + "\x00" + c.Why), nil
-}
+const (
+	calls    kind = "calls"   // by verdicts, as prompts are
+	prompts  kind = "prompts" //
+	denied   kind = "denied"  // calls, by what became of them
+	causes   kind = "causes"  // of rows: the hook, the verdict and the reason, with separators
+	shapes   kind = "shapes"  // of calls with a row
+	days     kind = "days"    // the calls of each, in UTC, by the time of the transcripts, and hits those with a row
+	hits     kind = "hits"
+	sessions kind = "sessions"
+	versions kind = "versions"
+	files    kind = "files" // by agents
 
-// UnmarshalText is the inverse of MarshalText.
-func (c *Cause) UnmarshalText(text []byte) error {
-	parts := strings.SplitN(string(text), "\x00", 3)
-	if len(parts) != 3 {
-		return errors.New("a cause has three parts")
-	}
-	*c = Cause{parts[0], Verdict(parts[1]), parts[2]}
-	return nil
-}
-
-// Day is what was judged on one day, by the time of the transcripts in UTC.
-type Day struct {
-	Day    string `json:"day"`
-	Judged int    `json:"judged"`
-	Hits   int    `json:"hits"   jsonschema:"calls with a row"`
-}
+	results   kind = "results"
+	rewritten kind = "rewritten" // results
+	unknown   kind = "unknown"   // lines
+	elsewhere kind = "elsewhere" // files of other directories
+	surplus   kind = "surplus"   // rows
+	notKept   kind = "not_kept"  // and the next two: what the log lacks
+	omitted   kind = "omitted"
+	erased    kind = "erased"
+)
 
 // Bounds of what is kept; the rest is counted.
 const (
-	mostRows   = 10_000
-	mostKinds  = 1000
-	mostDays   = 10_000
-	mostUnique = 100_000
+	mostRows  = 10_000
+	mostNames = 100_000
 )
 
-func newTally() *Tally {
-	return &Tally{
-		Calls: map[Verdict]int{}, Prompts: map[Verdict]int{}, Denied: map[agent.Became]int{}, Hooks: map[Cause]int{}, Shapes: map[string]int{},
-		Days: map[string]*Day{}, Sessions: map[string]int{}, Versions: map[string]int{}, Files: map[string]int{},
+// separator stands between the parts of a cause.
+const separator = "\x00"
+
+// noDay is the day of calls without a time.
+const noDay = "unknown"
+
+func newTally() *Tally { return &Tally{Counts: map[kind]map[string]int{}} }
+
+// count adds to the number of a name, or to that of all others if there are too many names.
+func (t *Tally) count(k kind, name string, n int) {
+	if t.Counts[k] == nil {
+		t.Counts[k] = map[string]int{}
 	}
+	if _, known := t.Counts[k][name]; !known && len(t.Counts[k]) >= mostNames {
+		switch name = "others"; k {
+		case days, hits:
+			name = noDay
+		case causes:
+			name = separator + separator + name
+		default: // it has one part
+		}
+	}
+	t.Counts[k][name] += n
 }
+
+// sum is how many things of a kind there are.
+func (t *Tally) sum(k kind) int { return sum(t.Counts[k]) }
 
 // row counts a row, and keeps it if there is room.
 func (t *Tally) row(r Row) bool {
 	if r.Tool != "" {
-		t.day(r.Time).Hits++
-		more(t.Shapes, r.Shape, 1, mostKinds, "others")
+		t.count(hits, day(r.Time), 1)
+		t.count(shapes, r.Shape, 1)
 	}
 	for i := range r.By {
 		why := general(sentence(cmp.Or(r.By[i].Reason, r.By[i].Code)))
-		more(t.Hooks, Cause{r.By[i].Hook, r.Verdict, why}, 1, mostKinds, Cause{Verdict: r.Verdict, Why: "others"})
+		t.count(causes, strings.Join([]string{r.By[i].Hook, string(r.Verdict), why}, separator), 1)
 	}
 	if len(t.Rows) == mostRows {
-		t.RowsOmitted++
+		t.count(surplus, "", 1)
 		return false
 	}
 	t.Rows = append(t.Rows, r)
@@ -105,19 +106,15 @@ func (t *Tally) row(r Row) bool {
 func (t *Tally) became(r *Row, became agent.Became, by string) {
 	r.Became, r.Refused = became, clip(by, 40)
 	if r.Verdict.denies() {
-		t.Denied[became]++
+		t.count(denied, string(became), 1)
 	}
 }
 
-func (t *Tally) day(at time.Time) *Day {
-	name := at.UTC().Format(time.DateOnly)
-	if at.IsZero() || t.Days[name] == nil && len(t.Days) == mostDays {
-		name = "unknown"
+func day(at time.Time) string {
+	if at.IsZero() {
+		return noDay
 	}
-	if t.Days[name] == nil {
-		t.Days[name] = &Day{Day: name}
-	}
-	return t.Days[name]
+	return at.UTC().Format(time.DateOnly)
 }
 
 func (t *Tally) problem(path string, err error) {
@@ -128,23 +125,11 @@ func (t *Tally) problem(path string, err error) {
 
 // add adds another tally.
 func (t *Tally) add(o *Tally) {
-	addAll(t.Calls, o.Calls, mostUnique, "")
-	addAll(t.Prompts, o.Prompts, mostUnique, "")
-	addAll(t.Denied, o.Denied, mostUnique, "")
-	addAll(t.Shapes, o.Shapes, mostKinds, "others")
-	addAll(t.Hooks, o.Hooks, mostKinds, Cause{Why: "others"})
-	addAll(t.Sessions, o.Sessions, mostUnique, "others")
-	addAll(t.Versions, o.Versions, mostKinds, "others")
-	addAll(t.Files, o.Files, mostUnique, "")
-	for name, d := range o.Days {
-		if t.Days[name] == nil {
-			t.Days[name] = &Day{Day: name}
+	for k, names := range o.Counts {
+		for name, n := range names {
+			t.count(k, name, n)
 		}
-		t.Days[name].Judged += d.Judged
-		t.Days[name].Hits += d.Hits
 	}
-	t.Results, t.Redacted, t.Unknown = t.Results+o.Results, t.Redacted+o.Redacted, t.Unknown+o.Unknown
-	t.Elsewhere, t.RowsOmitted = t.Elsewhere+o.Elsewhere, t.RowsOmitted+o.RowsOmitted
 	t.Problems = append(t.Problems, o.Problems[:min(len(o.Problems), max(0, mostProblems-len(t.Problems)))]...)
 	if t.Rows = append(t.Rows, o.Rows...); len(t.Rows) > 2*mostRows {
 		t.bound()
@@ -158,21 +143,7 @@ func (t *Tally) bound() {
 	})
 	if extra := len(t.Rows) - mostRows; extra > 0 {
 		t.Rows = slices.Delete(t.Rows, mostRows, len(t.Rows))
-		t.RowsOmitted += extra
-	}
-}
-
-// more adds to a count, or to that of the others if there are too many.
-func more[K comparable](counts map[K]int, key K, n, most int, others K) {
-	if _, known := counts[key]; !known && len(counts) >= most {
-		key = others
-	}
-	counts[key] += n
-}
-
-func addAll[K comparable](to, from map[K]int, most int, others K) {
-	for key, n := range from {
-		more(to, key, n, most, others)
+		t.count(surplus, "", extra)
 	}
 }
 
@@ -183,7 +154,7 @@ func sum[K comparable](counts map[K]int) (all int) {
 	return all
 }
 
-// ranked returns keys by their counts, the largest first.
-func ranked[K comparable](counts map[K]int, compare func(a, b K) int) []K {
-	return slices.SortedFunc(maps.Keys(counts), func(a, b K) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), compare(a, b)) })
+// ranked returns names by their counts, the largest first.
+func ranked(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
 }

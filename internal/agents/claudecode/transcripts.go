@@ -19,12 +19,11 @@ func transcripts(a *agent.Agent) *agent.Transcripts {
 	}
 }
 
-// reader reads a file. last is the assistant's last text in a turn.
+// reader reads a file.
 type reader struct {
 	*transcript.Teller
 
 	inTurn bool
-	last   string
 }
 
 //nolint:gochecknoglobals // immutable
@@ -83,9 +82,9 @@ func (r *reader) message(line transcript.Value, isUser bool) {
 		r.prompt(line, text)
 	case stop != "" && stop != "tool_use" && (r.inTurn || r.Now.AgentID != ""):
 		r.Stop("Stop", text)
-		r.inTurn, r.last = false, ""
+		r.inTurn, r.Last = false, ""
 	default:
-		r.last = text
+		r.Last = text
 	}
 }
 
@@ -95,10 +94,10 @@ func (r *reader) prompt(line transcript.Value, text string) {
 		slices.ContainsFunc(notTyped, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
 		return
 	}
-	if r.inTurn && r.last != "" {
-		r.Stop("Stop", r.last)
+	if r.inTurn {
+		r.End("Stop")
 	}
-	r.inTurn, r.last = true, ""
+	r.inTurn, r.Last = true, ""
 	r.Event("UserPromptSubmit", agent.Payload{Prompt: text})
 }
 

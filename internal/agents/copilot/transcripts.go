@@ -23,12 +23,11 @@ func transcripts(a *agent.Agent) *agent.Transcripts {
 	}
 }
 
-// reader reads a file. decided says who decided on a call, and last is the assistant's last text.
+// reader reads a file. decided says who decided on a call.
 type reader struct {
 	*transcript.Teller
 
 	names, decided map[string]string
-	last           string
 }
 
 // mostDecided bounds the calls that were decided on and have no result.
@@ -80,14 +79,14 @@ func (r *reader) read(kind string, d transcript.Value) {
 			r.Event(transformed, agent.Payload{Prompt: d.At("content").String()})
 		}
 	case "assistant.message":
-		if r.last = ""; len(d.At("toolRequests").List()) == 0 {
-			r.last = d.At("content").String()
+		if r.Last = ""; len(d.At("toolRequests").List()) == 0 {
+			r.Last = d.At("content").String()
 		}
 	case "assistant.turn_end": // of one answer of the model
-		if r.last != "" && r.Now.AgentID == "" {
-			r.Stop("Stop", r.last)
+		if r.Now.AgentID == "" {
+			r.End("Stop")
 		}
-		r.last = ""
+		r.Last = ""
 	case "permission.completed":
 		if len(r.decided) == mostDecided {
 			clear(r.decided)

@@ -31,11 +31,11 @@ func transcripts(a *agent.Agent) *agent.Transcripts {
 	}
 }
 
-// reader reads a file. parent is the session of a subagent, and last what the model says if it calls nothing.
+// reader reads a file. parent is the session of a subagent. The last that the model said is what it says if it calls nothing.
 type reader struct {
 	*transcript.Teller
 
-	parent, last string
+	parent string
 }
 
 // refusals are in the results of calls that were refused.
@@ -48,7 +48,7 @@ func (r *reader) line(line transcript.Value) bool {
 	r.Now.Model = cmp.Or(line.At("model").String(), r.Now.Model)
 	switch kind := line.At("type").String(); {
 	case line == nil:
-		r.stop()
+		r.End("AfterAgent")
 	case session != "":
 		r.Clock(line.At("startTime"))
 		r.begin(session, line.At("kind").String())
@@ -66,7 +66,7 @@ func (r *reader) line(line transcript.Value) bool {
 
 // begin reads whose file it is, or that the session goes on.
 func (r *reader) begin(session, kind string) {
-	if r.stop(); r.Now.SessionID != "" {
+	if r.End("AfterAgent"); r.Now.SessionID != "" {
 		r.Event("SessionStart", agent.Payload{Source: "resume"})
 		return
 	}
@@ -79,14 +79,14 @@ func (r *reader) begin(session, kind string) {
 // prompt reads a text in the user's place, which may be the task of a subagent.
 func (r *reader) prompt(text string) {
 	if text != "" && r.Now.AgentID == "" && !strings.HasPrefix(text, "<session_context>") {
-		r.stop()
+		r.End("AfterAgent")
 		r.Event("BeforeAgent", agent.Payload{Prompt: text})
 	}
 }
 
 // message reads what the model says. It is written once more when it has the results of its calls.
 func (r *reader) message(line transcript.Value) {
-	r.last = line.At("content").Texts()
+	r.Last = line.At("content").Texts()
 	calls := line.At("toolCalls").List()
 	for _, c := range calls {
 		if id := c.At("id").String(); r.First(id) {
@@ -94,7 +94,7 @@ func (r *reader) message(line transcript.Value) {
 		}
 	}
 	for _, c := range calls {
-		r.last = ""
+		r.Last = ""
 		r.result(c)
 	}
 }
@@ -116,12 +116,4 @@ func (r *reader) result(c transcript.Value) {
 	if id := c.At("id").String(); r.Tool(id) != "" {
 		r.Result("AfterTool", id, res)
 	}
-}
-
-// stop ends the turn if the model has said something behind its last calls.
-func (r *reader) stop() {
-	if r.last != "" {
-		r.Stop("AfterAgent", r.last)
-	}
-	r.last = ""
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/transcript"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
@@ -51,24 +52,22 @@ func Threads(ctx context.Context, s *store.Store, workspace string, since time.T
 // pages. What cannot be told is added to lacks, and to Unknown of what comes next, or of a last Said without a step. An error
 // ends it.
 func Read(ctx context.Context, s *store.Store, workspace, thread string, since time.Time, lacks *Lacks) iter.Seq2[*agent.Said, error] {
-	return func(yield func(*agent.Said, error) bool) {
-		r := reader{yield: yield, lacks: lacks}
+	return transcript.Tell(nil, func(t *transcript.Teller) error {
+		r := reader{Teller: t, lacks: lacks}
 		for page, err := range s.Inputs(ctx, workspace, thread, since) {
 			if err != nil {
-				yield(nil, err)
-				return
+				return err
 			}
 			r.texts = page.Texts
 			for _, m := range page.Manifests {
-				if r.record(m); r.stopped {
-					return
+				if r.record(m); r.Done {
+					return nil
 				}
 			}
 		}
-		if r.endTurn(); r.unknown > 0 {
-			r.say(&agent.Said{})
-		}
-	}
+		r.endTurn()
+		return nil
+	})
 }
 
 // mostWaiting bounds the calls that wait for their results; the oldest are forgotten.
@@ -76,10 +75,9 @@ const mostWaiting = 256
 
 // reader tells the records of one thread.
 type reader struct {
-	yield   func(*agent.Said, error) bool
-	stopped bool
+	*transcript.Teller
+
 	lacks   *Lacks
-	unknown int               // since the last Said
 	texts   map[string]string // by their hashes
 	begun   bool
 	begins  agent.Step  // of the session
@@ -100,7 +98,7 @@ func (r *reader) record(m *manifest.Manifest) {
 		if c.Input == nil {
 			if c.Phase == phases.ToolPreCall {
 				r.lacks.NotKept++
-				r.unknown++
+				r.Unknown()
 			}
 			continue
 		}
@@ -135,7 +133,7 @@ func (r *reader) record(m *manifest.Manifest) {
 
 // lack counts a call whose texts are not there.
 func (r *reader) lack(c *manifest.Call) {
-	if r.unknown++; c.Input.Omitted > 0 {
+	if r.Unknown(); c.Input.Omitted > 0 {
 		r.lacks.Omitted++
 	} else {
 		r.lacks.Erased++
@@ -158,7 +156,7 @@ func (r *reader) prompt(c *manifest.Call, e *agent.Event, input string) {
 
 func (r *reader) endTurn() {
 	if r.end != nil {
-		r.say(r.end)
+		r.Say(r.end)
 	}
 	r.end = nil
 }
@@ -224,15 +222,8 @@ func (r *reader) said(c *manifest.Call, e *agent.Event, became agent.Became, by 
 		if r.begins == agent.StepSessionStart {
 			begins.AgentID = ""
 		}
-		r.say(&agent.Said{Event: begins, Time: c.Input.At})
+		r.Say(&agent.Said{Event: begins, Time: c.Input.At})
 	}
 	r.begun = true
-	r.say(&agent.Said{Event: *e, Time: c.Input.At, Became: became, By: by})
-}
-
-func (r *reader) say(s *agent.Said) {
-	if !r.stopped {
-		s.Unknown, r.unknown = r.unknown, 0
-		r.stopped = !r.yield(s, nil)
-	}
+	r.Say(&agent.Said{Event: *e, Time: c.Input.At, Became: became, By: by})
 }

@@ -34,11 +34,11 @@ func transcripts(a *agent.Agent) *agent.Transcripts {
 const query = `SELECT m.id, iif(length(m.data) <= ?2, m.data, ''), iif(length(p.data) <= ?2, p.data, ''), p.time_created
 	FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = ?1 ORDER BY m.time_created, m.id, p.id`
 
-// reader reads a database. prompt and last are what the user and the assistant said in a message.
+// reader reads a database. prompt is what the user said in a message.
 type reader struct {
 	*transcript.Teller
 
-	id, prompt, last string
+	id, prompt string
 }
 
 // database reads the sessions, and writes nothing: neither to the database nor beside it. While opencode runs, what it has in its log
@@ -119,7 +119,7 @@ func (r *reader) row(scan func(...any) error) error {
 	case kind == "text" && isUser && !p.At("synthetic").Is():
 		r.prompt = transcript.Cut(r.prompt + text)
 	case kind == "text" && !isUser && m.At("finish").String() != "tool-calls":
-		r.last = transcript.Cut(r.last + text)
+		r.Last = transcript.Cut(r.Last + text)
 	case !slices.Contains(unimportant, kind):
 		r.Unknown()
 	}
@@ -131,10 +131,8 @@ func (r *reader) message() {
 	if r.prompt != "" {
 		r.Event("UserPromptSubmit", agent.Payload{Prompt: r.prompt})
 	}
-	if r.last != "" {
-		r.Stop("Stop", r.last)
-	}
-	r.prompt, r.last = "", ""
+	r.End("Stop")
+	r.prompt = ""
 }
 
 // call reads a call, and what came of it.

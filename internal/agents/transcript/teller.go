@@ -24,6 +24,8 @@ type Teller struct {
 	Now                   agent.Payload
 	Turn, Parent, Version string
 	At                    time.Time
+	// Last is what the model said last in the turn.
+	Last string
 	// Done says that nobody listens any more.
 	Done bool
 
@@ -40,7 +42,7 @@ func Tell(a *agent.Agent, read func(t *Teller) error) iter.Seq2[*agent.Said, err
 		t := &Teller{agent: a, yield: yield, calls: map[string]agent.Call{}, seen: map[string]bool{}}
 		err := read(t)
 		if t.unknown > 0 {
-			t.tell(&agent.Said{Version: t.Version})
+			t.Say(&agent.Said{Version: t.Version})
 		}
 		if !t.Done && err != nil {
 			yield(nil, err)
@@ -48,7 +50,12 @@ func Tell(a *agent.Agent, read func(t *Teller) error) iter.Seq2[*agent.Said, err
 	}
 }
 
-func (t *Teller) tell(s *agent.Said) {
+// Say tells something. An event outside a session is unknown.
+func (t *Teller) Say(s *agent.Said) {
+	if s.Event.Step != agent.StepNone && s.Event.SessionID == "" {
+		t.unknown++
+		return
+	}
 	if s.Unknown, t.unknown = t.unknown, 0; !t.Done {
 		t.Done = !t.yield(s, nil)
 	}
@@ -77,14 +84,8 @@ func (t *Teller) said(name string, p agent.Payload) *agent.Said {
 	return &agent.Said{Event: e, Time: t.At, Version: t.Version}
 }
 
-// Event tells an event by the name of its hook. Outside a session it is unknown.
-func (t *Teller) Event(name string, p agent.Payload) {
-	if t.Now.SessionID == "" {
-		t.unknown++
-		return
-	}
-	t.tell(t.said(name, p))
-}
+// Event tells an event by the name of its hook.
+func (t *Teller) Event(name string, p agent.Payload) { t.Say(t.said(name, p)) }
 
 // Begin tells that the session or the subagent begins, once for each.
 func (t *Teller) Begin() {
@@ -105,15 +106,19 @@ func (t *Teller) Stop(name, last string) {
 	t.step(name, agent.StepStop, last)
 }
 
+// End tells that the turn ends, as Stop does, if the model has said something last.
+func (t *Teller) End(name string) {
+	if t.Last != "" {
+		t.Stop(name, t.Last)
+	}
+	t.Last = ""
+}
+
 // step tells an event of a step also for an agent without such a hook.
 func (t *Teller) step(name string, step agent.Step, last string) {
-	if t.Now.SessionID == "" {
-		t.unknown++
-		return
-	}
 	s := t.said(name, agent.Payload{})
 	s.Event.Step, s.Event.Text = step, Cut(last)
-	t.tell(s)
+	t.Say(s)
 }
 
 // Clock sets the time as agents write it; it is zero if it is not one.
@@ -122,7 +127,7 @@ func (t *Teller) Clock(text Value) { t.At, _ = time.Parse(time.RFC3339Nano, text
 // Call tells a call, and keeps it for its result. Without a tool, or with arguments that are not JSON, it
 // is unknown.
 func (t *Teller) Call(name, id, tool string, arguments []byte) {
-	if t.Now.SessionID == "" || tool == "" || len(id)+len(tool) > mostArguments || !json.Valid(arguments) {
+	if tool == "" || len(id)+len(tool) > mostArguments || !json.Valid(arguments) {
 		t.unknown++
 		return
 	}
@@ -133,7 +138,7 @@ func (t *Teller) Call(name, id, tool string, arguments []byte) {
 	if t.calls[id] = s.Event.Call; len(arguments) > mostArguments {
 		t.calls[id] = agent.Call{ID: id, Tool: tool}
 	}
-	t.tell(s)
+	t.Say(s)
 }
 
 // Tool returns the tool of a call without a result; empty if there is none.
@@ -163,13 +168,13 @@ func (r *Result) Refusal(texts [][2]string) bool {
 // Result tells what came of a call. Without the call it is unknown.
 func (t *Teller) Result(name, id string, r Result) {
 	call, ok := t.calls[id]
-	if delete(t.calls, id); !ok || t.Now.SessionID == "" {
+	if delete(t.calls, id); !ok {
 		t.unknown++
 		return
 	}
 	s := t.said(name, agent.Payload{})
 	s.Became, s.By, s.Event.Call, s.Event.Result, s.Event.IsError = r.Became, r.By, call, Cut(r.Text), s.Event.IsError || r.Failed
-	t.tell(s)
+	t.Say(s)
 }
 
 // Cut returns the beginning of a text, up to [MostText].
