@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -129,10 +130,7 @@ func (g *Gateway) checkBacktest(q *BacktestQuery) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range []namedID{{"config", q.Config}, {"against", q.Against}} {
-		if id.name == "against" && id.value == "" {
-			continue
-		}
+	for _, id := range []namedID{{"config", q.Config}, {"against", cmp.Or(q.Against, q.Config)}} {
 		i := slices.IndexFunc(configs, func(c BacktestConfig) bool { return c.Name == id.value })
 		switch {
 		case i < 0:
@@ -172,9 +170,9 @@ func (s *backtestSlot) enter(ctx context.Context, by string) (_ context.Context,
 func (s *backtestSlot) interrupt() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cancel == nil {
-		return false
+	running := s.cancel != nil
+	if running {
+		s.cancel()
 	}
-	s.cancel()
-	return true
+	return running
 }

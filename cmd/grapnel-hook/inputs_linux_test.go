@@ -76,7 +76,7 @@ func TestInputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := filepath.Glob(filepath.Join(h.dir, ".cache", "grapnel", "backtest", "*"))
+	kept, err := filepath.Glob(filepath.Join(h.dir, ".cache", "grapnel", "backtest", "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}

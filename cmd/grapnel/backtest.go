@@ -271,7 +271,9 @@ func (a *app) judge(ctx context.Context, t *backtesting, eng, old *runtime.Engin
 	stop := a.showProgress(t, interrupt)
 	tally := backtest.Run(ctx, t.found.Files, o)
 	stop()
-	_ = o.Kept.Close(!settled && !tally.Partial) // what was not kept is judged again
+	if !settled && !tally.Partial {
+		_ = o.Kept.Remove() // the next run tries again
+	}
 	return tally, nil
 }
 

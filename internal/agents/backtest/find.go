@@ -38,6 +38,7 @@ type File struct {
 
 // Query says which transcripts are wanted.
 type Query struct {
+	// Agents are some whose transcripts can be read.
 	Agents []*agent.Agent
 	// Home is the user's home directory, and Env returns a variable of the environment.
 	Home string
@@ -73,9 +74,6 @@ func Find(ctx context.Context, q Query) (*Found, error) {
 	f := &Found{}
 	seen := map[string]bool{}
 	for _, a := range q.Agents {
-		if a.Transcripts == nil {
-			continue
-		}
 		for _, dir := range a.Transcripts.Dirs(q.Home, q.Env) {
 			root, err := filepath.EvalSymlinks(dir)
 			if err != nil {
@@ -97,14 +95,9 @@ func (f *Found) AddLog(ctx context.Context, s *store.Store, q Query) error {
 		if err != nil {
 			return err
 		}
-		if len(f.Files) == mostFiles {
-			f.Surplus++
-			continue
-		}
-		read := func(lacks *inputlog.Lacks) iter.Seq2[*agent.Said, error] {
+		f.add(File{Log, th.WorkspaceID, th.ThreadID, th.Manifests, th.NewestAt, func(lacks *inputlog.Lacks) iter.Seq2[*agent.Said, error] {
 			return inputlog.Read(ctx, s, th.WorkspaceID, th.ThreadID, q.Since, lacks)
-		}
-		f.Files = append(f.Files, File{Log, th.WorkspaceID, th.ThreadID, th.Manifests, th.NewestAt, read})
+		}})
 	}
 	f.sample(q.Sample)
 	return nil
@@ -134,14 +127,20 @@ func (f *Found) visit(ctx context.Context, a *agent.Agent, root string, q *Query
 			f.Irregular++
 		case info.ModTime().Before(q.Since):
 			f.Old++
-		case len(f.Files) == mostFiles:
-			f.Surplus++
 		default:
 			read := func(*inputlog.Lacks) iter.Seq2[*agent.Said, error] { return a.Transcripts.Read(path) }
-			f.Files = append(f.Files, File{a.Name, workspace, path, info.Size(), info.ModTime(), read})
+			f.add(File{a.Name, workspace, path, info.Size(), info.ModTime(), read})
 		}
 		return nil
 	}
+}
+
+func (f *Found) add(file File) {
+	if len(f.Files) == mostFiles {
+		f.Surplus++
+		return
+	}
+	f.Files = append(f.Files, file)
 }
 
 func (f *Found) problem(path string, err error) {

@@ -1,15 +1,13 @@
 package backtest
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnelhq/grapnel/config"
@@ -17,68 +15,42 @@ import (
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
-// Kept has the tallies of files that were judged before under the same key, in a file of one JSON value a line that each
-// finished file adds to. Nil keeps nothing. Threads of the log are not kept: what is erased there shall not be here.
+// Kept has the tallies of files that were judged before under the same key, each in a file of its own. Nil keeps nothing.
+// Threads of the log are not kept: what is erased there shall not be here.
 type Kept struct {
-	mu    sync.Mutex
-	known map[uint64]*Tally
-	out   *os.File
-	size  int64
+	dir  string
+	size atomic.Int64 // of what was put
 }
 
-// Bounds of what is kept. A file that is larger than mostKept gets no more lines.
+// Bounds of what is kept: bytes that one run adds, and keys.
 const (
-	mostKept  = 64 << 20
-	mostLine  = 32 << 20
-	keptFiles = 16
+	mostKept = 64 << 20
+	keptKeys = 16
 )
 
-// OpenKept opens what was kept under a key in a directory, which it makes if need be; fresh removes it first. A key stands
-// for all that the verdicts depend on, beside the files. Other keys' files are removed if there are many.
-func OpenKept(dir, key string, fresh bool) (*Kept, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, fmt.Sprintf("%016x.jsonl", digest.Sum64(key)))
+// OpenKept opens what was kept under a key below a directory, which it makes if need be; fresh removes it first. A key stands
+// for all that the verdicts depend on, beside the files. If there are too many keys, the oldest is removed.
+func OpenKept(below, key string, fresh bool) (*Kept, error) {
+	k := &Kept{dir: filepath.Join(below, fmt.Sprintf("%016x", digest.Sum64(key)))}
 	if fresh {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.RemoveAll(k.dir); err != nil {
 			return nil, err
 		}
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, err
 	}
-	prune(dir)
-	k := &Kept{known: map[uint64]*Tally{}, out: f}
-	k.read()
-	return k, nil
-}
-
-// prune removes the oldest file of a directory if there are too many: each run adds one at most, which is the newest then.
-func prune(dir string) {
-	paths, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")) // the pattern is valid
+	keys, _ := filepath.Glob(filepath.Join(below, "*")) // the pattern is valid
 	changed := func(path string) (at time.Time) {
 		if info, err := os.Lstat(path); err == nil {
 			at = info.ModTime()
 		}
 		return at
 	}
-	if len(paths) > keptFiles {
-		_ = os.Remove(slices.MinFunc(paths, func(a, b string) int { return changed(a).Compare(changed(b)) })) // the next run tries again
+	if len(keys) > keptKeys { // this one is new, then
+		_ = os.RemoveAll(slices.MinFunc(keys, func(a, b string) int { return changed(a).Compare(changed(b)) })) // the next run tries again
 	}
-}
-
-// read reads the lines that are whole: the last one of a killed run may not be.
-func (k *Kept) read() {
-	lines := bufio.NewScanner(k.out)
-	lines.Buffer(nil, mostLine)
-	for lines.Scan() {
-		k.size += int64(len(lines.Bytes())) + 1
-		if t := newTally(); json.Unmarshal(lines.Bytes(), t) == nil {
-			k.known[t.File] = t
-		}
-	}
+	return k, nil
 }
 
 // get returns the tally of an unchanged file. What began before the period belongs to that period alone.
@@ -86,47 +58,37 @@ func (k *Kept) get(f *File, since time.Time) *Tally {
 	if k == nil || f.Source == Log {
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := k.known[f.key()]
-	if t == nil || !t.Since.Equal(since) && (t.Cut || t.First.Before(since)) {
+	kept, err := os.ReadFile(k.path(f))
+	t := newTally()
+	if err != nil || json.Unmarshal(kept, t) != nil || !t.Since.Equal(since) && (t.Cut || t.First.Before(since)) {
 		return nil
 	}
 	return t
 }
 
-// put keeps the tally of a file. What cannot be written is judged again next time.
+// put keeps the tally of a file. What cannot be written, or not to its end, is judged again next time.
 func (k *Kept) put(f *File, since time.Time, t *Tally) {
 	if k == nil || f.Source == Log {
 		return
 	}
-	t.File, t.Since = f.key(), since
-	line, err := json.Marshal(t)
-	if err != nil || len(line) > mostLine {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.size += int64(len(line)) + 1; k.size <= mostKept {
-		_, _ = k.out.Write(append(line, '\n')) // see above
+	t.Since = since
+	if kept, err := json.Marshal(t); err == nil && k.size.Add(int64(len(kept))) <= mostKept {
+		_ = os.WriteFile(k.path(f), kept, 0o600) // see above
 	}
 }
 
-// Close closes the file, and removes it if nothing of it may be used by a later run.
-func (k *Kept) Close(remove bool) error {
+// Remove removes what was kept, if no later run may use it.
+func (k *Kept) Remove() error {
 	if k == nil {
 		return nil
 	}
-	err := k.out.Close()
-	if remove {
-		err = errors.Join(err, os.Remove(k.out.Name()))
-	}
-	return err
+	return os.RemoveAll(k.dir)
 }
 
-// key identifies a file and its content.
-func (f *File) key() uint64 {
-	return digest.Sum64(fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Source, f.Path, f.Size, f.ModTime.UnixNano()))
+// path is where the tally of a file is, by what identifies the file and its content.
+func (k *Kept) path(f *File) string {
+	content := fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Source, f.Path, f.Size, f.ModTime.UnixNano())
+	return filepath.Join(k.dir, fmt.Sprintf("%016x.json", digest.Sum64(content)))
 }
 
 // Key is the part of a key that stands for a configuration: with the files that it names, by size and time. dir is its

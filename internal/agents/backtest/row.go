@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/text"
@@ -66,27 +66,14 @@ const (
 // hide returns a text in one line, with secrets replaced.
 func (r *run) hide(s string, most int) string {
 	s = clip(s, mostRead)
-	var b strings.Builder
-	at := 0
-	for _, f := range r.scanner.Find(s) {
-		b.WriteString(s[at:f.Start])
-		b.WriteString("[hidden: " + f.Pattern + "]")
-		at = f.End
+	for _, f := range slices.Backward(r.scanner.Find(s)) {
+		s = s[:f.Start] + "[hidden: " + f.Pattern + "]" + s[f.End:]
 	}
-	b.WriteString(s[at:])
-	return text.Sanitize(strings.Join(strings.Fields(b.String()), " "), most)
+	return text.Sanitize(strings.Join(strings.Fields(s), " "), most)
 }
 
 // clip cuts a text to a number of bytes, between characters.
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
-}
+func clip(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
 // describe returns a call in one line, and its shape. A prompt is its text.
 func (r *run) describe(c *agent.Call, prompt string) (line, shape string) {

@@ -20,8 +20,7 @@ type Tally struct {
 	First   time.Time `json:"first"`
 	Cut     bool      `json:"cut"`
 	Partial bool      `json:"-"`
-	// File and Since are what it was made of, where it is kept.
-	File  uint64    `json:"file"`
+	// Since is the period that it was made for, where it is kept.
 	Since time.Time `json:"since"`
 }
 
