@@ -23,17 +23,12 @@ type reading struct {
 	file    *File
 	tally   *Tally
 	judges  []*bridge.Bridge  // the new configuration's, and the old one's
-	held    []held            // what began the session and its turn before the period
+	held    []*agent.Said     // what began the session and its turn before the period
 	waiting map[string]int    // rows whose results are to come, by the calls' ids
 	prompts map[string]string // the last ones, by the agents' ids
 	roots   map[string]agent.Event
 	dir     string
 	begun   bool
-}
-
-type held struct {
-	at time.Time
-	e  agent.Event
 }
 
 // file judges one file. Sessions of other files do not meet its own: it has bridges of its own.
@@ -52,10 +47,7 @@ func (r *run) file(ctx context.Context, f *File) *Tally {
 			d.tally.problem(f.Path, err)
 			break
 		}
-		if said == nil {
-			continue
-		}
-		if !d.say(ctx, said) || ctx.Err() != nil {
+		if !d.say(ctx, *said) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -84,19 +76,19 @@ func (d *reading) end(ctx context.Context) {
 }
 
 // say takes what a transcript says next; false if the rest is of no interest.
-func (d *reading) say(ctx context.Context, s *agent.Said) bool {
+func (d *reading) say(ctx context.Context, s agent.Said) bool {
 	d.tally.count(unknown, "", s.Unknown)
 	if s.Time.After(d.Now().Add(mostAhead)) {
 		s.Time = time.Time{}
 	}
-	e := s.Event
+	e := &s.Event
 	if s.Version != "" {
 		d.tally.count(versions, e.Host+" "+clip(s.Version, 40), 1)
 	}
 	if e.Step == agent.StepNone {
 		return true
 	}
-	d.complete(&e)
+	d.complete(e)
 	if !d.begun {
 		d.begun, d.dir = true, e.Dir
 		if !within(d.Dir, e.Dir) {
@@ -106,19 +98,19 @@ func (d *reading) say(ctx context.Context, s *agent.Said) bool {
 	}
 	if !s.Time.IsZero() && s.Time.Before(d.Since) {
 		d.tally.Cut = true
-		d.hold(s.Time, &e)
+		d.hold(&s)
 		return true
 	}
 	if d.tally.First.IsZero() {
 		d.tally.First = s.Time
 	}
-	for i := range d.held {
+	for _, earlier := range d.held {
 		for _, b := range d.judges {
-			_, _ = d.handle(ctx, b, d.held[i].at, &d.held[i].e) // its verdict is of another period
+			_, _ = d.handle(ctx, b, earlier) // its verdict is of another period
 		}
 	}
 	d.held = nil
-	d.event(ctx, s, &e)
+	d.event(ctx, &s)
 	return true
 }
 
@@ -134,10 +126,10 @@ func (d *reading) complete(e *agent.Event) {
 }
 
 // hold keeps the beginnings of a session and of its turn, for calls in the period.
-func (d *reading) hold(at time.Time, e *agent.Event) {
-	switch e.Step {
+func (d *reading) hold(s *agent.Said) {
+	switch e := &s.Event; e.Step {
 	case agent.StepPrompt:
-		d.held = slices.DeleteFunc(d.held, func(h held) bool { return h.e.Step == agent.StepPrompt && h.e.AgentID == e.AgentID })
+		d.held = slices.DeleteFunc(d.held, func(h *agent.Said) bool { return h.Event.Step == agent.StepPrompt && h.Event.AgentID == e.AgentID })
 	case agent.StepSessionStart, agent.StepResume:
 		d.held = nil
 	case agent.StepSubagent:
@@ -145,7 +137,7 @@ func (d *reading) hold(at time.Time, e *agent.Event) {
 		return
 	}
 	if len(d.held) < mostHeld {
-		d.held = append(d.held, held{at, *e})
+		d.held = append(d.held, s)
 	}
 }
 
@@ -155,10 +147,11 @@ const (
 )
 
 // event has an event judged, and counts it.
-func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
+func (d *reading) event(ctx context.Context, s *agent.Said) {
+	e := &s.Event
 	var verdicts []judgement
 	for _, b := range d.judges {
-		j, err := d.handle(ctx, b, s.Time, e)
+		j, err := d.handle(ctx, b, s)
 		if ctx.Err() != nil {
 			return
 		}
@@ -175,11 +168,11 @@ func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
 	switch e.Step {
 	case agent.StepPrompt, agent.StepSubagent:
 		d.prompts[e.AgentID] = e.Text
-		d.count(prompts, s.Time, e, verdicts)
+		d.count(prompts, s, verdicts)
 	case agent.StepToolCall:
 		d.Progress.Calls.Add(1)
 		d.tally.count(days, day(s.Time), 1)
-		d.count(calls, s.Time, e, verdicts)
+		d.count(calls, s, verdicts)
 	case agent.StepToolResult:
 		d.tally.count(results, "", 1)
 		if verdicts[0].out.Result != nil {
@@ -194,8 +187,8 @@ func (d *reading) event(ctx context.Context, s *agent.Said, e *agent.Event) {
 }
 
 // count counts a judged call or prompt, and keeps a row of it if there is something to say.
-func (d *reading) count(k kind, at time.Time, e *agent.Event, js []judgement) {
-	now := &js[0]
+func (d *reading) count(k kind, s *agent.Said, js []judgement) {
+	now, e := &js[0], &s.Event
 	d.tally.count(k, string(now.verdict), 1)
 	row := Row{Verdict: now.verdict, By: now.by}
 	switch {
@@ -207,26 +200,24 @@ func (d *reading) count(k kind, at time.Time, e *agent.Event, js []judgement) {
 			row.By = js[1].by
 		}
 	}
-	row.Agent, row.Session, row.Dir, row.Time, row.Tool = e.Host, e.SessionID, e.Dir, at.UTC(), e.Call.Tool
+	row.Agent, row.Session, row.Dir, row.Time, row.Tool = e.Host, e.SessionID, e.Dir, s.Time.UTC(), e.Call.Tool
 	row.Call, row.Shape = d.describe(&e.Call, e.Text)
-	row.Prompt = d.hide(d.prompts[e.AgentID], mostPrompt)
-	if e.Step == agent.StepPrompt || e.Step == agent.StepSubagent {
-		row.Prompt = ""
+	if k == calls {
+		row.Prompt = d.hide(d.prompts[e.AgentID], mostPrompt)
 	}
 	for i := range row.By {
 		row.By[i].Reason = d.hide(row.By[i].Reason, mostReason)
 	}
-	if d.tally.row(row) && e.Step == agent.StepToolCall {
+	if d.tally.row(row) && k == calls {
 		d.waiting[e.Call.ID] = len(d.tally.Rows) - 1
 	}
 }
 
 // handle runs an event through a bridge. Its context carries what [judged] fills in.
-func (d *reading) handle(ctx context.Context, b *bridge.Bridge, at time.Time, e *agent.Event) (*judgement, error) {
-	j := &judgement{}
+func (d *reading) handle(ctx context.Context, b *bridge.Bridge, s *agent.Said) (*judgement, error) {
+	j, e, copied := &judgement{}, &s.Event, s.Event
 	where := e.Place(d.file.Workspace)
-	where.Now = at
-	copied := *e
+	where.Now = s.Time
 	var err error
 	j.out, err = b.Handle(context.WithValue(ctx, judgementKey{}, j), where, &copied)
 	if e.AgentID == "" && d.roots[e.SessionID].SessionID == "" && len(d.roots) < mostHeld {
@@ -286,11 +277,8 @@ func (j *judgement) settle(err error) judgement {
 
 // within reports whether a directory is another one or below it; everything is below none.
 func within(dir, path string) bool {
-	if dir == "" {
-		return true
-	}
 	rel, err := filepath.Rel(dir, path)
-	return err == nil && path != "" && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	return dir == "" || err == nil && filepath.IsLocal(rel)
 }
 
 // String is how people read a decision.
