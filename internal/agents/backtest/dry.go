@@ -44,7 +44,7 @@ var (
 // system cannot hold back is not in it, unless it is known to be harmless.
 func Dry(cfg *config.Config, o Dryness) (*config.Config, []NotRun) {
 	dry, without := *cfg, []NotRun{}
-	dry.Plugins = nil
+	dry.Plugins, dry.Manifest.KeepText, dry.Manifest.KeepInputs = nil, false, ""
 	unreachable := sandbox.Probe().Check(sandbox.Policy{Net: sandbox.Net{All: o.Net}})
 	for _, p := range cfg.Plugins {
 		if why := keptOut(&p, o.Unconfined, unreachable); why != "" {

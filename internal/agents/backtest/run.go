@@ -54,12 +54,8 @@ func (p *Progress) Pace(since time.Duration) Pace {
 	return pace
 }
 
-// inFlight is how many files are judged at once at least: plugins then read and answer several messages with one system call.
 // ballast, which nothing touches, lets the heap grow to twice as much before it is collected.
-const (
-	inFlight = 32
-	ballast  = 64 << 20
-)
+const ballast = 64 << 20
 
 // Run judges files until ctx ends, each in its order and several at once, and returns what it has judged by then.
 func Run(ctx context.Context, files []File, o Options) *Tally {
@@ -71,7 +67,7 @@ func Run(ctx context.Context, files []File, o Options) *Tally {
 	defer runtime.KeepAlive(make([]byte, ballast))
 	workers := runtime.GOMAXPROCS(0)
 	if o.Engine != nil {
-		workers = max(inFlight, 4*workers)
+		workers *= 8 // plugins then take and answer several messages at a time
 	}
 	var working sync.WaitGroup
 	for range workers {
