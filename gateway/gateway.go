@@ -164,8 +164,8 @@ type Gateway struct {
 	hub      *hub
 	kept     *keptWatch
 	turns    *turnTable
-	bridge   *bridge.Bridge // nil without an engine
-	backtest backtestSlot
+	bridge   *bridge.Bridge                  // nil without an engine
+	backtest atomic.Pointer[runningBacktest] // nil while none runs
 	unknown  unknownEvents
 	sessions sessionTable
 	metrics  *metrics
@@ -281,7 +281,7 @@ func (g *Gateway) Serve(ctx context.Context, listeners ...net.Listener) error {
 	served, endServed := context.WithCancel(ctx)
 	ending.Go(func() {
 		<-served.Done()
-		g.backtest.interrupt()
+		g.interruptBacktest()
 		left := g.turns.stop()
 		g.notifyEnded(left)
 		endCalls()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/grapnelhq/grapnel/internal/agents"
 	"github.com/grapnelhq/grapnel/internal/agents/backtest"
@@ -78,7 +77,7 @@ func (g *Gateway) backtestMethods() []rpc.Method {
 			g.runBacktest),
 		method(of, "backtest/cancel", rpc.AdminRight, "Interrupts the backtest that runs: it answers with what it has judged.",
 			func(context.Context, call[anyone]) (backtestCancelled, error) {
-				return backtestCancelled{g.backtest.interrupt()}, nil
+				return backtestCancelled{g.interruptBacktest()}, nil
 			}),
 	}
 }
@@ -98,11 +97,14 @@ func (g *Gateway) runBacktest(ctx context.Context, c call[backtestParams]) (back
 	if err := g.checkBacktest(&q); err != nil {
 		return backtestResult{}, err
 	}
-	ctx, leave, err := g.backtest.enter(ctx, c.params.Actor)
-	if err != nil {
-		return backtestResult{}, err
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for own := (&runningBacktest{c.params.Actor, cancel}); !g.backtest.CompareAndSwap(nil, own); {
+		if other := g.backtest.Load(); other != nil {
+			return backtestResult{}, rpc.Errorf(rpc.CodeUnavailable, "a backtest of %s is running, and one runs at a time: wait for its end, or cancel it", other.by)
+		}
 	}
-	defer leave()
+	defer g.backtest.Store(nil)
 	r, err := g.opts.Backtests.Run(ctx, q, func(p backtest.Pace) {
 		if c.Conn != nil {
 			c.Conn.Notify(notifyBacktest, notifyBacktest, p)
@@ -142,37 +144,17 @@ func (g *Gateway) checkBacktest(q *BacktestQuery) error {
 	return nil
 }
 
-// backtestSlot lets one backtest run at a time.
-type backtestSlot struct {
-	mu     sync.Mutex
-	cancel context.CancelFunc // nil while none runs
+// runningBacktest is a backtest that runs, and who has begun it.
+type runningBacktest struct {
 	by     string
+	cancel context.CancelFunc
 }
 
-// enter takes the slot. The returned context ends by interrupt too; the caller must call leave.
-func (s *backtestSlot) enter(ctx context.Context, by string) (_ context.Context, leave func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cancel != nil {
-		return nil, nil, rpc.Errorf(rpc.CodeUnavailable, "a backtest of %s is running, and one runs at a time: wait for its end, or cancel it", s.by)
+// interruptBacktest ends the context of the backtest that runs. It reports false if none does.
+func (g *Gateway) interruptBacktest() bool {
+	running := g.backtest.Load()
+	if running != nil {
+		running.cancel()
 	}
-	ctx, s.cancel = context.WithCancel(ctx)
-	s.by = by
-	return ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.cancel()
-		s.cancel = nil
-	}, nil
-}
-
-// interrupt ends the context of the backtest that runs. It reports false if none does.
-func (s *backtestSlot) interrupt() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	running := s.cancel != nil
-	if running {
-		s.cancel()
-	}
-	return running
+	return running != nil
 }
