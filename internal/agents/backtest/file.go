@@ -106,7 +106,7 @@ func (d *reading) say(ctx context.Context, s agent.Said) bool {
 	}
 	for _, earlier := range d.held {
 		for _, b := range d.judges {
-			_, _ = d.handle(ctx, b, earlier) // its verdict is of another period
+			d.handle(ctx, b, earlier) // its verdict is of another period
 		}
 	}
 	d.held = nil
@@ -149,13 +149,12 @@ const (
 // event has an event judged, and counts it.
 func (d *reading) event(ctx context.Context, s *agent.Said) {
 	e := &s.Event
-	var verdicts []judgement
+	var verdicts []*judgement
 	for _, b := range d.judges {
-		j, err := d.handle(ctx, b, s)
-		if ctx.Err() != nil {
-			return
-		}
-		verdicts = append(verdicts, j.settle(err))
+		verdicts = append(verdicts, d.handle(ctx, b, s))
+	}
+	if ctx.Err() != nil {
+		return
 	}
 	d.tally.count(sessions, e.SessionID, 1)
 	if d.Calls != nil {
@@ -175,7 +174,7 @@ func (d *reading) event(ctx context.Context, s *agent.Said) {
 		d.count(calls, s, verdicts)
 	case agent.StepToolResult:
 		d.tally.count(results, "", 1)
-		if verdicts[0].out.Result != nil {
+		if verdicts[0].rewritten {
 			d.tally.count(rewritten, "", 1)
 		}
 		if i, ok := d.waiting[e.Call.ID]; ok {
@@ -187,8 +186,8 @@ func (d *reading) event(ctx context.Context, s *agent.Said) {
 }
 
 // count counts a judged call or prompt, and keeps a row of it if there is something to say.
-func (d *reading) count(k kind, s *agent.Said, js []judgement) {
-	now, e := &js[0], &s.Event
+func (d *reading) count(k kind, s *agent.Said, js []*judgement) {
+	now, e := js[0], &s.Event
 	d.tally.count(k, string(now.verdict), 1)
 	row := Row{Verdict: now.verdict, By: now.by}
 	switch {
@@ -214,23 +213,23 @@ func (d *reading) count(k kind, s *agent.Said, js []judgement) {
 }
 
 // handle runs an event through a bridge. Its context carries what [judged] fills in.
-func (d *reading) handle(ctx context.Context, b *bridge.Bridge, s *agent.Said) (*judgement, error) {
+func (d *reading) handle(ctx context.Context, b *bridge.Bridge, s *agent.Said) *judgement {
 	j, e, copied := &judgement{}, &s.Event, s.Event
 	where := e.Place(d.file.Workspace)
 	where.Now = s.Time
-	var err error
-	j.out, err = b.Handle(context.WithValue(ctx, judgementKey{}, j), where, &copied)
+	out, err := b.Handle(context.WithValue(ctx, judgementKey{}, j), where, &copied)
 	if e.AgentID == "" && d.roots[e.SessionID].SessionID == "" && len(d.roots) < mostHeld {
 		d.roots[e.SessionID] = agent.Event{Agent: e.Agent, Host: e.Host, Step: agent.StepSessionEnd, SessionID: e.SessionID, ParentID: e.ParentID, Dir: e.Dir, Source: "other"}
 	}
-	return j, err
+	j.settle(&out, err)
+	return j
 }
 
 // judgement is what a configuration decides about an event.
 type judgement struct {
-	out     agent.Outcome
-	verdict Verdict
-	by      []Decision
+	verdict   Verdict
+	by        []Decision
+	rewritten bool // the result
 }
 
 type judgementKey struct{}
@@ -263,16 +262,15 @@ func judged(ctx context.Context, _ loop.Call, out *phases.Outcome) {
 }
 
 // settle adds what the outcome of the event says beyond that of its phase.
-func (j *judgement) settle(err error) judgement {
-	switch {
+func (j *judgement) settle(out *agent.Outcome, err error) {
+	switch j.rewritten = out.Result != nil; {
 	case err != nil:
 		j.verdict, j.by = Fail, []Decision{{"", err.Error(), string(phases.CodeOf(err))}}
-	case j.verdict == "" && j.out.Verdict != "": // a prompt, or a call that no hook could be sent
-		j.verdict, j.by = Verdict(j.out.Verdict), []Decision{{j.out.By, j.out.Reason, ""}}
+	case j.verdict == "" && out.Verdict != "": // a prompt, or a call that no hook could be sent
+		j.verdict, j.by = Verdict(out.Verdict), []Decision{{out.By, out.Reason, ""}}
 	case j.verdict == "":
 		j.verdict = Allow
 	}
-	return *j
 }
 
 // within reports whether a directory is another one or below it; everything is below none.

@@ -60,7 +60,7 @@ func (k *Kept) get(f *File, since time.Time) *Tally {
 	}
 	kept, err := os.ReadFile(k.path(f))
 	t := newTally()
-	if err != nil || json.Unmarshal(kept, t) != nil || !t.Since.Equal(since) && (t.Cut || t.First.Before(since)) {
+	if err != nil || json.Unmarshal(kept, t) != nil || t.Size != f.Size || !t.ModTime.Equal(f.ModTime) || !t.Since.Equal(since) && (t.Cut || t.First.Before(since)) {
 		return nil
 	}
 	return t
@@ -71,7 +71,7 @@ func (k *Kept) put(f *File, since time.Time, t *Tally) {
 	if k == nil || f.Source == Log {
 		return
 	}
-	t.Since = since
+	t.Size, t.ModTime, t.Since = f.Size, f.ModTime, since
 	if kept, err := json.Marshal(t); err == nil && k.size.Add(int64(len(kept))) <= mostKept {
 		_ = os.WriteFile(k.path(f), kept, 0o600) // see above
 	}
@@ -85,10 +85,9 @@ func (k *Kept) Remove() error {
 	return os.RemoveAll(k.dir)
 }
 
-// path is where the tally of a file is, by what identifies the file and its content.
+// path is where the tally of a file is.
 func (k *Kept) path(f *File) string {
-	content := fmt.Sprintf("%s\x00%s\x00%d\x00%d", f.Source, f.Path, f.Size, f.ModTime.UnixNano())
-	return filepath.Join(k.dir, fmt.Sprintf("%016x.json", digest.Sum64(content)))
+	return filepath.Join(k.dir, fmt.Sprintf("%016x.json", digest.Sum64(f.Source+"\x00"+f.Path)))
 }
 
 // Key is the part of a key that stands for a configuration: with the files that it names, by size and time. dir is its

@@ -20,8 +20,10 @@ type Tally struct {
 	First   time.Time `json:"first"`
 	Cut     bool      `json:"cut"`
 	Partial bool      `json:"-"`
-	// Since is the period that it was made for, where it is kept.
-	Since time.Time `json:"since"`
+	// Where it is kept, Size and ModTime are those of the file, and Since is the period.
+	Size    int64     `json:"size"`
+	ModTime time.Time `json:"mod_time"`
+	Since   time.Time `json:"since"`
 }
 
 // kind is a kind of things that are counted.

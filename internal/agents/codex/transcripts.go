@@ -125,10 +125,8 @@ func (r *reader) call(p transcript.Value) {
 	switch {
 	case tool == "write_stdin": // no hook is told of it
 		return
-	case tool == "exec_command":
-		command = args.At("cmd").String()
-	case tool == "shell_command":
-		command = args.At("command").String()
+	case tool == "exec_command" || tool == "shell_command":
+		command = cmp.Or(args.At("cmd").String(), args.At("command").String())
 	case tool == "shell" || tool == "container.exec": // of old versions: bash -lc COMMAND
 		if words := args.At("command").List(); len(words) > 0 {
 			command = words[len(words)-1].String()
