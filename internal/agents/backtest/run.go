@@ -55,7 +55,7 @@ func (p *Progress) Pace(since time.Duration) Pace {
 }
 
 // ballast, which nothing touches, lets the heap grow to twice as much before it is collected.
-const ballast = 64 << 20
+const ballast = 32 << 20
 
 // Run judges files until ctx ends, each in its order and several at once, and returns what it has judged by then.
 func Run(ctx context.Context, files []File, o Options) *Tally {
