@@ -169,9 +169,14 @@ func (r *redaction) text(text string) string {
 // begins reports whether a line begins with one of the signs. That costs less than an expression, and there may be many lines.
 func begins(line, signs string) bool { return line != "" && strings.IndexByte(signs, line[0]) >= 0 }
 
+// heads are how headings begin, which costs less to find out than whether a line is one.
+//
+//nolint:gochecknoglobals // a constant
+var heads = []string{"==>", "---", "===", "#####", ">>>", "diff --git a/", "file:", "path:", "<file", "<document"}
+
 // headed returns the file that a line announces.
 func headed(line string) (name string, ok bool) {
-	if !begins(line, "=-#>dfFpP<") {
+	if !slices.ContainsFunc(heads, func(head string) bool { return len(line) > len(head) && strings.EqualFold(line[:len(head)], head) }) {
 		return "", false
 	}
 	return first(heading().FindStringSubmatch(line))
