@@ -51,6 +51,7 @@ type finder struct {
 	phases.Facts
 	*guard.View
 	text   int      // bytes of words
+	made   []string // links, and directories that were moved or copied: what is there is not what the call will see
 	listed []string // files and directories whose names come out of the pipe
 	shown  []string // those of Reads of which a command only shows the names, as far as the guard agrees
 }
@@ -83,6 +84,9 @@ func (f *finder) file(list *[]string, dir, name string) {
 		return
 	}
 	for _, at := range found {
+		if slices.ContainsFunc(f.made, func(made string) bool { return at == made || strings.HasPrefix(at, made+"/") }) {
+			f.unclear("what the call puts there is not known: " + name)
+		}
 		f.found(list, dir, at)
 	}
 }

@@ -300,6 +300,9 @@ func (w *words) hosts(word string) bool {
 		}
 		if strings.EqualFold(m[1], "file") {
 			_, at, _ := strings.Cut(word, "://")
+			if strings.ContainsAny(at, "%{}[]") {
+				w.unclear("which file is meant is not known: " + word)
+			}
 			w.file(&w.Reads, w.dir, strings.TrimPrefix(at, "localhost"))
 		} else {
 			w.host(m[2])
@@ -321,7 +324,8 @@ func (w *words) remoteName(word string) bool {
 
 // address adds the host of an operand that is an address, with a scheme or without.
 func (w *words) address(word string) {
-	if word = slashes().ReplaceAllString(word, "$1://"); !w.hosts(word) {
+	word, _, _ = strings.Cut(slashes().ReplaceAllString(word, "$1://"), "?")
+	if !w.hosts(word) {
 		w.host(strings.TrimLeft(word, `/\`))
 	}
 }

@@ -80,8 +80,9 @@ func (w *words) value(o shell.Option) {
 	case 'h':
 		w.address(value)
 	case '@':
-		if at := strings.IndexAny(value, "@<"); at == 0 || at > 0 && value[at-1] == '=' {
-			name, _, _ := strings.Cut(value[at+1:], ";")
+		w.attached(value)
+	case 'u':
+		if text, name, ok := strings.Cut(value, "@"); ok && !strings.Contains(text, "=") {
 			w.file(&w.Reads, w.dir, name)
 		}
 	case 'e':
@@ -96,6 +97,16 @@ func (w *words) value(o shell.Option) {
 		w.unclear("what an option of " + w.name + " runs is not known")
 	}
 	w.pattern = w.pattern || o.Replaces()
+}
+
+// attached adds the files of a form's field, such as @file and name=@file,other;type=text.
+func (w *words) attached(value string) {
+	if _, names, ok := strings.Cut(strings.Replace(value, "=<", "=@", 1), "=@"); ok {
+		names, _, _ = strings.Cut(names, ";")
+		w.list(&w.Reads, strings.Split(names, ",")...)
+	} else if value != "" && strings.IndexByte("@<", value[0]) >= 0 {
+		w.file(&w.Reads, w.dir, value[1:])
+	}
 }
 
 // candidates are the operands that may be files: without a script, a pattern and the like.
@@ -135,6 +146,8 @@ func (w *words) files() {
 		}
 	case kind == "p":
 		w.address(strings.Join(operands[:one], ""))
+	case kind == "q":
+		w.asked(operands)
 	case kind == "s":
 		w.remote(operands)
 	case kind == "c", kind == "m":
@@ -155,6 +168,20 @@ func (w *words) files() {
 		for _, word := range operands {
 			w.other(word)
 		}
+	}
+}
+
+// asked adds the servers behind @ that dig asks, or else the first name, to whose servers the question goes.
+func (w *words) asked(operands []string) {
+	names := slices.DeleteFunc(slices.Clone(operands), func(word string) bool {
+		return shell.OneOf("a aaaa any caa cname mx ns ptr soa srv txt", strings.ToLower(word))
+	})
+	servers := slices.DeleteFunc(slices.Clone(names), func(word string) bool { return !strings.HasPrefix(word, "@") })
+	if len(servers) == 0 {
+		servers = names[:min(1, len(names))]
+	}
+	for _, word := range servers {
+		w.address(word)
 	}
 }
 
@@ -206,6 +233,9 @@ func (w *words) copied(operands []string) {
 	}
 	w.list(from, operands...)
 	at, ok := w.Full(w.dir, target)
+	if w.name == "ln" || slices.ContainsFunc(operands, func(word string) bool { from, ok := w.Full(w.dir, word); return !ok || w.IsDir(from) }) {
+		defer func() { w.made = append(w.made, at) }()
+	}
 	if !ok || !w.IsDir(at) {
 		w.list(&w.Writes, target)
 		return
@@ -322,7 +352,7 @@ func (w *words) tar() {
 		args = nil
 		for _, letter := range letters {
 			args = append(args, "-"+string(letter))
-			if _, options := w.Split(args[len(args)-1:]); options[0].Kind != 0 && options[0].Kind != 'x' && len(values) > 0 {
+			if _, options := w.Split(args[len(args)-1:]); len(values) > 0 && slices.ContainsFunc(options, func(o shell.Option) bool { return o.Kind != 0 && o.Kind != 'x' }) {
 				args, values = append(args, values[0]), values[1:]
 			}
 		}

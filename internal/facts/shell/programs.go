@@ -90,6 +90,10 @@ func (u *Usage) Split(words []string) (operands []int, options []Option) {
 			all = OneOf("command shell", u.Operands) || u.Operands == "L" && !known
 		default:
 			kind, value, attached := u.option(word)
+			for kind == 'q' && attached && !strings.Contains(word, "=") { // more letters follow
+				options = append(options, Option{Kind: kind})
+				kind, value, attached = u.option("-" + value)
+			}
 			if word[0] == '+' && kind == 0 {
 				kind = 'x'
 			}

@@ -354,18 +354,21 @@ func (r *reader) branches(list ...func()) {
 // loop reads what may run again where it ended.
 func (r *reader) loop(node syntax.Node, read func()) {
 	r.again = r.again || len(r.vars) > 3
-	if moves(node) {
+	if r.moves(node) {
 		r.dir = unknown
 	}
 	r.branches(read)
 }
 
 // moves reports whether a part of the script changes its directory.
-func moves(node syntax.Node) (found bool) {
+func (r *reader) moves(node syntax.Node) (found bool) {
 	syntax.Walk(node, func(n syntax.Node) bool {
+		if found || !r.step() {
+			return false
+		}
 		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
 			name := call.Args[0].Lit()
-			found = found || name == "" || OneOf("cd pushd popd chdir builtin command eval source .", name)
+			found = name == "" || OneOf("cd pushd popd chdir builtin command eval source .", name)
 		}
 		_, apart := n.(*syntax.Subshell)
 		return !apart
@@ -399,7 +402,7 @@ func (r *reader) binary(cmd *syntax.BinaryCmd, f flow) {
 	right := f
 	right.fed = true
 	left := f
-	left.feeds = append(slices.Clone(f.feeds), names(cmd.Y)...)
+	left.feeds = append(slices.Clone(f.feeds), r.names(cmd.Y)...)
 	r.steps += len(left.feeds) / 8
 	at := len(r.commands)
 	r.apart(func() { r.stmt(cmd.X, left) })
@@ -435,10 +438,13 @@ func (r *reader) chain(cmd *syntax.BinaryCmd, f flow) (first string) {
 }
 
 // names are the names of the simple commands in a statement, as they are written.
-func names(s *syntax.Stmt) []string {
+func (r *reader) names(s *syntax.Stmt) []string {
 	var list []string
 	syntax.Walk(s, func(n syntax.Node) bool {
-		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 && len(list) < maxAlts {
+		if len(list) >= maxAlts || n != nil && !r.step() {
+			return false
+		}
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
 			for _, w := range call.Args[:min(2, len(call.Args))] { // behind sudo and env too
 				if name := path.Base(w.Lit()); !strings.HasPrefix(name, "-") {
 					list = append(list, name)
