@@ -41,7 +41,7 @@ const (
 	// runners take a command, or a part of one, as words.
 	runners = "eval ssh su runuser watch parallel xargs script flock docker podman kubectl tmux screen nsenter chroot unshare at trap alias entr"
 	// filters read what they are given, and no files by the names in it.
-	filters = "cat tee grep egrep fgrep rg wc sort uniq head tail sed tr cut jq yq less more column fold nl gh glab git pbcopy xclip base64 md5sum sha256sum true diff :"
+	filters = "cat tee grep egrep fgrep rg wc sort uniq head tail sed tr cut jq yq less more column fold nl gh glab pbcopy xclip base64 md5sum sha256sum true diff :"
 	// lookers show no file's content: a glob that matches protected names beside others does no harm.
 	lookers = "ls stat du rm rmdir chmod chown touch test [ wc echo printf basename dirname mkdir type which"
 	// Listers show names and sizes of files.
@@ -159,7 +159,7 @@ func (j *judge) harmless(c *shell.Command) []bool {
 	name := c.Name()
 	encoded := slices.ContainsFunc(c.Feeds, func(n string) bool { return shell.OneOf("base64 openssl", n) })
 	printed := shell.OneOf("echo printf", name) && (c.Inside || filtered(c.Feeds)) && !encoded
-	if printed || j.lists(c) || shell.OneOf("test [", name) || name == "git" && slices.Contains(c.Args, "check-ignore") {
+	if printed || j.lists(c) || shell.OneOf("test [", name) || name == "git" && gitCommand(c.Args) == "check-ignore" {
 		for i := range c.Args {
 			skip[i] = true
 		}
@@ -206,13 +206,29 @@ func text(name string, args []string, at int) bool {
 	case shell.OneOf(greps, name):
 		return shell.OneOf("-e --regexp", before)
 	case name == "git":
-		return shell.OneOf("-m --message --grep -S -G -e", before) || strings.HasPrefix(word, "--message=") || strings.HasPrefix(word, "-m") ||
-			strings.HasPrefix(word, "-am") || before == "-am"
+		command := gitCommand(args)
+		if shell.OneOf("commit tag merge stash notes revert", command) {
+			return shell.OneOf("-m -am --message", before) || strings.HasPrefix(word, "--message=") || strings.HasPrefix(word, "-m") || strings.HasPrefix(word, "-am")
+		}
+		return command == "grep" && before == "-e" || command != "grep" && shell.OneOf("--grep -S -G", before)
 	case shell.OneOf("gh glab", name):
 		return shell.OneOf("-t --title -b --body -n --notes --description -d -m --message", before) ||
 			strings.HasPrefix(word, "--title=") || strings.HasPrefix(word, "--body=")
 	}
 	return false
+}
+
+// gitCommand is what git is told to do.
+func gitCommand(args []string) string {
+	for i := 1; i < len(args); i++ {
+		switch {
+		case shell.OneOf("-C -c --git-dir --work-tree --namespace", args[i]):
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return ""
 }
 
 // bodies judges here-documents: as a script where a shell reads them, as text where they are only written somewhere.
@@ -225,7 +241,7 @@ func (j *judge) bodies(c *shell.Command, dirs []string, depth int) *Finding {
 			f = j.word(strings.TrimSpace(body), dirs)
 		case shell.OneOf(shells, name), slices.ContainsFunc(c.Feeds, func(n string) bool { return shell.OneOf(shells, n) }):
 			f = j.script(body, dirs, depth-1)
-		case shell.OneOf(filters+" apply_patch patch", name) && filtered(c.Feeds):
+		case (shell.OneOf(filters+" apply_patch patch", name) || name == "git" && !shell.OneOf("cat-file hash-object", gitCommand(c.Args))) && filtered(c.Feeds):
 			for _, file := range argument.Patched(body) {
 				f = cmp.Or(f, j.file(file, dirs))
 			}

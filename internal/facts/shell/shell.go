@@ -598,6 +598,11 @@ func (r *reader) assigns(list []*syntax.Assign, f flow) {
 				values = append(product(r.vars[name], values), values...)
 			}
 			r.set(name, values)
+		} else if len(values) == 1 { // export "name=value"
+			if word, value, ok := strings.Cut(values[0], "="); ok {
+				name, values = word, []string{value}
+				r.set(name, values)
+			}
 		}
 		if len(values) > 0 {
 			r.add(Command{Args: append([]string{"="}, values...), Pseudo: true, Sets: name}, flow{inside: f.inside})
