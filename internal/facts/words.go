@@ -203,6 +203,9 @@ func (w *words) restored(operands []string) {
 // list adds operands that are files, or addresses.
 func (w *words) list(list *[]string, operands ...string) {
 	for _, word := range operands {
+		if rest, ok := strings.CutPrefix(word, ":/"); ok && w.name == "git" {
+			word = shell.Top + "/" + rest
+		}
 		if !w.hosts(word) {
 			w.file(list, w.dir, word)
 		}

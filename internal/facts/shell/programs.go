@@ -94,8 +94,13 @@ func (u *Usage) Split(words []string) (operands []int, options []Option) {
 				options = append(options, Option{Kind: kind})
 				kind, value, attached = u.option("-" + value)
 			}
-			if word[0] == '+' && kind == 0 {
+			switch {
+			case word[0] == '+' && kind == 0:
 				kind = 'x'
+			case kind == 'D' && len(operands) == 0:
+				kind = 'C'
+			case kind == 'D': // another option of the same name
+				kind = 0
 			}
 			following := 0
 			if kind != 0 && !attached && strings.IndexByte(flagKinds, kind) < 0 {
