@@ -139,15 +139,13 @@ func (w *words) files() {
 	case kind == "x":
 		w.unclear("what " + w.name + " runs is not known")
 	case kind == "a" && len(operands) > 0 && bare().MatchString(operands[0]):
-		w.address(operands[0])
+		w.addresses(operands[:one])
 	case kind == "h":
-		for _, word := range operands {
-			w.address(word)
-		}
+		w.addresses(operands)
 	case kind == "p":
-		w.address(strings.Join(operands[:one], ""))
+		w.addresses(operands[:one])
 	case kind == "q":
-		w.asked(operands)
+		w.addresses(asked(operands))
 	case kind == "s":
 		w.remote(operands)
 	case kind == "c", kind == "m":
@@ -171,18 +169,22 @@ func (w *words) files() {
 	}
 }
 
-// asked adds the servers behind @ that dig asks, or else the first name, to whose servers the question goes.
-func (w *words) asked(operands []string) {
+func (w *words) addresses(list []string) {
+	for _, word := range list {
+		w.address(word)
+	}
+}
+
+// asked returns the servers behind @ that dig asks, or else the first name, to whose servers the question goes.
+func asked(operands []string) []string {
 	names := slices.DeleteFunc(slices.Clone(operands), func(word string) bool {
 		return shell.OneOf("a aaaa any caa cname mx ns ptr soa srv txt", strings.ToLower(word))
 	})
 	servers := slices.DeleteFunc(slices.Clone(names), func(word string) bool { return !strings.HasPrefix(word, "@") })
 	if len(servers) == 0 {
-		servers = names[:min(1, len(names))]
+		return names[:min(1, len(names))]
 	}
-	for _, word := range servers {
-		w.address(word)
-	}
+	return servers
 }
 
 // restored adds what git checkout takes for files: the words behind --, without it those that are there.

@@ -94,22 +94,8 @@ func (u *Usage) Split(words []string) (operands []int, options []Option) {
 				options = append(options, Option{Kind: kind})
 				kind, value, attached = u.option("-" + value)
 			}
-			switch {
-			case word[0] == '+' && kind == 0:
-				kind = 'x'
-			case kind == 'D' && len(operands) == 0:
-				kind = 'C'
-			case kind == 'D': // another option of the same name
-				kind = 0
-			}
-			following := 0
-			if kind != 0 && !attached && strings.IndexByte(flagKinds, kind) < 0 {
-				following++
-			}
-			if kind == '2' || kind == '3' {
-				following++
-			}
-			if following = min(following, len(words)-i-1); following > 0 {
+			kind = meant(kind, word, len(operands))
+			if following := min(follow(kind, attached), len(words)-i-1); following > 0 {
 				i += following
 				value = words[i]
 			}
@@ -118,6 +104,30 @@ func (u *Usage) Split(words []string) (operands []int, options []Option) {
 		}
 	}
 	return operands, options
+}
+
+// follow is how many words behind an option are its values.
+func follow(kind byte, attached bool) (words int) {
+	if kind != 0 && !attached && strings.IndexByte(flagKinds, kind) < 0 {
+		words++
+	}
+	if kind == '2' || kind == '3' {
+		words++
+	}
+	return words
+}
+
+// meant is the kind of an option behind so many operands.
+func meant(kind byte, word string, operands int) byte {
+	switch {
+	case word[0] == '+' && kind == 0:
+		return 'x'
+	case kind == 'D' && operands == 0:
+		return 'C'
+	case kind == 'D': // another option of the same name
+		return 0
+	}
+	return kind
 }
 
 // Candidates returns the places of the operands that may be files: without a script, a pattern and the like.
