@@ -71,14 +71,12 @@ func (j *judge) expand(dir, glob string) *Finding {
 	before, rest, deep := strings.Cut(full+"/", below)
 	list, ok := j.Expand(strings.TrimSuffix(before, "/"))
 	if !ok {
-		return &Finding{How: shell.Plain(glob) + " matches more files than can be checked for protected ones: name a directory with fewer"}
+		return tooMany(glob)
 	}
 	for _, at := range list {
 		var f *Finding
 		info := j.Lstat(at)
-		if rel, inside := strings.CutPrefix(at, j.Dir+"/"); inside && j.Dir != "" {
-			at = rel // as it is shown
-		}
+		at = j.shown(at)
 		if deep {
 			f = j.walk(at, &reading{only: []string{filepath.Base(cmp.Or(rest, string(shell.Star)))}, lenient: true, follow: true})
 		} else if info != nil {
@@ -89,6 +87,18 @@ func (j *judge) expand(dir, glob string) *Finding {
 		}
 	}
 	return nil
+}
+
+func tooMany(glob string) *Finding {
+	return &Finding{How: shell.Plain(glob) + " matches more files than can be checked for protected ones: name a directory with fewer"}
+}
+
+// shown is an absolute path as a finding names it.
+func (j *judge) shown(at string) string {
+	if rel, inside := strings.CutPrefix(at, j.Dir+"/"); inside && j.Dir != "" {
+		return rel
+	}
+	return at
 }
 
 // found judges a file that is there.
@@ -112,13 +122,31 @@ type reading struct {
 	// lenient gives up where there are too many files: the names of files stand in the result, from which they are
 	// redacted.
 	lenient bool
-	how     string
+	// spares says that what is left out is left out of the words of the command, too.
+	spares bool
+	how    string
 }
 
-// walk returns the first protected file below a directory that would be read.
+// walk returns the first protected file below a directory that would be read, or below each that a glob matches.
 func (j *judge) walk(root string, r *reading) *Finding {
 	at, ok := j.Full("", root)
 	if !ok {
+		return nil
+	}
+	if shell.HasAny(at, wildcards) {
+		list, ok := j.Expand(at)
+		if !ok {
+			return tooMany(root)
+		}
+		for _, at := range list {
+			at = filepath.Clean(at)
+			if shell.HasAny(at, wildcards) || r.spares && r.out(filepath.Base(at), j.shown(at)) {
+				continue
+			}
+			if f := j.walk(j.shown(at), r); f != nil {
+				return f
+			}
+		}
 		return nil
 	}
 	info, err := os.Stat(at)

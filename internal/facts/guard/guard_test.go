@@ -336,3 +336,38 @@ func TestLinkOutside(t *testing.T) {
 		t.Errorf("a touched path: %v", f)
 	}
 }
+
+// TestWalks has commands that read whole directories, in one whose only secrets are conf/.env and the links to it.
+func TestWalks(t *testing.T) {
+	t.Parallel()
+	g, dir := newGuard(t), t.TempDir()
+	for name, text := range map[string]string{"conf/.env": "SECRET=1\n", "main.go": "package main\n", "sub/x.sh": "", "web/a.ts": "", "d/x": ""} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../conf/.env", filepath.Join(dir, "sub", "up")); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join("testdata", "walks.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		verdict, command, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if verdict != "deny" && verdict != "allow" {
+			continue
+		}
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := g.Call("Bash", args, nil, dir); (f != nil) != (verdict == "deny") {
+			t.Errorf("%s: got %+v", line, f)
+		}
+	}
+}

@@ -155,6 +155,7 @@ func all(args, operands []string, name string) []rooted {
 		return nil
 	}
 	r := rooted{roots: operands, reading: reading{hidden: true, except: exceptions(args), how: name + " would take it along; leave it out with --exclude:"}}
+	r.spares = shell.OneOf("tar bsdtar rsync", name)
 	if name == "zip" {
 		r.follow, r.how = true, "zip would take it along; leave it out with -x:"
 	}
@@ -172,6 +173,7 @@ func searching(c *shell.Command, args []string, git bool) []rooted {
 	r.only = included(args)
 	r.hidden = grep || git || shell.OneOf("--hidden -. -uu -uuu", args...) || strings.Contains(strings.Join(args, " "), " -u -u")
 	r.git = !grep && !has(args, "--no-ignore --no-ignore-vcs -u --unrestricted")
+	r.spares = grep
 	r.lenient, r.follow = !grep, has(args, "-R -L --dereference-recursive --follow")
 	return []rooted{r}
 }
