@@ -218,13 +218,14 @@ func finding(c *shell.Command) (list []rooted) {
 		return []rooted{{reading: r, roots: roots(list[min(1, len(list)):])}}
 	}
 	roots, actions := shell.Find(c.Args)
+	links := shell.OneOf("-L -follow", c.Args...) // -type f is true of a link to a file
 	for _, a := range actions {
 		runs := strings.HasPrefix(a.Name, "-exec") || strings.HasPrefix(a.Name, "-ok")
 		if !runs && !reads(c) || runs && len(a.Args) > 0 && shell.OneOf(lookers, a.Args[0]) {
 			continue
 		}
 		only, except, files := shell.Limits(a.Tests)
-		r.only, r.except, r.follow = plain(only), plain(except), !files
+		r.only, r.except, r.follow = plain(only), plain(except), !files || links
 		list = append(list, rooted{reading: r, roots: roots})
 	}
 	return list
