@@ -21,6 +21,7 @@ func (j *judge) script(text string, dirs []string, depth int) *Finding {
 		return &Finding{How: err.Error() + ": write long texts with the tool for files, and split the command"}
 	}
 	j.renames = j.renames || slices.ContainsFunc(commands, func(c shell.Command) bool { return changesNames(&c) })
+	j.taker = either(j.taker, takers(commands))
 	for i := range commands {
 		if f := j.command(&commands[i], dirs, depth); f != nil {
 			return f
@@ -68,6 +69,9 @@ func (j *judge) command(c *shell.Command, dirs []string, depth int) *Finding {
 		return f
 	}
 	for _, r := range readings(&one) {
+		if r.prints {
+			r.below = j.taker
+		}
 		for _, root := range r.roots {
 			for _, full := range inDirs(dirs, root) {
 				if len(dirs) > 0 && full == root && !strings.HasPrefix(root, "/") && !strings.HasPrefix(root, "~") {

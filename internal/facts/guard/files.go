@@ -124,7 +124,11 @@ type reading struct {
 	lenient bool
 	// spares says that what is left out is left out of the words of the command, too.
 	spares bool
-	how    string
+	// below is how a command reads the directories whose names it is handed; nil if it reads none. With whole, it is
+	// handed the directory at the top, too.
+	below *reading
+	whole bool
+	how   string
 }
 
 // walk returns the first protected file below a directory that would be read, or below each that a glob matches.
@@ -157,7 +161,13 @@ func (j *judge) walk(root string, r *reading) *Finding {
 	if r.git {
 		w.enter(at)
 	}
-	f := w.walk(at, filepath.Clean(root), 0)
+	var f *Finding
+	if r.whole && w.takes(filepath.Base(root)) {
+		f = w.hand(root)
+	}
+	if f == nil {
+		f = w.walk(at, filepath.Clean(root), 0)
+	}
 	if f == nil && j.left <= 0 && !r.lenient {
 		return &Finding{How: fmt.Sprintf("%s there are more files in %s than can be checked for protected ones: name a smaller directory, or use git grep or rg", r.how, shell.Visible(root))}
 	}
@@ -170,7 +180,9 @@ func (j *judge) walk(root string, r *reading) *Finding {
 type walker struct {
 	*judge
 	*reading
-	way ignore.Way
+	way    ignore.Way
+	handed map[string]bool // directories, without links, that the command below has read
+	within bool            // one of these
 }
 
 // enter takes the rules of the directories above, from the top of the source tree.
@@ -231,16 +243,41 @@ func (w *walker) entry(at, name string, entry fs.DirEntry, depth int) *Finding {
 			return nil
 		}
 	}
+	link := entry.Type()&fs.ModeSymlink != 0
+	if w.below != nil && !w.within && (entry.IsDir() || link) && w.takes(base) {
+		if f := w.hand(full); f != nil {
+			return f
+		}
+		if entry.IsDir() {
+			w.within = true
+			defer func() { w.within = false }()
+		}
+	}
 	if entry.IsDir() {
 		return w.walk(filepath.Join(at, base), full, depth+1)
 	}
-	if entry.Type()&fs.ModeSymlink != 0 && !w.follow {
-		return nil
-	}
-	if w.only != nil && !slices.ContainsFunc(w.only, func(glob string) bool { return protect.Match(glob, base) }) {
+	if link && !w.follow || !w.takes(base) {
 		return nil
 	}
 	return w.found(full, entry.Type())
+}
+
+// takes reports whether a name is one of those that the reading is limited to.
+func (r *reading) takes(base string) bool {
+	return r.only == nil || slices.ContainsFunc(r.only, func(glob string) bool { return protect.Match(glob, base) })
+}
+
+// hand judges what the command below reads in a directory that it is handed.
+func (w *walker) hand(name string) *Finding {
+	at, ok := w.Full("", name)
+	if at = w.Resolve(at); w.below == nil || !ok || w.handed[at] {
+		return nil
+	}
+	if w.handed == nil {
+		w.handed = map[string]bool{}
+	}
+	w.handed[at] = true
+	return w.judge.walk(name, w.below)
 }
 
 // out reports whether the command leaves a file or directory out.

@@ -161,6 +161,7 @@ func TestBounds(t *testing.T) {
 		"braces": strings.Repeat("{a,b}", 10_000), "nested": strings.Repeat("{a,", 10_000) + strings.Repeat("}", 10_000), "stars": "cat " + strings.Repeat("*", 60_000), "doubling": "a=xx;" + strings.Repeat("a=$a$a;", 5000),
 		"values": "a=x{1..30};" + strings.Repeat("a=$a$a;", 5000), "words": strings.Repeat("ls *;", 10_000), "whiles": strings.Repeat("while ", 10_000), "arithmetic": "$((" + strings.Repeat("(", 50_000), "not": strings.Repeat("! ", 30_000), "functions": strings.Repeat("f(){ ", 12_000),
 		"directories": strings.Repeat("cd a;", 12_000), "pipes": strings.Repeat("a|", 30_000) + "a", "loops": strings.Repeat("ls|while a;do ", 4000) + strings.Repeat("done;", 4000), "branches": strings.Repeat("ls|if a;then ", 4000) + strings.Repeat("fi;", 4000),
+		"finds": strings.Repeat("find . -exec ", 5000), "xargs": "echo x | " + strings.Repeat("xargs ", 10_000), "items": "echo " + strings.Repeat("a ", 15_000) + "| xargs -I{} grep -r {}" + strings.Repeat("{}", 15_000),
 		"definitions": numbered("f%(){ a; };", 4000),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,8 @@ type judge struct {
 	paths map[string]string // what protects them; empty for nothing
 	fine  map[string]bool   // words that were judged, behind their directories
 
-	renames bool // names of commands may have another meaning
+	renames bool     // names of commands may have another meaning
+	taker   *reading // how commands read directories whose names others print
 }
 
 func newJudge(g *Guard, v *View) *judge {

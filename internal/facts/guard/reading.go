@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 // rooted is a reading with the directories that it begins at.
 type rooted struct {
 	reading
-	roots []string
+	roots  []string
+	prints bool // the names, which other commands take
 }
 
 // readings returns what a command reads without naming it: all files below a directory.
@@ -36,10 +38,13 @@ func readings(c *shell.Command) []rooted {
 		}
 	case "find", "fd", "fdfind":
 		return finding(c)
+	case "xargs", "parallel":
+		inner := fed(c)
+		return readings(&inner)
 	case "ls", "tree":
 		if reads(c) {
 			r := named(c)
-			r.hidden, r.roots = has(args, "-a -A --all --almost-all"), roots(operands(args))
+			r.hidden, r.roots, r.whole = has(args, "-a -A --all --almost-all"), roots(operands(args)), has(args, "-d --directory")
 			return []rooted{r}
 		}
 	}
@@ -47,7 +52,104 @@ func readings(c *shell.Command) []rooted {
 }
 
 func named(c *shell.Command) rooted {
-	return rooted{reading: reading{follow: true, how: c.Name() + " hands the names to a command that reads the files:"}}
+	return rooted{prints: true, reading: reading{follow: true, how: c.Name() + " hands the names to a command that reads the files:"}}
+}
+
+// started is the command that xargs starts, without the words that it adds, and the text that stands for them.
+func started(c *shell.Command) (args []string, stand string) {
+	args = c.Args
+	for range maxFiles {
+		if len(args) == 0 || !shell.OneOf("xargs parallel", (&shell.Command{Args: args}).Name()) {
+			return args, stand
+		}
+		at, options := usage(args).Split(args[1:])
+		for _, o := range options {
+			if o.Kind == 'I' {
+				stand = o.Value
+			}
+		}
+		if len(at) == 0 {
+			return nil, ""
+		}
+		args, _, _ = shell.Unwrap(args[1+at[0]:])
+	}
+	return nil, ""
+}
+
+// fed is the command that xargs starts with the words that it reads; nothing if these are not plain to see.
+func fed(c *shell.Command) shell.Command {
+	items := strings.Fields(strings.NewReplacer(`"`, "", `'`, "", `\`, "").Replace(strings.Join(slices.Concat(c.Texts, c.Input), " ")))
+	args, stand := started(c)
+	if len(items) == 0 || len(args) == 0 {
+		return shell.Command{}
+	}
+	at := slices.IndexFunc(args, func(arg string) bool { return stand != "" && strings.Contains(arg, stand) })
+	args = append(slices.Clip(args), items...)
+	if at > 0 {
+		filled := slices.Clone(items)
+		for i, item := range filled {
+			if len(args[at])*len(filled) < shell.MaxBytes {
+				filled[i] = strings.ReplaceAll(args[at], stand, item)
+			}
+		}
+		args = slices.Replace(args, at, at+1, filled...)
+	}
+	return shell.Command{Args: args, Inside: c.Inside, Feeds: c.Feeds}
+}
+
+// below is how a command reads the directories that it is handed; nil if it reads none.
+func below(args []string, c *shell.Command) *reading {
+	args, _, _ = shell.Unwrap(args)
+	inner := shell.Command{Args: args, Inside: c.Inside, Feeds: c.Feeds}
+	switch {
+	case len(args) == 0:
+		return nil
+	case shell.OneOf("find fd fdfind xargs parallel", inner.Name()):
+		return &reading{hidden: true, follow: true, how: inner.Name() + " hands it to a command that reads it:"}
+	}
+	for _, at := range scripts(&inner) {
+		commands, _ := shell.Read(strings.ReplaceAll(shell.Plain(args[at]), "{}", "$0")) // judge.script refuses what cannot be read
+		if r := takers(commands); r != nil {
+			return r
+		}
+	}
+	inner.Args = append(slices.Clip(args), "{}", "{}") // one of them may be a target
+	if list := readings(&inner); len(list) > 0 {
+		return &list[0].reading
+	}
+	return nil
+}
+
+// takers is how the commands of a script read directories whose names they get from others; nil if they read none.
+func takers(commands []shell.Command) *reading {
+	var all *reading
+	for i := range commands {
+		c := &commands[i]
+		words, _, _ := shell.Unwrap(c.Args)
+		one := *c
+		one.Args = words
+		var r *reading
+		if shell.OneOf("xargs parallel", one.Name()) {
+			args, _ := started(&one)
+			r = below(args, c)
+		} else if slices.ContainsFunc(words, func(word string) bool { return shell.HasAny(word, string(shell.Unknown)) }) {
+			for _, found := range readings(&one) {
+				if slices.ContainsFunc(found.roots, func(root string) bool { return shell.HasAny(root, string(shell.Unknown)) }) {
+					r = &found.reading
+				}
+			}
+		}
+		all = either(all, r)
+	}
+	return all
+}
+
+// either is the reading of one of two commands; nil stands for none.
+func either(a, b *reading) *reading {
+	if a != nil && b != nil {
+		return &reading{hidden: true, follow: true, how: "a command that is handed the directory would read it:"}
+	}
+	return cmp.Or(a, b)
 }
 
 // suffixes are the globs of names behind --, if all words there are such globs.
@@ -213,9 +315,17 @@ func finding(c *shell.Command) (list []rooted) {
 		} else if !reads(c) {
 			return nil
 		}
-		list := operands(args)
+		var list []string
+		for i, at := range args[1:] {
+			if at != "" && at[0] != '-' && !shell.OneOf("-t --type -e --extension -E --exclude -d --max-depth --min-depth -S --size -j --threads -c --color", args[i]) {
+				list = append(list, at)
+			}
+		}
 		r.hidden, r.git = shell.OneOf("-H --hidden -u", c.Args...), true
-		return []rooted{{reading: r, roots: roots(list[min(1, len(list)):])}}
+		if len(args) < len(c.Args) {
+			r.below = below(c.Args[len(args)+1:], c)
+		}
+		return []rooted{{reading: r, roots: roots(list[min(1, len(list)):]), prints: len(args) == len(c.Args)}}
 	}
 	roots, actions := shell.Find(c.Args)
 	links := shell.OneOf("-L -follow", c.Args...) // -type f is true of a link to a file
@@ -226,7 +336,11 @@ func finding(c *shell.Command) (list []rooted) {
 		}
 		only, except, files := shell.Limits(a.Tests)
 		r.only, r.except, r.follow = plain(only), plain(except), !files || links
-		list = append(list, rooted{reading: r, roots: roots})
+		r.below, r.whole = nil, !slices.Contains(c.Args, "-mindepth")
+		if runs && !files {
+			r.below = below(a.Args, c)
+		}
+		list = append(list, rooted{reading: r, roots: roots, prints: !runs && !files})
 	}
 	return list
 }
