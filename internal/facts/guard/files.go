@@ -119,6 +119,8 @@ type reading struct {
 	git    bool     // what git ignores is left out
 	hidden bool     // also files and directories whose names begin with a dot
 	follow bool     // files that links lead to are read
+	// descend says that directories that links lead to are read.
+	descend bool
 	// lenient gives up where there are too many files: the names of files stand in the result, from which they are
 	// redacted.
 	lenient bool
@@ -181,6 +183,7 @@ type walker struct {
 	*judge
 	*reading
 	way    ignore.Way
+	linked map[string]bool // directories that links led to
 	handed map[string]bool // directories, without links, that the command below has read
 	within bool            // one of these
 }
@@ -255,6 +258,18 @@ func (w *walker) entry(at, name string, entry fs.DirEntry, depth int) *Finding {
 	}
 	if entry.IsDir() {
 		return w.walk(filepath.Join(at, base), full, depth+1)
+	}
+	if link && w.descend {
+		real := w.Resolve(filepath.Join(at, base))
+		if w.IsDir(real) && !w.linked[real] {
+			if w.linked == nil {
+				w.linked = map[string]bool{}
+			}
+			w.linked[real] = true
+			if f := w.walk(real, w.shown(real), depth+1); f != nil {
+				return f
+			}
+		}
 	}
 	if link && !w.follow || !w.takes(base) {
 		return nil

@@ -351,8 +351,10 @@ func TestWalks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("../conf/.env", filepath.Join(dir, "sub", "up")); err != nil {
-		t.Fatal(err)
+	for link, target := range map[string]string{"sub/up": "../conf/.env", "web/c": "../conf", "web/self": ".", "d/top": ".."} {
+		if err := os.Symlink(target, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	data, err := os.ReadFile(filepath.Join("testdata", "walks.txt"))
 	if err != nil {

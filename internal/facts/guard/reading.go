@@ -258,10 +258,28 @@ func all(args, operands []string, name string) []rooted {
 	}
 	r := rooted{roots: operands, reading: reading{hidden: true, except: exceptions(args), how: name + " would take it along; leave it out with --exclude:"}}
 	r.spares = shell.OneOf("tar bsdtar rsync", name)
+	r.follow = dereferences(name, args)
+	r.descend = r.follow
 	if name == "zip" {
-		r.follow, r.how = true, "zip would take it along; leave it out with -x:"
+		r.how = "zip would take it along; leave it out with -x:"
 	}
 	return []rooted{r}
+}
+
+// dereferences reports whether a command that reads whole directories takes for a link what it leads to.
+func dereferences(name string, args []string) bool {
+	const long = " --dereference --dereference-recursive" // has takes the one for the other, cut short
+	switch name {
+	case "diff":
+		return !has(args, "--no-dereference")
+	case "tar", "bsdtar":
+		return has(args, "-h -L"+long) || len(args) > 1 && !strings.HasPrefix(args[1], "-") && strings.ContainsAny(args[1], "hL")
+	case "cp":
+		return has(args, "-L"+long)
+	case "rsync":
+		return has(args, "-L -k --copy-links --copy-dirlinks --copy-unsafe-links")
+	}
+	return shell.OneOf("scp zip jar 7z", name) || strings.HasPrefix(name, "python")
 }
 
 // searching is what grep and its kin read.
@@ -277,6 +295,7 @@ func searching(c *shell.Command, args []string, git bool) []rooted {
 	r.git = !grep && !has(args, "--no-ignore --no-ignore-vcs -u --unrestricted")
 	r.spares = grep
 	r.lenient, r.follow = !grep, has(args, "-R -L --dereference-recursive --follow")
+	r.descend = r.follow
 	return []rooted{r}
 }
 
@@ -329,6 +348,7 @@ func finding(c *shell.Command) (list []rooted) {
 	}
 	roots, actions := shell.Find(c.Args)
 	links := shell.OneOf("-L -follow", c.Args...) // -type f is true of a link to a file
+	r.descend = links
 	for _, a := range actions {
 		runs := strings.HasPrefix(a.Name, "-exec") || strings.HasPrefix(a.Name, "-ok")
 		if !runs && !reads(c) || runs && len(a.Args) > 0 && shell.OneOf(lookers, a.Args[0]) {
