@@ -131,6 +131,9 @@ type reading struct {
 	below *reading
 	whole bool
 	how   string
+
+	linked map[string]bool // directories, without links, that links have led to
+	handed map[string]bool // directories, without links, that the command below has read
 }
 
 // walk returns the first protected file below a directory that would be read, or below each that a glob matches.
@@ -183,9 +186,7 @@ type walker struct {
 	*judge
 	*reading
 	way    ignore.Way
-	linked map[string]bool // directories that links led to
-	handed map[string]bool // directories, without links, that the command below has read
-	within bool            // one of these
+	within bool // a directory that was handed to the command below
 }
 
 // enter takes the rules of the directories above, from the top of the source tree.
