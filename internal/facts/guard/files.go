@@ -229,15 +229,11 @@ func (w *walker) walk(at, name string, depth int) *Finding {
 }
 
 func (w *walker) entry(at, name string, entry fs.DirEntry, depth int) *Finding {
-	base := entry.Name()
-	if !w.hidden && strings.HasPrefix(base, ".") || entry.IsDir() && (base == ".git" || base == "node_modules") {
-		return nil
-	}
-	full := base
+	base, full := entry.Name(), entry.Name()
 	if name != "." {
 		full = strings.TrimSuffix(name, "/") + "/" + base
 	}
-	if w.out(base, full) {
+	if w.passed(entry) || w.out(base, full) {
 		return nil
 	}
 	if w.git {
@@ -261,21 +257,32 @@ func (w *walker) entry(at, name string, entry fs.DirEntry, depth int) *Finding {
 		return w.walk(filepath.Join(at, base), full, depth+1)
 	}
 	if link && w.descend {
-		real := w.Resolve(filepath.Join(at, base))
-		if w.IsDir(real) && !w.linked[real] {
-			if w.linked == nil {
-				w.linked = map[string]bool{}
-			}
-			w.linked[real] = true
-			if f := w.walk(real, w.shown(real), depth+1); f != nil {
-				return f
-			}
+		if f := w.behind(w.Resolve(filepath.Join(at, base)), depth); f != nil {
+			return f
 		}
 	}
 	if link && !w.follow || !w.takes(base) {
 		return nil
 	}
 	return w.found(full, entry.Type())
+}
+
+// passed reports whether a walk goes past an entry: one that is hidden, or a directory of which nobody reads all.
+func (w *walker) passed(entry fs.DirEntry) bool {
+	name := entry.Name()
+	return !w.hidden && strings.HasPrefix(name, ".") || entry.IsDir() && (name == ".git" || name == "node_modules")
+}
+
+// behind walks a directory that a link leads to, once for each command.
+func (w *walker) behind(dir string, depth int) *Finding {
+	if !w.IsDir(dir) || w.linked[dir] {
+		return nil
+	}
+	if w.linked == nil {
+		w.linked = map[string]bool{}
+	}
+	w.linked[dir] = true
+	return w.walk(dir, w.shown(dir), depth+1)
 }
 
 // takes reports whether a name is one of those that the reading is limited to.
