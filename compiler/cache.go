@@ -23,9 +23,7 @@ func (c *compilation) planCache() {
 	cache.Plan = c.breakpoints()
 	c.out.Prompt.CachePlan = cache.Plan
 	if rules := c.in.CacheRules; rules != nil {
-		cache.Rules = &manifest.CacheRules{
-			MinimumTokens: rules.MinimumTokens, LifetimeS: int(rules.Lifetime.Seconds()), Step: rules.Step, Explicit: rules.Explicit,
-		}
+		cache.Rules = recordedRules(rules)
 		c.warnOfMinimum(rules)
 	}
 	if prev := c.in.Previous; prev != nil {
@@ -34,6 +32,10 @@ func (c *compilation) planCache() {
 		m.Judge(&prev.Outline)
 		*cache = m.Cache
 	}
+}
+
+func recordedRules(r *CacheRules) *manifest.CacheRules {
+	return &manifest.CacheRules{MinimumTokens: r.MinimumTokens, LifetimeS: int(r.Lifetime.Seconds()), Step: r.Step, Explicit: r.Explicit}
 }
 
 // tokens adds up the sections' tokens; 0 without a tokenizer.

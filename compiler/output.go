@@ -45,7 +45,10 @@ type Output struct {
 	Offered []phases.MergedTool
 	// Files are the rows of the input; Chars says how much of each text is in the prompt.
 	Files []manifest.File
-	Cache manifest.Cache
+	// HostTools and History are those of an observed request; nil from Render.
+	HostTools []manifest.HostTool
+	History   *manifest.History
+	Cache     manifest.Cache
 	// Texts are the rendered sections, each once, with [Input.KeepTexts].
 	Texts []manifest.Text
 	// Diagnostics name their section as Slot. Their messages are safe for users.
@@ -87,6 +90,7 @@ func (o Output) Manifest() manifest.Manifest {
 	m.Omitted = o.Omitted
 	m.Tools = o.Tools
 	m.Files = o.Files
+	m.HostTools, m.History = o.HostTools, o.History
 	m.Cache = o.Cache
 	m.Diagnose(o.Diagnostics)
 	m.Complete()

@@ -36,7 +36,7 @@ func checkRebuilt(t *testing.T, out *Output, key []byte) {
 			t.Errorf("a text with the hash %s is kept under %s", got, x.Hash)
 		}
 	}
-	p, err := Rebuild(out.Sections, lookup(out.Texts))
+	p, err := Rebuild(new(out.Manifest()), lookup(out.Texts))
 	if err != nil {
 		t.Error(err)
 	}
@@ -75,7 +75,7 @@ func TestRebuildMistakes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			p, err := Rebuild(tt.sections, lookup(tt.texts))
+			p, err := Rebuild(&manifest.Manifest{Sections: tt.sections}, lookup(tt.texts))
 			if !errors.Is(err, tt.want) || p.FullText != "" {
 				t.Errorf("Rebuild = %q, %v, want %v", p.FullText, err, tt.want)
 			}
@@ -95,7 +95,7 @@ func ExampleRebuild() {
 	}
 
 	m := out.Manifest()
-	prompt, err := Rebuild(m.Sections, func(hash string) (string, error) { return kept[hash], nil })
+	prompt, err := Rebuild(&m, func(hash string) (string, error) { return kept[hash], nil })
 	fmt.Println(prompt.FullText, err)
 	fmt.Println(manifest.Hash(prompt.FullText, nil) == m.HashFull)
 	// Output:

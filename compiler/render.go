@@ -132,7 +132,7 @@ func (c *compilation) rows() {
 	for i, s := range c.sections {
 		s.Position = i
 		if c.in.CountTokens != nil {
-			s.Tokens, s.Tokenizer = new(c.in.CountTokens(c.rendered[i])), cmp.Or(c.in.Tokenizer, "unnamed")
+			s.Tokens, s.Tokenizer = new(c.in.CountTokens(c.rendered[i])), cmp.Or(c.in.Tokenizer, unnamed)
 		}
 		s.SourceRefs = append([]phases.SourceRef{}, s.SourceRefs...)
 		for j, r := range s.SourceRefs {
@@ -152,6 +152,8 @@ func (c *compilation) keepTexts() {
 		}
 	}
 }
+
+const unnamed = "unnamed" // a tokenizer without a name
 
 const (
 	headingMark = "## "
@@ -185,12 +187,14 @@ type assembly struct {
 	out  Prompt
 	text strings.Builder
 	last int // the part of the last section
+	// join stands between two sections, between between the two parts.
+	join, between string
 	// dynamicFrom is where the dynamic part begins; -1 if there is none.
 	dynamicFrom int
 }
 
 func newAssembly() *assembly {
-	return &assembly{out: Prompt{SystemMessages: []Message{}, UserMessages: []Message{}, Parts: []string{}}, dynamicFrom: -1}
+	return &assembly{out: Prompt{SystemMessages: []Message{}, UserMessages: []Message{}, Parts: []string{}}, join: join, between: between, dynamicFrom: -1}
 }
 
 // add adds a section and returns where it begins in the full text.
@@ -205,9 +209,9 @@ func (a *assembly) add(s *manifest.Section, pieces [4]string) int {
 		return 0
 	}
 	if a.text.Len() > 0 && before == partStable && a.last == partDynamic {
-		a.text.WriteString(between)
+		a.text.WriteString(a.between)
 	} else if a.text.Len() > 0 {
-		a.text.WriteString(join)
+		a.text.WriteString(a.join)
 	}
 	if a.last == partDynamic && a.dynamicFrom < 0 {
 		a.dynamicFrom = a.text.Len()
@@ -229,7 +233,7 @@ func (a *assembly) prompt() Prompt {
 	case a.dynamicFrom == 0:
 		p.DynamicText = p.FullText
 	default:
-		p.StableText, p.DynamicText, p.Boundary = p.FullText[:a.dynamicFrom-len(between)], p.FullText[a.dynamicFrom:], Boundary
+		p.StableText, p.DynamicText, p.Boundary = p.FullText[:a.dynamicFrom-len(a.between)], p.FullText[a.dynamicFrom:], strings.TrimSpace(a.between)
 	}
 	return *p
 }
@@ -297,14 +301,17 @@ func (c *compilation) fingerprints() {
 
 var errOrder = errors.New("it stands behind one that comes later in a prompt")
 
-// Rebuild puts a prompt together again from the sections of its manifest and their texts, which text finds by
+// Rebuild puts a prompt together again from its manifest and the texts of the sections, which text finds by
 // hash (see [Output.Texts]). It has no cache plan. Compare [manifest.Hash] of its parts with the
-// manifest to know that it is the one that was compiled. An error is one of text, or says that the sections are
+// manifest to know that it is the one that was compiled, or observed. An error is one of text, or says that the sections are
 // not in the order of a prompt.
-func Rebuild(sections []manifest.Section, text func(hash string) (string, error)) (Prompt, error) {
+func Rebuild(m *manifest.Manifest, text func(hash string) (string, error)) (Prompt, error) {
 	a := newAssembly()
-	for i := range sections {
-		s := &sections[i]
+	if m.Observed != "" {
+		a.join, a.between = "", ""
+	}
+	for i := range m.Sections {
+		s := &m.Sections[i]
 		rendered, err := text(s.Hash)
 		if part(s) < a.last {
 			err = errOrder

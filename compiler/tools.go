@@ -125,7 +125,11 @@ func (c *compilation) offerRequest() {
 // fingerprintTools fingerprints the list of the offered tools.
 func (c *compilation) fingerprintTools() {
 	offered := slices.DeleteFunc(slices.Clone(c.out.Tools), func(t manifest.Tool) bool { return t.HiddenDomain != "" })
-	b, _ := toolsEncoder().Append(nil, &offered) // strings that are valid UTF-8 always encode
 	f := &c.out.Fingerprints
-	f.FingerprintTools, f.HashTools = digest.Fingerprint(c.in.FingerprintKey, string(b)), digest.Hash(c.in.FingerprintKey, b)
+	f.FingerprintTools, f.HashTools = toolSums(c.in.FingerprintKey, offered)
+}
+
+func toolSums(key []byte, offered []manifest.Tool) (fingerprint, sum string) {
+	b, _ := toolsEncoder().Append(nil, &offered) // strings that are valid UTF-8 always encode
+	return digest.Fingerprint(key, string(b)), digest.Hash(key, b)
 }

@@ -38,7 +38,7 @@ func blame(before, e *Entry) BlamedTurn {
 	if e.Usage != nil {
 		row.Actual = &e.Usage.CacheReadTokens
 	}
-	if before != nil {
+	if before != nil && o.Whole() {
 		row.Expected = o.afterReset(&before.Outline)
 		row.Break = Compare(&before.Outline, o, before.Usage, e.Usage)
 	}
@@ -61,7 +61,9 @@ func Blame(entries iter.Seq2[Entry, error]) iter.Seq2[BlamedTurn, error] {
 			}
 			thread := [2]string{e.Outline.WorkspaceID, e.Outline.ThreadID}
 			row := blame(last[thread], &e)
-			last[thread] = &e
+			if e.Outline.Whole() {
+				last[thread] = &e
+			}
 			if !yield(row, nil) {
 				return
 			}

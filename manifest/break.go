@@ -178,7 +178,9 @@ func (c *comparison) behind(served bool) Break {
 	case a.afterReset(b):
 		return host(CauseEpoch)
 	}
-	if cause := c.history(); cause != "" {
+	if cause := c.history(); cause != "" && a.Observed {
+		return Break{Cause: cause, BrokeAt: a.History.Part, Owner: a.History.Owner}
+	} else if cause != "" {
 		return host(cause)
 	}
 	if tool := c.tools(causeTools, b.Tools, a.Tools); tool.Cause != "" {
@@ -195,6 +197,9 @@ func (c *comparison) history() Cause {
 	b, a := c.before.History, c.after.History
 	switch {
 	case b == nil || a == nil:
+	case c.after.Observed && (a.Previous != c.before.ManifestID || a.Same >= min(b.Cached, b.Entries)): // what changed behind that was not kept
+	case c.after.Observed && a.Entries >= b.Entries:
+		return causeEdited
 	case a.Cut > b.Cut || a.Summarized > b.Summarized || a.Entries < b.Entries:
 		return causeCut
 	case a.Entries == b.Entries && a.Hash != b.Hash && c.sameKey || a.Repaired > b.Repaired:

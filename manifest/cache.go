@@ -74,5 +74,7 @@ const (
 	AfterDynamic BreakAfter = "dynamic" // behind the dynamic sections that did not change since the previous manifest
 )
 
-// Sent reports whether the record's prompt was given to the host to be sent.
-func (m *Manifest) Sent() bool { return m.Kind == KindPrompt && !m.Blocked && len(m.Sections) > 0 }
+// Sent reports whether the record's prompt was given to the host to be sent, or an agent has sent it.
+func (m *Manifest) Sent() bool {
+	return m.Kind == KindPrompt && !m.Blocked && (len(m.Sections) > 0 || m.Observed != "")
+}

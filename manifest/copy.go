@@ -30,6 +30,9 @@ func (m *Manifest) Clone() Manifest {
 	c.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { p.Value = bytes.Clone(p.Value) })
 	c.Tools = slices.Clone(m.Tools)
 	c.HostTools, c.History, c.Reminders = slices.Clone(m.HostTools), pointed(m.History), slices.Clone(m.Reminders)
+	if c.History != nil {
+		c.History.Added = slices.Clone(c.History.Added)
+	}
 	c.Calls = mapped(m.Calls, func(c *Call) {
 		c.DecidedBy, c.RewrittenBy, c.Facts = slices.Clone(c.DecidedBy), slices.Clone(c.RewrittenBy), slices.Clone(c.Facts)
 		c.Input = pointed(c.Input)
@@ -55,9 +58,14 @@ func pointed[T any](p *T) *T {
 // content returns the record without what [ContentHash] ignores.
 func content(m *Manifest) Manifest {
 	c := *m
-	c.Head = Head{SchemaVersion: m.SchemaVersion, Kind: m.Kind, CompilerVersion: m.CompilerVersion, Profile: m.Profile}
+	c.Head = Head{SchemaVersion: m.SchemaVersion, Kind: m.Kind, CompilerVersion: m.CompilerVersion, Profile: m.Profile, Observed: m.Observed}
 	c.Integrity = Integrity{}
 	c.Cache, c.Requests, c.HostEvents = Cache{}, nil, nil
+	if h := m.History; h != nil && len(h.Added) > 0 {
+		own := *h
+		own.Previous, own.Added = "", mapped(h.Added, func(p *MessagePart) { p.ID = "" })
+		c.History = &own
+	}
 	c.Runs = mapped(m.Runs, contentOfRun)
 	c.HookSources = mapped(m.HookSources, func(h *phases.HookSource) { h.CachedFrom = "" })
 	c.Plugins = mapped(m.Plugins, contentOfPlugin)
@@ -121,6 +129,14 @@ func HashLabels(m Manifest, key []byte) Manifest {
 		h.replace(&e.Refused)
 		e.Facts = mapped(e.Facts, func(f *HostFact) { h.replace(&f.Value) })
 	})
+	if m.History != nil && len(m.History.Added) > 0 {
+		m.History = pointed(m.History)
+		m.History.Added = mapped(m.History.Added, func(p *MessagePart) {
+			if strings.Contains(p.ID, "/") { // a file's
+				h.replace(&p.ID)
+			}
+		})
+	}
 	m.Policies = mapped(m.Policies, func(p *phases.PolicyEntry) { h.value(&p.Value) })
 	m.Files = mapped(m.Files, func(f *File) { h.replace(&f.Path) })
 	m.Diagnostics = mapped(m.Diagnostics, func(d *Diagnostic) { h.replace(&d.Message) })

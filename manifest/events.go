@@ -12,6 +12,10 @@ type HostTool struct {
 	Name string `json:"name"`
 	// Hash is the SHA-256 of its definition; empty where the host gave only the name.
 	Hash string `json:"hash"`
+	// Owner is who brought it, as for sections of an observed request; absent from others.
+	Owner string `json:"owner,omitempty"`
+	// Chars is the length of its definition in Unicode scalar values; absent where that is not known.
+	Chars int `json:"chars,omitempty"`
 }
 
 // History is what the host said about the conversation behind the prompt.
@@ -26,6 +30,48 @@ type History struct {
 	Summarized int `json:"summarized,omitempty"`
 	// Repaired is how many were changed so that the provider accepts them; absent if none.
 	Repaired int `json:"repaired,omitempty"`
+	// Previous is the record of the thread's previous observed request, and Same how many messages this one begins with that it
+	// had; both absent where that is not known.
+	Previous string `json:"previous,omitempty"`
+	Same     int    `json:"same,omitempty"`
+	// Cached is how many messages an observed request asks the provider to keep.
+	Cached int `json:"cached,omitempty"`
+	// Added are the parts of an observed request's messages behind those, in order; absent without any.
+	Added []MessagePart `json:"added,omitempty"`
+}
+
+// MessagePart is one part of a message: a text, a call, a result.
+type MessagePart struct {
+	// Message is the message's place in the conversation, from 0.
+	Message int `json:"message"`
+	// Role is the message's role, in the provider's words.
+	Role string `json:"role"`
+	// Kind says what it is: the agent's word for a text that it put there, or else the provider's, such as tool_result.
+	Kind string `json:"kind"`
+	// ID is that of a call, or the agent's name for what it put there; absent without one.
+	ID string `json:"id,omitempty"`
+	// Owner is who wrote it, as for sections of an observed request.
+	Owner string `json:"owner"`
+	// Chars is its length in Unicode scalar values.
+	Chars int `json:"chars"`
+	// Hash is the SHA-256 of its text.
+	Hash string `json:"hash"`
+}
+
+// RequestTexts are the hashes of what an observed request has besides sections: definitions of tools and parts of messages.
+func (m *Manifest) RequestTexts() (hashes []string) {
+	if m.Observed == "" {
+		return nil
+	}
+	for i := range m.HostTools {
+		hashes = append(hashes, m.HostTools[i].Hash)
+	}
+	if m.History != nil {
+		for i := range m.History.Added {
+			hashes = append(hashes, m.History.Added[i].Hash)
+		}
+	}
+	return hashes
 }
 
 // Reminder is one reminder that was handed to the host.

@@ -111,6 +111,9 @@ type Head struct {
 	AgentID string `json:"agent_id,omitempty"`
 	// TaskID is the host's id of the task; absent without one.
 	TaskID string `json:"task_id,omitempty"`
+	// Observed is the agent behind hooks that made this request by itself: the record has its parts as they were sent, with
+	// those of Grapnel among them. Absent from prompts that Grapnel compiled.
+	Observed string `json:"observed,omitempty"`
 	// Mode is the host's mode; absent without one.
 	Mode phases.Mode `json:"mode,omitempty"`
 	// Build is the version of Grapnel that made the record.
@@ -193,7 +196,8 @@ type Section struct {
 	// Placement says whether it is part of the system prompt or a message; where an agent compiles the request, its text
 	// stands where the agent puts it.
 	Placement phases.Placement `json:"placement"`
-	// Owner is a plugin's name, "builtin" or "host".
+	// Owner is a plugin's name, "builtin" or "host"; in an observed request also the agent, or whoever brought it there:
+	// "mod:NAME", "mcp:SERVER", "user", "model" or "unknown".
 	Owner string `json:"owner"`
 	// Position is the place in the list, from 0.
 	Position int `json:"position"`
@@ -211,7 +215,7 @@ type Section struct {
 	Fingerprint string `json:"fingerprint"`
 	// Hash is the SHA-256 of the rendered section, heading included.
 	Hash string `json:"hash"`
-	// ContentMap says who wrote what of the text, in order and without a gap.
+	// ContentMap says who wrote what of the text, in order and without a gap; empty in an observed request.
 	ContentMap []Span `json:"content_map"`
 	// SourceRefs say where the text came from.
 	SourceRefs []phases.SourceRef `json:"source_refs"`

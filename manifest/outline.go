@@ -15,8 +15,8 @@ type Outline struct {
 	Kind RecordKind
 	// Sent says that the prompt was given to the host to be sent.
 	Sent bool
-	// OfAgent says that an agent compiles the request.
-	OfAgent                                              bool
+	// OfAgent says that an agent compiles the request, and Observed that the record has that request.
+	OfAgent, Observed                                    bool
 	ManifestID, WorkspaceID, ThreadID, TurnID, SessionID string
 	Seq                                                  uint64
 	Round, Epoch                                         int
@@ -88,6 +88,9 @@ type outlineTool struct {
 type outlineHistory struct {
 	Entries, Cut, Summarized, Repaired int
 	Hash                               Mark
+	// Those of an observed request; Part and Owner are of the first part that the previous one did not have.
+	Same, Cached          int
+	Previous, Part, Owner string
 }
 
 // outlinePlugin is a declared plugin.
@@ -96,11 +99,14 @@ type outlinePlugin struct {
 	Program, Grant Mark
 }
 
+// Whole reports whether the record has all of a prompt that was sent: only such prompts are compared with each other.
+func (o *Outline) Whole() bool { return o.Sent && !o.OfAgent }
+
 // Outline returns the record's outline, which shares no lists with it.
 func (m *Manifest) Outline() Outline {
 	c := &m.Cache
 	o := Outline{
-		Kind: cmp.Or(m.Kind, KindPrompt), Sent: m.Sent(), OfAgent: c.OfAgent,
+		Kind: cmp.Or(m.Kind, KindPrompt), Sent: m.Sent(), OfAgent: c.OfAgent, Observed: m.Observed != "",
 		ManifestID: m.ManifestID, WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, TurnID: m.TurnID, SessionID: m.SessionID,
 		Seq: m.Seq, Round: m.Round, Epoch: m.Epoch, CreatedAt: m.CreatedAt.UTC(), Provider: c.Provider, Model: c.Model,
 		Profile: m.Profile, Mode: m.Mode, Build: m.Build, CompilerVersion: m.CompilerVersion, Config: MarkOf(m.ConfigHash),
@@ -112,10 +118,13 @@ func (m *Manifest) Outline() Outline {
 		o.Tools = append(o.Tools, outlineTool{t.Name, t.Owner, t.BundleID, t.HiddenDomain, MarkOf(t.Hash)})
 	}
 	for _, t := range m.HostTools {
-		o.HostTools = append(o.HostTools, outlineTool{Name: t.Name, Owner: phases.OwnerHost, Hash: MarkOf(t.Hash)})
+		o.HostTools = append(o.HostTools, outlineTool{Name: t.Name, Owner: cmp.Or(t.Owner, phases.OwnerHost), Hash: MarkOf(t.Hash)})
 	}
 	if h := m.History; h != nil {
-		o.History = &outlineHistory{h.Entries, h.Cut, h.Summarized, h.Repaired, MarkOf(h.Hash)}
+		o.History = &outlineHistory{Entries: h.Entries, Cut: h.Cut, Summarized: h.Summarized, Repaired: h.Repaired, Hash: MarkOf(h.Hash), Previous: h.Previous, Same: h.Same, Cached: h.Cached}
+		if len(h.Added) > 0 {
+			o.History.Part, o.History.Owner = cmp.Or(h.Added[0].ID, h.Added[0].Kind), h.Added[0].Owner
+		}
 	}
 	for i := range m.Plugins {
 		p := &m.Plugins[i]

@@ -6,15 +6,18 @@ import (
 	"time"
 )
 
-// outlineForm is the first byte of an encoded outline, and formOfAgent that of one with OfAgent.
-const outlineForm, formOfAgent = 1, 2
+// outlineForm is the first byte of an encoded outline, formOfAgent that of one with OfAgent, formObserved with Observed.
+const outlineForm, formOfAgent, formObserved = 1, 2, 3
 
 var errOutline = errors.New("the outline of a manifest is cut off, damaged, or of another form")
 
 // Append appends the outline's encoding. Equal outlines have equal encodings.
 func (o *Outline) Append(buf []byte) []byte {
 	form := byte(outlineForm)
-	if o.OfAgent {
+	switch {
+	case o.Observed:
+		form = formObserved
+	case o.OfAgent:
 		form = formOfAgent
 	}
 	c := outlineCoder{writing: true, buf: append(buf, form), places: make(map[string]uint64, 48)}
@@ -25,10 +28,10 @@ func (o *Outline) Append(buf []byte) []byte {
 // ParseOutline reads what [Outline.Append] wrote. The outline does not refer to data.
 func ParseOutline(data []byte) (Outline, error) {
 	var o Outline
-	if len(data) == 0 || data[0] != outlineForm && data[0] != formOfAgent {
+	if len(data) == 0 || data[0] < outlineForm || data[0] > formObserved {
 		return o, errOutline
 	}
-	o.OfAgent = data[0] == formOfAgent
+	o.OfAgent, o.Observed = data[0] == formOfAgent, data[0] == formObserved
 	c := outlineCoder{buf: data[1:], data: string(data[1:]), known: make([]string, 0, 48)}
 	c.outline(&o)
 	if c.failed || len(c.buf) > 0 {
@@ -71,6 +74,10 @@ func (c *outlineCoder) outline(o *Outline) {
 	if h := &o.History; optional(c, h) {
 		c.ints(&(*h).Entries, &(*h).Cut, &(*h).Summarized, &(*h).Repaired)
 		c.marks(&(*h).Hash)
+		if o.Observed {
+			c.ints(&(*h).Same, &(*h).Cached)
+			c.texts(&(*h).Previous, &(*h).Part, &(*h).Owner)
+		}
 	}
 	each(c, &o.Plugins, func(p *outlinePlugin) {
 		c.texts(&p.Name, &p.Version)

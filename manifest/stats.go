@@ -191,8 +191,11 @@ func (s *Sums) section(id string) *SectionStats {
 	return at(s.Sections, id, SectionStats{SectionID: id})
 }
 
-// Follow makes a prompt that was sent the last one of its thread and counts nothing. It returns the one before.
+// Follow makes a whole prompt the last one of its thread and counts nothing. It returns the one before.
 func (c *Counter) Follow(e *Entry) (before *Entry) {
+	if !e.Outline.Whole() {
+		return nil
+	}
 	thread := [2]string{e.Outline.WorkspaceID, e.Outline.ThreadID}
 	before, c.threads[thread] = c.threads[thread], e
 	return before
@@ -285,12 +288,33 @@ func (s *Sums) addPrompt(m *Manifest) {
 		}
 		s.share(section, tokens)
 	}
+	s.addRequest(m)
 	for i := range m.Omitted {
 		o := &m.Omitted[i]
 		// Contributions have a "#"; tools have no text, and other reasons than sections without any.
 		tool := o.ID == phases.RequestTools || o.Chars == 0 && (o.Reason == hostCannot || o.Reason == string(phases.CauseConflict))
 		if !tool && !strings.Contains(o.ID, "#") {
 			s.section(o.ID).Omitted++
+		}
+	}
+}
+
+// addRequest adds what an observed request has besides sections: the tokens of tools are shared out by length.
+func (s *Sums) addRequest(m *Manifest) {
+	whole := 0
+	for i := range m.HostTools {
+		whole += m.HostTools[i].Chars
+	}
+	for i := range m.HostTools {
+		if t := &m.HostTools[i]; t.Owner != "" {
+			o := s.owner(t.Owner)
+			o.Chars += t.Chars
+			o.Tokens += m.Cache.ToolTokens * t.Chars / max(whole, 1)
+		}
+	}
+	if m.History != nil {
+		for i := range m.History.Added {
+			s.owner(m.History.Added[i].Owner).Chars += m.History.Added[i].Chars
 		}
 	}
 }

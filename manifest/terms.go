@@ -96,6 +96,7 @@ func (t *terms) addSections(m *Manifest) {
 	for i := range m.HostTools {
 		t.add(termTool, m.HostTools[i].Name)
 		t.add(TermHash, m.HostTools[i].Hash)
+		t.add(termOwner, m.HostTools[i].Owner)
 	}
 }
 
@@ -138,5 +139,9 @@ func (t *terms) addWork(m *Manifest) {
 	}
 	if m.History != nil {
 		t.add(TermHash, m.History.Hash)
+		for i := range m.History.Added {
+			t.add(termOwner, m.History.Added[i].Owner)
+			t.add(TermHash, m.History.Added[i].Hash)
+		}
 	}
 }

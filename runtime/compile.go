@@ -110,22 +110,17 @@ func (e *Engine) CompileTurn(ctx context.Context, turn phases.Context, in Compil
 // result is nil only if the turn has ended, its ledger is full ([Turn.LedgerBytes]), the input is refused, or ctx is
 // done while another compilation of the turn goes on.
 func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) {
-	select {
-	case t.round <- struct{}{}:
-	default:
-		select {
-		case t.round <- struct{}{}:
-		case <-ctx.Done():
-			return nil, bounded.TimeUp(ctx)
-		}
+	release, err := t.takeRound(ctx)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-t.round }()
+	defer release()
 	if err := t.enterRound(&in); err != nil {
 		return nil, err
 	}
 	defer t.leave()
 	t.join()
-	err := t.before(ctx, in)
+	err = t.before(ctx, in)
 	if errors.Is(err, ErrTurnEnded) {
 		return nil, err
 	}
@@ -137,6 +132,22 @@ func (t *Turn) Compile(ctx context.Context, in CompileInput) (*Compiled, error) 
 		return r.blocked(ctx, &in, err)
 	}
 	return r.compiledRound(ctx, &in)
+}
+
+// takeRound waits until no other compilation of the turn goes on.
+func (t *Turn) takeRound(ctx context.Context) (release func(), err error) {
+	release = func() { <-t.round }
+	select {
+	case t.round <- struct{}{}:
+		return release, nil
+	default:
+	}
+	select {
+	case t.round <- struct{}{}:
+		return release, nil
+	case <-ctx.Done():
+		return nil, bounded.TimeUp(ctx)
+	}
 }
 
 func (t *Turn) before(ctx context.Context, in CompileInput) error {

@@ -40,11 +40,11 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 	return manifest.Seal(m, nil, nil)
 }
 
-// previous returns the previous prompt of the turn's thread: from the cache or, for a thread that is new to this
-// engine or that others may have continued, from the sink.
-func (r *recording) previous(ctx context.Context) *manifest.Outline {
+// previous returns the previous prompt of the turn's thread, one of those that an agent's request has around it or a whole
+// one: from the cache or, for a thread that is new to this engine or that others may have continued, from the sink.
+func (r *recording) previous(ctx context.Context, ofAgent bool) *manifest.Outline {
 	t, e := r.turn, r.turn.engine
-	known := e.sessions.Previous(t.context)
+	known := e.sessions.Previous(t.context, ofAgent)
 	if e.keeper != nil && (known == nil || e.keeper.Shared()) && t.context.ThreadID != "" {
 		m, err := e.keeper.Last(ctx, t.context.WorkspaceID, t.context.ThreadID)
 		switch {
@@ -55,7 +55,7 @@ func (r *recording) previous(ctx context.Context) *manifest.Outline {
 				Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
 			})
 			return nil
-		case m != nil:
+		case m != nil && m.Cache.OfAgent == ofAgent:
 			return new(m.Outline())
 		}
 	}
@@ -97,7 +97,7 @@ func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Ma
 	}
 	t.state.Claim(own)
 	input := r.input(in)
-	r.before = r.previous(ctx)
+	r.before = r.previous(ctx, in.HooksOnly)
 	input.Previous = compiler.PreviousOf(r.before, r.now, t.context.SessionID)
 	prepared, err := compiler.Prepare(input)
 	if err != nil {
@@ -131,24 +131,31 @@ func (r *recording) compile(ctx context.Context, in *CompileInput) (*manifest.Ma
 
 // input is what the prompt depends on, without the hooks of turn.pre_prompt_compile.
 func (r *recording) input(in *CompileInput) compiler.Input {
-	t, o := r.turn, &r.turn.engine.opts
+	t := r.turn
 	t.state.Ask(in.RequestedDomains)
+	input := r.known(in)
+	input.Profile, input.Order, input.Host, input.Custom, input.Limits = cmp.Or(in.Profile, t.context.Profile), in.Order, in.Host, in.Custom, in.Limits
+	input.Facts, input.MoveUnstable, input.HooksOnly, input.ToolCalling, input.ExistingTools = in.Facts, in.MoveUnstable, in.HooksOnly, in.ToolCalling, in.ExistingTools
+	input.Tools, input.RequestedDomains = t.state.Tools(), t.state.Requested()
+	input.Facts.Date = cmp.Or(input.Facts.Date, t.context.Now.Format(time.DateOnly))
+	r.readPersona(&input)
+	for _, path := range in.HostFiles {
+		input.Files = append(input.Files, manifest.File{Path: path, Status: manifest.FileOfHost})
+	}
+	return input
+}
+
+// known is what the record of any prompt depends on besides its text.
+func (r *recording) known(in *CompileInput) compiler.Input {
+	t, o := r.turn, &r.turn.engine.opts
 	input := compiler.Input{
-		Profile: cmp.Or(in.Profile, t.context.Profile), Order: in.Order, Host: in.Host, Custom: in.Custom, Limits: in.Limits, Facts: in.Facts, MoveUnstable: in.MoveUnstable,
-		Provider: in.Provider, Model: in.Model, HooksOnly: in.HooksOnly, ToolCalling: in.ToolCalling, ExistingTools: in.ExistingTools,
-		Tools: t.state.Tools(), RequestedDomains: t.state.Requested(),
-		CountTokens: o.CountTokens, Tokenizer: o.TokenizerName, KeepTexts: o.Sink != nil && t.gen.cfg.Manifest.KeepText,
+		Provider: in.Provider, Model: in.Model, CountTokens: o.CountTokens, Tokenizer: o.TokenizerName, KeepTexts: o.Sink != nil && t.gen.cfg.Manifest.KeepText,
 		FingerprintKey: t.gen.key,
 	}
-	input.Facts.Date = cmp.Or(input.Facts.Date, t.context.Now.Format(time.DateOnly))
 	if o.CacheRules != nil {
 		if rules, ok := o.CacheRules(in.Provider, in.Model); ok {
 			input.CacheRules = &rules
 		}
-	}
-	r.readPersona(&input)
-	for _, path := range in.HostFiles {
-		input.Files = append(input.Files, manifest.File{Path: path, Status: manifest.FileOfHost})
 	}
 	return input
 }

@@ -156,7 +156,7 @@ func TestKeepText(t *testing.T) {
 				}
 				return
 			}
-			prompt, err := compiler.Rebuild(done.Manifest.Sections, func(f string) (string, error) { return s.texts[f], nil })
+			prompt, err := compiler.Rebuild(done.Manifest, func(f string) (string, error) { return s.texts[f], nil })
 			if err != nil || prompt.FullText != done.Prompt.FullText {
 				t.Errorf("rebuilt %v:\n%s", err, cmp.Diff(prompt.FullText, done.Prompt.FullText))
 			}

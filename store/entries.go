@@ -43,7 +43,12 @@ func (s *Store) Entries(ctx context.Context, f Filter) iter.Seq2[manifest.Entry,
 				}
 			}
 			for _, w := range workspaces {
-				list, err := sent(ctx, tx, w, f.Thread, math.MaxInt64, f.Limit+1)
+				list, err := sent(ctx, tx, w, f.Thread, math.MaxInt64, f.Limit, false)
+				if err == nil && len(list) == f.Limit {
+					var before []manifest.Entry
+					before, err = sent(ctx, tx, w, f.Thread, signed(list[len(list)-1].Outline.Seq), 1, true)
+					list = append(list, before...)
+				}
 				if err != nil {
 					return err
 				}
@@ -66,8 +71,9 @@ func workspacesOf(ctx context.Context, tx *sql.Tx, thread string) ([]string, err
 	return sqldb.List(ctx, tx, query, []any{thread}, func(rows *sql.Rows, w *string) error { return rows.Scan(w) })
 }
 
-// sent returns the newest prompts of a thread that were sent before a record, newest first.
-func sent(ctx context.Context, tx *sql.Tx, workspace, thread string, before int64, most int) ([]manifest.Entry, error) {
+// sent returns the newest prompts of a thread that were sent before a record, newest first; with whole those of which the
+// record has all ([manifest.Outline.Whole]).
+func sent(ctx context.Context, tx *sql.Tx, workspace, thread string, before int64, most int, whole bool) ([]manifest.Entry, error) {
 	const tail = " WHERE workspace_id = $1 AND thread_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4"
 	var list []manifest.Entry
 	atOnce := min(2*most+2, 256) // a turn has a record of its prompt and one of what came after it
@@ -75,7 +81,7 @@ func sent(ctx context.Context, tx *sql.Tx, workspace, thread string, before int6
 		seen := 0
 		err := eachEntry(ctx, tx, tail, []any{workspace, thread, before, atOnce}, func(e *manifest.Entry) error {
 			seen, before = seen+1, int64(e.Outline.Seq) //nolint:gosec // it is a column
-			if e.Outline.Sent && len(list) < most {
+			if e.Outline.Sent && (!whole || e.Outline.Whole()) && len(list) < most {
 				list = append(list, *e)
 			}
 			return nil
@@ -127,17 +133,21 @@ func parseUsage(id string, usage sql.NullString) (*manifest.Usage, error) {
 // recorded. It returns the report for the manifest, nil if there is none.
 func (s *Store) Judge(ctx context.Context, m *manifest.Manifest) (usage *manifest.Usage, err error) {
 	err = s.db.Snapshot(ctx, "reading the previous prompt", func(tx *sql.Tx) error {
-		list, err := sent(ctx, tx, m.WorkspaceID, m.ThreadID, signed(m.Seq)+1, 2)
+		list, err := sent(ctx, tx, m.WorkspaceID, m.ThreadID, signed(m.Seq)+1, 1, false)
 		if err != nil || len(list) == 0 || list[0].Outline.ManifestID != m.ManifestID {
 			return err
 		}
 		if usage = list[0].Usage; usage != nil {
 			m.Cache.Actual = &usage.CacheReadTokens
 		}
-		if len(list) == 2 {
-			m.Cache.Break = manifest.Compare(&list[1].Outline, &list[0].Outline, list[1].Usage, usage)
+		if !list[0].Outline.Whole() {
+			return nil
 		}
-		return nil
+		before, err := sent(ctx, tx, m.WorkspaceID, m.ThreadID, signed(m.Seq), 1, true)
+		if len(before) > 0 {
+			m.Cache.Break = manifest.Compare(&before[0].Outline, &list[0].Outline, before[0].Usage, usage)
+		}
+		return err
 	})
 	return usage, err
 }
@@ -148,7 +158,7 @@ func (s *Store) Last(ctx context.Context, workspace, thread string) (*manifest.M
 	const query = "SELECT " + manifestColumns + " FROM manifests WHERE manifest_id = $1"
 	var last *manifest.Manifest
 	err := s.db.Snapshot(ctx, "reading the last manifest", func(tx *sql.Tx) error {
-		list, err := sent(ctx, tx, workspace, thread, math.MaxInt64, 1)
+		list, err := sent(ctx, tx, workspace, thread, math.MaxInt64, 1, false)
 		if err != nil || len(list) == 0 {
 			return err
 		}

@@ -39,6 +39,7 @@ func textHashes(m *manifest.Manifest) (hashes []string) {
 			hashes = append(hashes, m.Calls[i].FactsHash)
 		}
 	}
+	hashes = append(hashes, m.RequestTexts()...)
 	for i := range m.Reminders {
 		hashes = append(hashes, m.Reminders[i].Hash)
 	}

@@ -184,7 +184,7 @@ func follow(ctx context.Context, tx *sql.Tx, c *manifest.Counter, where string, 
 		return err
 	}
 	for _, p := range firsts {
-		before, err := sent(ctx, tx, p.workspace, p.thread, p.seq, 1)
+		before, err := sent(ctx, tx, p.workspace, p.thread, p.seq, 1, true)
 		if err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func keepSums(ctx context.Context, tx *sql.Tx, c *manifest.Counter) error {
 	return nil
 }
 
-// stretch is a part of a thread: settled records from a place up to the next prompt that was sent, since what prompts add
+// stretch is a part of a thread: settled records from a place up to the next whole prompt, since what such prompts add
 // depends on what is in front of them.
 type stretch struct {
 	workspace, thread string
@@ -228,12 +228,16 @@ type stretch struct {
 func stretchOf(ctx context.Context, tx *sql.Tx, workspace, thread string, from, behind int64) (stretch, error) {
 	st := stretch{workspace, thread, from, behind - 1}
 	const tail = " WHERE workspace_id = $1 AND thread_id = $2 AND seq >= $3 ORDER BY seq LIMIT $4"
-	for at, few, found := behind, 8, false; ; few = 256 {
+	for at, few, breaks, found := from, 8, false, false; ; few = 256 {
 		seen := 0
 		err := eachEntry(ctx, tx, tail, []any{workspace, thread, at, few}, func(e *manifest.Entry) error {
 			seen, at = seen+1, signed(e.Outline.Seq)+1
-			if e.Outline.Kind == manifest.KindPrompt && !found {
-				found, st.to = e.Outline.Sent, at-1
+			switch o := &e.Outline; {
+			case found:
+			case at <= behind:
+				breaks = breaks || o.Whole()
+			case o.Kind == manifest.KindPrompt:
+				found, st.to = o.Sent && (o.Whole() || !breaks), at-1
 			}
 			return nil
 		})

@@ -48,7 +48,7 @@ func (a *app) manifestShow(ctx context.Context, s *openedStore, f *showFlags, ar
 
 // manifestText prints the prompt even if a text was altered.
 func (a *app) manifestText(ctx context.Context, s *openedStore, m *manifest.Manifest) error {
-	p, err := compiler.Rebuild(m.Sections, func(hash string) (string, error) { return s.Text(ctx, hash) })
+	p, err := compiler.Rebuild(m, func(hash string) (string, error) { return s.Text(ctx, hash) })
 	switch {
 	case store.HasCode(err, store.CodeNotFound):
 		return refused(fmt.Errorf("the texts of the manifest %s %s", m.ManifestID, whyNoTexts(m)))

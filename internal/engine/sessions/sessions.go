@@ -118,11 +118,12 @@ func (s *Cache) deliveredIn(c phases.Context) *epochSet {
 	return set
 }
 
-// Previous returns the last prompt of the context's thread; nil if this engine has compiled none.
-func (s *Cache) Previous(c phases.Context) *manifest.Outline {
+// Previous returns the last prompt of the context's thread, one that is a part of an agent's request or a whole one; nil if
+// this engine has compiled none.
+func (s *Cache) Previous(c phases.Context, ofAgent bool) *manifest.Outline {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, _ := s.prompts.Get(threadOf(c))
+	p, _ := s.prompts.Get(promptsOf(c, ofAgent))
 	return p
 }
 
@@ -133,7 +134,7 @@ func (s *Cache) KeepPrompt(c phases.Context, p *manifest.Outline) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prompts.Put(c.WorkspaceID, threadOf(c), p)
+	s.prompts.Put(c.WorkspaceID, promptsOf(c, p.OfAgent), p)
 }
 
 // Start is what the start of a session brought for its turns.
@@ -228,6 +229,13 @@ func (s *Cache) Asked(c phases.Context) []string {
 }
 
 func sessionOf(c phases.Context) string { return c.WorkspaceID + "\x00" + c.SessionID }
+
+func promptsOf(c phases.Context, ofAgent bool) string {
+	if ofAgent {
+		return threadOf(c) + "\x00"
+	}
+	return threadOf(c)
+}
 
 // threadOf is the thread within its workspace, or the session of a host without threads.
 func threadOf(c phases.Context) string {

@@ -39,12 +39,12 @@ func TestPrevious(t *testing.T) {
 
 	c, m := New(), &manifest.Outline{}
 	c.KeepPrompt(phases.Context{WorkspaceID: "w"}, m)
-	if c.Previous(phases.Context{WorkspaceID: "w"}) != nil {
+	if c.Previous(phases.Context{WorkspaceID: "w"}, false) != nil {
 		t.Error("a prompt without a thread and a session was kept")
 	}
 	thread := phases.Context{WorkspaceID: "w", ThreadID: "s"}
 	c.KeepPrompt(thread, m)
-	if c.Previous(thread) != m || c.Previous(in("s", 0)) != nil {
+	if c.Previous(thread, false) != m || c.Previous(in("s", 0), false) != nil {
 		t.Error("a thread and a session of one name were confused")
 	}
 }
