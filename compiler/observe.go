@@ -16,8 +16,8 @@ type Request struct {
 	// Agent is its name.
 	Agent string
 	// System is the system prompt: the texts of its parts, one behind the other, with nothing between them. Parts behind the
-	// first dynamic one are dynamic. Lead are the parts that the agent puts in front of the conversation.
-	System, Lead []RequestPart
+	// first dynamic one are dynamic.
+	System []RequestPart
 	// Tools are definitions, as JSON. Messages are the parts of messages behind the first History.Same ones.
 	Tools, Messages []RequestPart
 	// History is how many messages there are; Added is ignored.
@@ -35,8 +35,6 @@ type RequestPart struct {
 	Kind, Role string
 	Message    int
 	Text       string
-	// File is the file that the text is from, if any.
-	File string
 }
 
 // Observe returns the record of a request. Of the input it takes the provider and model, the rules of the cache, the
@@ -49,7 +47,7 @@ func Observe(r *Request, in *Input) Output {
 		o.out.Cache.Rules = recordedRules(rules)
 	}
 	for i := range r.System {
-		o.section(&r.System[i], phases.PlacementSystem)
+		o.section(&r.System[i])
 	}
 	for _, i := range r.Cached {
 		after := manifest.AfterStable
@@ -57,9 +55,6 @@ func Observe(r *Request, in *Input) Output {
 			after = manifest.AfterDynamic
 		}
 		o.out.Cache.Plan.Breakpoints = append(o.out.Cache.Plan.Breakpoints, manifest.Breakpoint{After: after, SectionID: o.out.Sections[i].SectionID})
-	}
-	for i := range r.Lead {
-		o.section(&r.Lead[i], phases.PlacementUserMessage)
 	}
 	o.fingerprints(r.System)
 	for i := range r.Tools {
@@ -107,19 +102,16 @@ func (o *observation) sums(text string) (fingerprint, sum string) {
 }
 
 // section adds a row. An id that is there already gets a number.
-func (o *observation) section(p *RequestPart, at phases.Placement) {
+func (o *observation) section(p *RequestPart) {
 	id := p.ID
 	if o.ids[id]++; o.ids[id] > 1 {
 		id += "-" + strconv.Itoa(o.ids[p.ID])
 	}
 	n := utf8.RuneCountInString(p.Text)
 	s := manifest.Section{
-		SectionID: id, Title: valid(p.Title), Stability: p.Stability, Placement: at, Owner: valid(p.Owner), Position: len(o.out.Sections), Chars: n, OriginalChars: n,
+		SectionID: id, Title: valid(p.Title), Stability: p.Stability, Placement: phases.PlacementSystem, Owner: valid(p.Owner), Position: len(o.out.Sections), Chars: n, OriginalChars: n,
 	}
 	s.Fingerprint, s.Hash = o.text(p.Text)
-	if p.File != "" {
-		s.SourceRefs = []phases.SourceRef{{Kind: "file", ID: valid(p.File)}}
-	}
 	if o.in.CountTokens != nil {
 		s.Tokens, s.Tokenizer = new(o.tokens(&s, p.Text)), cmp.Or(o.in.Tokenizer, unnamed)
 	}

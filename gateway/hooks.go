@@ -137,8 +137,14 @@ func (g *Gateway) serveHook(w http.ResponseWriter, r *http.Request) {
 		_, _ = body.Discard(len(byteOrderMark)) // they are there
 	}
 	open := bytes.TrimSuffix(call, []byte("}}")) // of the params and the call
+	if e := r.URL.Query().Get("event"); agents.IsRequest(r.PathValue("host"), e) {
+		r = r.WithContext(rpc.WithBody(r.Context(), mostRequest))
+	}
 	g.self(r.Context(), r, io.MultiReader(bytes.NewReader(open), strings.NewReader(`,"payload":`), body, strings.NewReader("}}")), -1).writeHook(w)
 }
+
+// mostRequest is how many bytes the record of a request to a model may have.
+const mostRequest = 8 << 20
 
 const byteOrderMark = "\ufeff"
 

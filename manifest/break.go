@@ -214,7 +214,7 @@ func (c *comparison) unexplained() Break {
 	switch {
 	case c.rules.LifetimeS == 0 && c.age() > usualLifetime:
 		return Break{Cause: causeExpired}
-	case b.History != nil && a.History != nil && c.is.CacheReadTokens > 0:
+	case b.History != nil && a.History != nil && !a.Observed && c.is.CacheReadTokens > 0:
 		return Break{Cause: causeEdited, Owner: phases.OwnerHost}
 	}
 	for i := range a.Plugins {

@@ -269,7 +269,9 @@ func (s *Sums) addRuns(runs []phases.Run) {
 func (s *Sums) addPrompt(m *Manifest) {
 	s.Day.Prompts++
 	s.Day.Tokens += m.Cache.ToolTokens
-	s.Day.ToolTokens += m.Cache.ToolTokens
+	if m.Observed == "" { // others have owners
+		s.Day.ToolTokens += m.Cache.ToolTokens
+	}
 	if m.Cache.Predicted != nil {
 		s.Day.Predicted += *m.Cache.Predicted
 	}

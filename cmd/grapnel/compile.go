@@ -273,11 +273,16 @@ func (a *app) printContent(m *manifest.Manifest) {
 	printList(a, "tools", "tool|owner|bundle|hash|?hidden in", m.Tools, func(t *manifest.Tool) cells {
 		return cells{t.Name, t.Owner, t.BundleID, t.Hash, t.HiddenDomain}
 	})
-	printList(a, "tools of the host", "tool|hash", m.HostTools, func(t *manifest.HostTool) cells { return cells{t.Name, t.Hash} })
+	printList(a, "tools of the host", "tool|?owner|?>chars|hash", m.HostTools, func(t *manifest.HostTool) cells {
+		return cells{t.Name, t.Owner, words.If(t.Chars > 0, text.Thousands(t.Chars)), t.Hash}
+	})
 	if h := m.History; h != nil {
 		t := newTable("conversation behind the prompt", ">messages|>cut|>summarized|>repaired|hash")
 		t.add(text.Thousands(h.Entries), text.Thousands(h.Cut), text.Thousands(h.Summarized), text.Thousands(h.Repaired), h.Hash)
 		a.printTable(t)
+		printList(a, "new in the conversation", ">message|role|kind|?id|owner|>chars|hash", h.Added, func(p *manifest.MessagePart) cells {
+			return cells{p.Message, p.Role, p.Kind, p.ID, p.Owner, text.Thousands(p.Chars), p.Hash}
+		})
 	}
 	a.printPolicies(m.Policies)
 	a.printCalls(m.Calls)

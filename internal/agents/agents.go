@@ -69,6 +69,7 @@ func Fates(a *agent.Agent) map[string]Fate {
 	fates := map[string]Fate{}
 	for event, m := range a.Events {
 		switch {
+		case m.OfMod:
 		case m.Step == agent.StepNone:
 			fates[event] = Fate{Why: m.Why}
 		case m.From == nil:
@@ -81,6 +82,12 @@ func Fates(a *agent.Agent) map[string]Fate {
 		}
 	}
 	return fates
+}
+
+// IsRequest reports whether an event of an agent has a request to its model.
+func IsRequest(name, event string) bool {
+	a := Lookup(name)
+	return a != nil && a.Events[event].Step == agent.StepRequest
 }
 
 // Carries reports whether the text of a prompt waits for the answer to an event, since the agent takes none with the prompt.

@@ -175,9 +175,9 @@ const layers = `
 	plugins/cedar < plugins/cedar/cmd/...;
 	phases, sdk, internal/skillset < plugins/skills;
 	plugins/skills < plugins/skills/cmd/...;
-	phases, manifest < internal/agents/agent;
+	phases, manifest, compiler < internal/agents/agent;
 	internal/jsonscan, internal/agents/agent < internal/agents/transcript;
-	phases, manifest, internal/agents/agent, internal/agents/transcript < internal/agents/claudecode;
+	phases, manifest, compiler, internal/agents/agent, internal/agents/transcript < internal/agents/claudecode;
 	phases, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/codex;
 	phases, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/copilot, internal/agents/gemini;
 	internal/agents/agent, internal/agents/claudecode < internal/agents/vscode;

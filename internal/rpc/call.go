@@ -317,16 +317,24 @@ func (s *Server) exit(p *post) {
 	p.cancel(nil)
 }
 
+type bodyKey struct{}
+
+// WithBody returns a context for a request to [Server.Handler] whose message may have n bytes instead of [Limits.Body].
+func WithBody(ctx context.Context, n int64) context.Context { return context.WithValue(ctx, bodyKey{}, n) }
+
 // readBody reserves memory for what arrives, not for the announced length.
 func (s *Server) readBody(p *post, l *lease, w http.ResponseWriter, r *http.Request) ([]byte, *Error) {
 	whole := int64(s.limits.Body)
+	if longer, ok := r.Context().Value(bodyKey{}).(int64); ok {
+		whole = longer
+	}
 	a := arrival{ctx: p.ctx, lease: l, from: http.MaxBytesReader(w, r.Body, whole), whole: whole, read: s.limits.Read, deadline: p.ctl.SetReadDeadline}
 	if r.ContentLength >= 0 {
 		a.whole = min(whole, r.ContentLength)
 	}
 	text, err := io.ReadAll(&a)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, Errorf(CodeTooLarge, "a message may have at most %d bytes", s.limits.Body)
+		return nil, Errorf(CodeTooLarge, "a message may have at most %d bytes", whole)
 	}
 	if bad, ok := errors.AsType[*Error](cmp.Or(context.Cause(p.ctx), err)); ok {
 		return nil, bad

@@ -45,6 +45,8 @@ type Meaning struct {
 	From []string
 	// Narrow is an event of some tools, where another event is called for all. It is decoded, but never installed.
 	Narrow bool
+	// OfMod is an event that our mod sends. It is in no contract, and never installed.
+	OfMod bool
 	// NoHTTP is an event that the agent calls no server for, though it does for others.
 	NoHTTP bool
 	Script Script

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
@@ -24,7 +25,9 @@ const (
 	StepToolResult   Step = "tool_result"
 	StepToolFailed   Step = "tool_failed" // decoded, it is a tool_result with an error
 	StepUsage        Step = "usage"
-	StepText         Step = "text" // the assistant's text, for an agent whose stop event lacks it
+	StepCompose      Step = "compose" // the agent puts its system prompt together, and asks for sections of it
+	StepRequest      Step = "request" // the agent sends a request to its model
+	StepText         Step = "text"    // the assistant's text, for an agent whose stop event lacks it
 	StepCompact      Step = "compact"
 	StepOnlyCompact  Step = "only_compact" // the agent does not say when it has compacted
 	StepCompacted    Step = "compacted"
@@ -40,7 +43,7 @@ const (
 // Rank orders steps as a session has them.
 func (s Step) Rank() int {
 	return slices.Index([]Step{
-		StepSessionStart, StepResume, StepPrompt, StepSubagent, StepToolCall, StepPermission, StepToolResult, StepToolFailed, StepUsage, StepText,
+		StepSessionStart, StepResume, StepPrompt, StepSubagent, StepToolCall, StepPermission, StepToolResult, StepToolFailed, StepUsage, StepCompose, StepRequest, StepText,
 		StepCompact, StepOnlyCompact, StepCompacted, StepStop, StepFailed, StepInterrupted, StepFile, StepNote, StepConfig, StepSessionEnd,
 	}, s)
 }
@@ -124,6 +127,9 @@ type Event struct {
 	IsError  bool
 	Took     time.Duration
 	Usage    phases.Usage
+	// Provider takes the Request, which the agent sends to its model.
+	Provider string
+	Request  *compiler.Request
 	// Replaced counts the characters of the payload that no text may hold, such as NUL: U+FFFD stands for each.
 	Replaced int
 	// Facts are for the record alone: what else the agent says.
@@ -176,4 +182,12 @@ type Outcome struct {
 	Result *string
 	// Context is text for the model.
 	Context string
+	// Sections are those for the agent's system prompt.
+	Sections []Section
+}
+
+// Section is a section for an agent's system prompt.
+type Section struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
 }

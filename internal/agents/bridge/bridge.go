@@ -75,6 +75,10 @@ type session struct {
 	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
 	compacted string
 
+	// asked is the answer to a prompt that came without the host's id of the turn, until it comes with that.
+	asked    *agent.Outcome
+	verdicts verdicts
+
 	hostLog
 	memory
 }
@@ -100,7 +104,7 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *agent.Even
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	where.Epoch = s.epoch
+	where.Epoch = s.memory.epoch
 	if e.Step != agent.StepPrompt && e.Step != agent.StepSubagent && s.turn != nil {
 		remark(e, s.turn)
 	}
@@ -118,6 +122,10 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *agent.Even
 		}
 	case agent.StepText:
 		s.said = e.Text
+	case agent.StepCompose:
+		return b.compose(ctx, s, where, e)
+	case agent.StepRequest:
+		err = b.request(ctx, s, where, e)
 	case agent.StepStop:
 		return b.stop(ctx, s, where, e)
 	case agent.StepFailed:
@@ -141,7 +149,7 @@ func (b *Bridge) sessionOf(where phases.Context, e *agent.Event) (*session, phas
 	child := key{where.WorkspaceID, e.Host, e.SessionID + "/" + e.AgentID}
 	switch {
 	case e.AgentID == "":
-	case e.Step == agent.StepSubagent || b.has(child):
+	case e.Step == agent.StepSubagent || e.Step == agent.StepRequest || b.has(child):
 		where.ConversationThreadID, where.ParentSessionID = where.ThreadID, where.SessionID
 		where.ThreadID, where.SessionID, k = child.session, child.session, child
 	case !e.Step.OfTool() && e.Step != agent.StepUsage && !e.Step.OfHost():
@@ -272,6 +280,11 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if s.goesOn(e) {
 		return agent.Outcome{}, nil
 	}
+	if s.turn != nil && s.asked != nil && e.TurnID != "" && s.turn.Input.UserText == e.Text { // our mod has asked about it
+		out := *s.asked
+		s.id, s.asked = e.TurnID, nil
+		return out, report(s.turn, e)
+	}
 	if err := s.done(ctx, "", context.Canceled); err != nil { // the host has not said how it ended
 		return agent.Outcome{}, err
 	}
@@ -293,7 +306,11 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if s.turn, s.id, s.compacted = begun, e.TurnID, ""; where.ParentSessionID == "" {
 		s.says.Store(&Prompt{e.Text, where.Dir})
 	}
-	return s.give(p, e, e.Room())
+	out, err := s.give(p, e, e.Room())
+	if s.asked = nil; e.TurnID == "" && err == nil {
+		s.asked = &out
+	}
+	return out, err
 }
 
 // report records what became of a prompt's text, and if it was cut, each hook whose text was not sent at all: the model does
@@ -374,9 +391,9 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 			return nil
 		}
 		if s.compacted = e.Name; !e.ReplacesPrompts() {
-			s.has = nil
+			s.has = s.inSystem()
 		}
-		s.epoch++
+		s.memory.epoch++
 	}
 	if s.turn == nil {
 		t, err := b.begin(ctx, s, where, &agent.Event{Model: e.Model, Tools: e.Tools}) // in the epoch that ends with it
@@ -414,9 +431,10 @@ func (b *Bridge) sessionEvent(ctx context.Context, s *session, where phases.Cont
 	switch {
 	case err != nil:
 	case e.Step == agent.StepSessionStart || e.Step == agent.StepSubagent:
-		s.has = nil
+		s.has, s.system = nil, nil
 		_, err = b.engine.StartSession(ctx, where, e.Source)
 	case e.Step == agent.StepResume:
+		s.system = nil
 		_, err = b.engine.ResumeSession(ctx, where, &phases.SessionResumeInput{})
 	default:
 		err = errors.Join(b.endAgents(ctx, where, e), b.flush(ctx, s), b.endSession(ctx, s, where, e))

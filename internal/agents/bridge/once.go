@@ -17,11 +17,14 @@ import (
 type memory struct {
 	epoch int
 	has   map[string]given
+
+	requests
 }
 
 type given struct {
 	owner, title, hash string
 	manifest           string // the record of the prompt that it was given with
+	system             bool   // it stands in the system prompt
 }
 
 // ofOnePrompt reports whether a section is about one prompt: such a section is sent with every prompt.
@@ -82,7 +85,7 @@ func (m *memory) newsOf(p *loop.Prompt, kept *manifest.Manifest) *news {
 			n.add("What follows replaces the " + earlier(s.Title) + ".")
 		}
 		n.from[s.SectionID] = len(n.text())
-		n.sent[s.SectionID] = given{s.Owner, s.Title, s.Hash, p.Manifest.ManifestID}
+		n.sent[s.SectionID] = given{s.Owner, s.Title, s.Hash, p.Manifest.ManifestID, false}
 		n.add(p.Parts[i])
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.has)) {
@@ -134,5 +137,6 @@ func (s *session) give(p *loop.Prompt, e *agent.Event, r agent.Room) (agent.Outc
 	if waits {
 		s.late, text = text, ""
 	}
+	s.gives(text)
 	return agent.Outcome{Context: text}, s.report(text, cut, n.changes...)
 }

@@ -16,6 +16,10 @@ import (
 // turn's prompt, because it started later, it judges calls in a new turn. It also does so if the turn's ledger is full,
 // or another configuration is in force: agents work for hours on one prompt.
 func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *agent.Event) (out agent.Outcome, err error) {
+	key := verdictKey(e)
+	if out, again := s.judged(key, e); again {
+		return out, nil
+	}
 	t, whole, err := b.turnOf(ctx, s, where, e, nil)
 	if err != nil {
 		return out, err
@@ -32,7 +36,20 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 	if err != nil {
 		return agent.Outcome{}, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verdicts.keep(key, out)
 	return out, nil
+}
+
+// judged returns the verdict on a call that was judged before, with the same arguments.
+func (s *session) judged(key string, e *agent.Event) (out agent.Outcome, again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if out, again = s.verdicts.of[key]; again && s.turn != nil {
+		_ = report(s.turn, e) // a ledger that is full takes no facts
+	}
+	return out, again
 }
 
 func (s *session) judge(ctx context.Context, t *loop.Turn, e *agent.Event) (out agent.Outcome, err error) {
@@ -92,7 +109,9 @@ func (s *session) bring(t *loop.Turn, r agent.Room, with phases.Phase) (string, 
 		}
 		s.late = ""
 	}
-	return withReminders(t, r, text, with)
+	text, err := withReminders(t, r, text, with)
+	s.gives(text)
+	return text, err
 }
 
 // turnOf returns the turn of a call, and the whole turn of the session, which an agent's turn is a part of. It is the one
@@ -120,7 +139,7 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 // renew begins a turn for a call, replacing the one under way. If that is the prompt's own, the prompt and the host's data of
 // it carry over except for the id: the same one would repeat the keys of dispatches.
 func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e *agent.Event) error {
-	where.Epoch = s.epoch
+	where.Epoch = s.memory.epoch
 	id, said, late, says, begins := e.TurnID, "", "", (*Prompt)(nil), *e
 	var of *loop.Turn
 	if s.turn != nil && (id == "" || id == s.id || ofSubagent(e, &where)) {

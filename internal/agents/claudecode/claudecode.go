@@ -68,6 +68,11 @@ func events() map[string]agent.Meaning {
 		"PreModelSwitch":     {Step: agent.StepNote, Script: decides},
 		"PostModelSwitch":    {Step: agent.StepNote},
 
+		// Those of our mod, by the names of the events that it takes.
+		"prompt.compose": {Step: agent.StepCompose, OfMod: true},
+		"http.fetch":     {Step: agent.StepRequest, OfMod: true},
+		"turn.step":      {Step: agent.StepUsage, OfMod: true},
+
 		"PostToolBatch": {Why: agent.ToolEvent + "PostToolUse", Script: decides},
 		"Notification":  {Why: agent.OnlyTells}, "MessageDisplay": {Why: agent.OnlyTells},
 		"Setup":        {Why: "it prepares a checkout before there is a session", NoHTTP: true},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/manifest"
@@ -29,6 +30,8 @@ type payload struct {
 	Parent        string          `json:"parent_file_path"`
 	From          string          `json:"from_model"`
 	To            string          `json:"to_model"`
+	Usage         phases.Usage    `json:"usage"`
+	sent
 }
 
 // skillCall has the arguments of the tool Skill.
@@ -62,6 +65,16 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 	case "PostCompact":
 		e.Text = p.Summary
 	}
+	switch e.Step {
+	case agent.StepUsage:
+		e.Usage = p.Usage
+	case agent.StepRequest:
+		if p.Request == nil {
+			return e, errors.New("it has no request")
+		}
+		e.Provider, e.Model, e.Request = "anthropic", p.Request.Model, p.observed()
+	default: // it has none of these
+	}
 	return e, nil
 }
 
@@ -69,6 +82,8 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 func (p *payload) facts(e *agent.Event) (facts []manifest.HostFact) {
 	var pairs []string
 	switch {
+	case e.Step == agent.StepRequest:
+		pairs = []string{"other_mods", strings.Join(p.OtherMods, ", ")}
 	case e.Step == agent.StepPrompt:
 		pairs = []string{"source", p.Source}
 	case e.Step.OfTool():
@@ -112,11 +127,21 @@ func encode(e *agent.Event, o *agent.Outcome) any {
 		return agent.DenyPermission(e, o)
 	case agent.StepToolResult:
 		return encodeResult(e, o, said)
+	case agent.StepCompose:
+		if len(o.Sections) == 0 {
+			return nil
+		}
+		return composed{o.Sections}
 	case agent.StepSubagent:
 	default:
 		return nil
 	}
 	return said.Answer()
+}
+
+// composed is the answer to our mod's event of the system prompt.
+type composed struct {
+	Sections []agent.Section `json:"sections"`
 }
 
 func encodeResult(e *agent.Event, o *agent.Outcome, said agent.ClaudeSpecific) any {

@@ -65,7 +65,7 @@ func (h *Host) WantedEvents(subscribed func(phase string) bool) (names []string)
 			needed = append(needed, agent.StepPrompt.Phases()...)
 		}
 		for _, p := range needed {
-			if !m.Narrow && subscribed(string(p)) {
+			if !m.Narrow && !m.OfMod && subscribed(string(p)) {
 				names = append(names, name)
 				break
 			}

@@ -1,0 +1,201 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/compiler"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/loop"
+	"github.com/grapnelhq/grapnel/manifest"
+	"github.com/grapnelhq/grapnel/phases"
+	"github.com/grapnelhq/grapnel/runtime"
+)
+
+const (
+	mostGave     = 16 // texts of ours that are looked for in a request
+	mostVerdicts = 64 // that may be asked for again
+)
+
+// requests is what is known of the requests of a session.
+type requests struct {
+	last string   // the record of the last one
+	seen []uint64 // its messages
+	gave []gaveText
+	// system are the sections in the agent's system prompt, as of an epoch of the session; nil if it has not asked.
+	system []agent.Section
+	epoch  int
+}
+
+// gaveText is a text that the agent got for its model, with the record of the prompt.
+type gaveText struct{ text, manifest string }
+
+// gives remembers a text that the agent gets for its model.
+func (s *session) gives(text string) {
+	if text = strings.TrimSpace(text); text == "" || s.sent == nil {
+		return
+	}
+	if len(s.gave) == mostGave {
+		s.gave = s.gave[1:]
+	}
+	s.gave = append(s.gave[:len(s.gave):len(s.gave)], gaveText{text, s.sent.ManifestID})
+}
+
+// compose returns the stable sections for the agent's system prompt. They stay what they were until the conversation is
+// compacted, cleared or resumed: a change comes with a prompt, and the provider keeps the system prompt.
+func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, e *agent.Event) (agent.Outcome, error) {
+	if s.system != nil && s.requests.epoch == s.memory.epoch {
+		return agent.Outcome{Sections: s.system}, nil
+	}
+	t, err := b.begin(ctx, s, where, &agent.Event{Model: e.Model, Tools: e.Tools})
+	if err != nil {
+		return agent.Outcome{}, err
+	}
+	p, err := t.Prompt(ctx)
+	if _, refused := errors.AsType[*loop.Refused](err); refused { // there is no prompt yet that a plugin could refuse
+		return agent.Outcome{}, ignore(t.Done(ctx, "", err), err)
+	}
+	if err != nil {
+		return agent.Outcome{}, t.Done(ctx, "", err)
+	}
+	s.system, s.requests.epoch = []agent.Section{}, s.memory.epoch
+	has := map[string]given{}
+	for id, was := range s.has {
+		if !was.system {
+			has[id] = was // the conversation has it
+		}
+	}
+	for i := range p.Manifest.Sections {
+		m := &p.Manifest.Sections[i]
+		if _, told := has[m.SectionID]; told || m.Stability != phases.StabilityStable || ofOnePrompt(m.SectionID) {
+			continue
+		}
+		has[m.SectionID] = given{m.Owner, m.Title, m.Hash, p.Manifest.ManifestID, true}
+		s.system = append(s.system, agent.Section{ID: m.SectionID, Text: p.Parts[i]})
+	}
+	s.has = has
+	return agent.Outcome{Sections: s.system}, t.Done(ctx, "", nil)
+}
+
+// inSystem are the sections that a system prompt keeps when the conversation is compacted.
+func (m *memory) inSystem() map[string]given {
+	left := map[string]given{}
+	for id, g := range m.has {
+		if g.system {
+			left[id] = g
+		}
+	}
+	return left
+}
+
+// request records what the agent sends to its model, in the turn under way or else in one of its own.
+func (b *Bridge) request(ctx context.Context, s *session, where phases.Context, e *agent.Event) error {
+	t, own := s.turn, false
+	if t == nil || t.Outdated() {
+		var err error
+		if t, err = b.begin(ctx, s, where, &agent.Event{Model: e.Model}); err != nil {
+			return err
+		}
+		own = true
+	}
+	err := report(t, e)
+	if err == nil {
+		err = s.observe(ctx, t, e)
+	}
+	if own {
+		return errors.Join(err, t.Done(ctx, "", nil))
+	}
+	return err
+}
+
+func (s *session) observe(ctx context.Context, t *loop.Turn, e *agent.Event) error {
+	r := e.Request
+	sums, all := messageSums(r.Messages, r.History.Entries)
+	same := 0
+	for same < min(len(sums), len(s.seen)) && sums[same] == s.seen[same] {
+		same++
+	}
+	r.History.Hash, r.History.Previous, r.History.Same = manifest.Hash(all, nil), s.last, same
+	from := 0
+	for from < len(r.Messages) && r.Messages[from].Message < same {
+		from++
+	}
+	r.Messages = r.Messages[from:]
+	s.claim(r)
+	m, err := t.Observe(ctx, runtime.CompileInput{Model: e.Model, Provider: e.Provider}, r)
+	if err != nil {
+		return err
+	}
+	s.last, s.seen = m.ManifestID, sums
+	return nil
+}
+
+// claim names the plugins whose sections are in the system prompt, and the record of the prompt that a text came with.
+func (s *session) claim(r *compiler.Request) {
+	for i := range r.System {
+		p := &r.System[i]
+		if g, ours := s.has[p.ID]; ours && g.system && p.Owner == ownName {
+			p.Owner = g.owner
+		}
+	}
+	for i := range r.Messages {
+		p := &r.Messages[i]
+		for _, g := range s.gave {
+			if strings.Contains(p.Text, g.text) {
+				p.Owner, p.ID = ownName, g.manifest
+			}
+		}
+	}
+}
+
+const ownName = "grapnel" // who wrote what is of several plugins
+
+//nolint:gochecknoglobals // the sums are compared within the process
+var seed = maphash.MakeSeed()
+
+// messageSums returns a sum of each message, whatever its parts are called, and the text of all.
+func messageSums(parts []compiler.RequestPart, messages int) (sums []uint64, all string) {
+	var text strings.Builder
+	for i, at := 0, 0; i < messages; i++ {
+		from := text.Len()
+		for ; at < len(parts) && parts[at].Message == i; at++ {
+			if text.Len() == from {
+				text.WriteString(parts[at].Role + "\x00")
+			}
+			text.WriteString(parts[at].Text)
+		}
+		sums = append(sums, maphash.String(seed, text.String()[from:]))
+	}
+	return sums, text.String()
+}
+
+// verdicts are the answers to the session's last calls: an agent may ask twice for one, by our mod and by a hook.
+type verdicts struct {
+	of   map[string]agent.Outcome
+	keys []string
+}
+
+func verdictKey(e *agent.Event) string {
+	if e.Step != agent.StepToolCall || e.Call.ID == "" {
+		return ""
+	}
+	return e.Call.ID + "\x00" + e.Call.Tool + "\x00" + string(e.Call.Arguments)
+}
+
+func (v *verdicts) keep(key string, out agent.Outcome) {
+	if key == "" {
+		return
+	}
+	if v.of == nil {
+		v.of = map[string]agent.Outcome{}
+	}
+	if _, has := v.of[key]; !has {
+		v.keys = append(v.keys, key)
+	}
+	if v.of[key] = out; len(v.keys) > mostVerdicts {
+		delete(v.of, v.keys[0])
+		v.keys = v.keys[1:]
+	}
+}
