@@ -123,7 +123,7 @@ const layers = `
 	phases, internal/recent, github.com/coder/websocket, github.com/google/jsonschema-go, github.com/go-json-experiment/json,
 	golang.org/x/time < internal/rpc, internal/proc;
 	internal/tree, internal/proc/peer, github.com/coder/websocket < internal/cli/client;
-	phases, manifest, runtime, loop, sdk, internal/agents/agent < internal/agents/bridge;
+	phases, manifest, compiler, runtime, loop, sdk, internal/agents/agent < internal/agents/bridge;
 	internal/agents, internal/agents/agent, internal/agents/bridge, internal/agents/backtest < gateway;
 	# What a configuration would have decided about agents' transcripts.
 	phases, config, loop, runtime, store, internal/agents/agent, internal/agents/bridge, internal/agents/inputlog, internal/facts/secret,

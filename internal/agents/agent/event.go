@@ -127,6 +127,8 @@ type Event struct {
 	IsError  bool
 	Took     time.Duration
 	Usage    phases.Usage
+	// FromMod says that our mod asks about what a hook asks about next.
+	FromMod bool
 	// Provider takes the Request, which the agent sends to its model.
 	Provider string
 	Request  *compiler.Request

@@ -75,7 +75,7 @@ type session struct {
 	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
 	compacted string
 
-	// asked is the answer to a prompt that came without the host's id of the turn, until it comes with that.
+	// asked is the answer to a prompt that our mod has asked about, and verdicts are those about calls, until a hook asks too.
 	asked    *agent.Outcome
 	verdicts verdicts
 
@@ -280,7 +280,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if s.goesOn(e) {
 		return agent.Outcome{}, nil
 	}
-	if s.turn != nil && s.asked != nil && e.TurnID != "" && s.turn.Input.UserText == e.Text { // our mod has asked about it
+	if s.turn != nil && s.asked != nil && !e.FromMod && s.turn.Input.UserText == e.Text {
 		out := *s.asked
 		s.id, s.asked = e.TurnID, nil
 		return out, report(s.turn, e)
@@ -307,7 +307,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		s.says.Store(&Prompt{e.Text, where.Dir})
 	}
 	out, err := s.give(p, e, e.Room())
-	if s.asked = nil; e.TurnID == "" && err == nil {
+	if s.asked = nil; e.FromMod && err == nil {
 		s.asked = &out
 	}
 	return out, err

@@ -171,7 +171,7 @@ func messageSums(parts []compiler.RequestPart, messages int) (sums []uint64, all
 	return sums, text.String()
 }
 
-// verdicts are the answers to the session's last calls: an agent may ask twice for one, by our mod and by a hook.
+// verdicts are the answers about the last calls that our mod has asked about: a hook asks about each too.
 type verdicts struct {
 	of   map[string]agent.Outcome
 	keys []string
@@ -185,15 +185,10 @@ func verdictKey(e *agent.Event) string {
 }
 
 func (v *verdicts) keep(key string, out agent.Outcome) {
-	if key == "" {
-		return
-	}
 	if v.of == nil {
 		v.of = map[string]agent.Outcome{}
 	}
-	if _, has := v.of[key]; !has {
-		v.keys = append(v.keys, key)
-	}
+	v.keys = append(v.keys, key)
 	if v.of[key] = out; len(v.keys) > mostVerdicts {
 		delete(v.of, v.keys[0])
 		v.keys = v.keys[1:]

@@ -36,19 +36,25 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 	if err != nil {
 		return agent.Outcome{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.verdicts.keep(key, out)
+	if e.FromMod {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.verdicts.keep(key, out)
+	}
 	return out, nil
 }
 
-// judged returns the verdict on a call that was judged before, with the same arguments.
+// judged returns the verdict that our mod got on a call with the same arguments.
 func (s *session) judged(key string, e *agent.Event) (out agent.Outcome, again bool) {
+	if e.FromMod || key == "" {
+		return out, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if out, again = s.verdicts.of[key]; again && s.turn != nil {
 		_ = report(s.turn, e) // a ledger that is full takes no facts
 	}
+	delete(s.verdicts.of, key)
 	return out, again
 }
 

@@ -30,6 +30,7 @@ type payload struct {
 	Parent        string          `json:"parent_file_path"`
 	From          string          `json:"from_model"`
 	To            string          `json:"to_model"`
+	Mod           bool            `json:"mod"`
 	Usage         phases.Usage    `json:"usage"`
 	sent
 }
@@ -48,7 +49,7 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 		p.Tool, p.Arguments = "Skill", agent.Marshal(skillCall{p.Command, p.CommandArgs})
 	}
 	e := p.Event(a)
-	e.TurnID, e.File, e.Facts = p.PromptID, p.File, p.facts(&e)
+	e.TurnID, e.File, e.Facts, e.FromMod = p.PromptID, p.File, p.facts(&e), p.Mod
 	switch p.Name {
 	case "ConfigChange":
 		e.Source = p.Source
