@@ -104,7 +104,7 @@ func engine(tb testing.TB, t tree.Store, sink runtime.Sink, more ...*sdk.Plugin)
 func engineWith(tb testing.TB, t tree.Store, sink runtime.Sink, now func() time.Time, first *sdk.Plugin, more ...*sdk.Plugin) *runtime.Engine {
 	tb.Helper()
 	all := []string{"*"}
-	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, Tools: all, Host: all, See: all}}}}
+	cfg := &config.Config{Version: 1, Plugins: []config.Plugin{{Name: "house", Grants: phases.Grants{Contribute: all, Sections: all, StableSections: all, Tools: all, Host: all, See: all}}}}
 	inside := map[string]runtime.Plugin{"house": first}
 	for _, p := range more {
 		cfg.Plugins = append(cfg.Plugins, config.Plugin{Name: p.Name, OnFailure: config.FailOpen, Grants: phases.Grants{Contribute: []string{"decision"}}})

@@ -36,7 +36,8 @@ type History struct {
 	Same     int    `json:"same,omitempty"`
 	// Cached is how many messages an observed request asks the provider to keep.
 	Cached int `json:"cached,omitempty"`
-	// Added are the parts of an observed request's messages behind those, in order; absent without any.
+	// Added are the parts of an observed request's messages behind those, in order, without those that a changed message still
+	// begins with; absent without any.
 	Added []MessagePart `json:"added,omitempty"`
 }
 

@@ -21,12 +21,20 @@ const (
 
 // requests is what is known of the requests of a session.
 type requests struct {
-	last string   // the record of the last one
-	seen []uint64 // its messages
+	last string       // the record of the last one
+	seen []messageSum // its messages
 	gave []gaveText
-	// system are the sections in the agent's system prompt, as of an epoch of the session; nil if it has not asked.
+	// system are the sections in the agent's system prompt, as of an epoch of the session, with the plugins that brought them;
+	// nil if it has not asked.
 	system []agent.Section
+	owners map[string]string
 	epoch  int
+}
+
+// messageSum stands for a message, whose parts may have other bounds in another request, and for its parts.
+type messageSum struct {
+	whole uint64
+	parts []uint64
 }
 
 // gaveText is a text that the agent got for its model, with the record of the prompt.
@@ -60,7 +68,7 @@ func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, 
 	if err != nil {
 		return agent.Outcome{}, t.Done(ctx, "", err)
 	}
-	s.system, s.requests.epoch = []agent.Section{}, s.memory.epoch
+	s.system, s.owners, s.requests.epoch = []agent.Section{}, map[string]string{}, s.memory.epoch
 	has := map[string]given{}
 	for id, was := range s.has {
 		if !was.system {
@@ -73,10 +81,11 @@ func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, 
 			continue
 		}
 		has[m.SectionID] = given{m.Owner, m.Title, m.Hash, p.Manifest.ManifestID, true}
+		s.owners[m.SectionID] = m.Owner
 		s.system = append(s.system, agent.Section{ID: m.SectionID, Text: p.Parts[i]})
 	}
 	s.has = has
-	return agent.Outcome{Sections: s.system}, t.Done(ctx, "", nil)
+	return agent.Outcome{Sections: s.system}, errors.Join(t.ReportRequest(nil), t.Done(ctx, "", nil))
 }
 
 // inSystem are the sections that a system prompt keeps when the conversation is compacted.
@@ -112,16 +121,19 @@ func (b *Bridge) request(ctx context.Context, s *session, where phases.Context, 
 
 func (s *session) observe(ctx context.Context, t *loop.Turn, e *agent.Event) error {
 	r := e.Request
-	sums, all := messageSums(r.Messages, r.History.Entries)
-	same := 0
-	for same < min(len(sums), len(s.seen)) && sums[same] == s.seen[same] {
+	sums, all := messageSums(r)
+	same, from := 0, 0
+	for same < min(len(sums), len(s.seen)) && sums[same].whole == s.seen[same].whole {
+		from += len(sums[same].parts)
 		same++
 	}
-	r.History.Hash, r.History.Previous, r.History.Same = manifest.Hash(all, nil), s.last, same
-	from := 0
-	for from < len(r.Messages) && r.Messages[from].Message < same {
-		from++
+	if same < min(len(sums), len(s.seen)) { // a message that was changed: from the part that was
+		is, was := sums[same].parts, s.seen[same].parts
+		for i := 0; i < min(len(is), len(was)) && is[i] == was[i]; i++ {
+			from++
+		}
 	}
+	r.History.Hash, r.History.Previous, r.History.Same = manifest.Hash(all, nil), s.last, same
 	r.Messages = r.Messages[from:]
 	s.claim(r)
 	m, err := t.Observe(ctx, runtime.CompileInput{Model: e.Model, Provider: e.Provider}, r)
@@ -136,8 +148,8 @@ func (s *session) observe(ctx context.Context, t *loop.Turn, e *agent.Event) err
 func (s *session) claim(r *compiler.Request) {
 	for i := range r.System {
 		p := &r.System[i]
-		if g, ours := s.has[p.ID]; ours && g.system && p.Owner == ownName {
-			p.Owner = g.owner
+		if owner := s.owners[p.ID]; owner != "" && p.Owner == ownName {
+			p.Owner = owner
 		}
 	}
 	for i := range r.Messages {
@@ -155,18 +167,19 @@ const ownName = "grapnel" // who wrote what is of several plugins
 //nolint:gochecknoglobals // the sums are compared within the process
 var seed = maphash.MakeSeed()
 
-// messageSums returns a sum of each message, whatever its parts are called, and the text of all.
-func messageSums(parts []compiler.RequestPart, messages int) (sums []uint64, all string) {
+// messageSums returns sums of the messages, and the text of all.
+func messageSums(r *compiler.Request) (sums []messageSum, all string) {
 	var text strings.Builder
-	for i, at := 0, 0; i < messages; i++ {
+	sums = make([]messageSum, r.History.Entries)
+	for i := 0; i < len(r.Messages); {
+		m := r.Messages[i].Message
+		text.WriteString(r.Messages[i].Role + "\x00")
 		from := text.Len()
-		for ; at < len(parts) && parts[at].Message == i; at++ {
-			if text.Len() == from {
-				text.WriteString(parts[at].Role + "\x00")
-			}
-			text.WriteString(parts[at].Text)
+		for ; i < len(r.Messages) && r.Messages[i].Message == m; i++ {
+			sums[m].parts = append(sums[m].parts, maphash.String(seed, r.Messages[i].Text))
+			text.WriteString(r.Messages[i].Text)
 		}
-		sums = append(sums, maphash.String(seed, text.String()[from:]))
+		sums[m].whole = maphash.String(seed, r.Messages[i-1].Role+text.String()[from:])
 	}
 	return sums, text.String()
 }
