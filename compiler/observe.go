@@ -159,7 +159,7 @@ func (o *observation) fingerprints(system []RequestPart) {
 	f.FingerprintDynamic, f.HashDynamic = o.sums(together(system[at:]))
 	f.FingerprintDynamicWithoutExtraSystem, f.HashDynamicWithoutExtraSystem = f.FingerprintDynamic, f.HashDynamic
 	f.FingerprintFull, f.HashFull = o.sums(together(system))
-	f.FingerprintTools, f.HashTools = toolSums(o.in.FingerprintKey, nil)
+	f.FingerprintTools, f.HashTools = toolSums(o.in.FingerprintKey, []manifest.Tool{})
 }
 
 func together(parts []RequestPart) string {

@@ -106,7 +106,7 @@ def content(record):
 
     texts = ("manifest_id", "workspace_id", "thread_id", "turn_id", "session_id", "content_hash", "prev", "hash")
     zero(c, {**dict.fromkeys(texts, ""), "seq": 0, "round": 0, "generation": 0, "created_at": "0001-01-01T00:00:00Z"},
-         ("runs_before", "epoch", "actor", "agent_id", "task_id", "mode", "build", "config_hash", "turn_ended", "texts_kept", "blocked", "requests"))
+         ("runs_before", "epoch", "actor", "agent_id", "task_id", "mode", "build", "config_hash", "turn_ended", "texts_kept", "blocked", "requests", "host_events"))
     c["cache"] = {"plan": {}, "predicted": None, "actual": None, "broke_at": "", "owner": "", "tokens_lost": 0}
     counters = ("generation", "incarnation", "attempts", "queue_ms", "duration_ms", "bytes_in", "bytes_out")
     for row in c["runs"]:
@@ -119,6 +119,10 @@ def content(record):
     for row in c.get("calls", []):
         row.pop("call_id", None)
         row.pop("input", None)
+    if c.get("history", {}).get("added"):
+        c["history"].pop("previous", None)
+        for row in c["history"]["added"]:
+            row.pop("id", None)
     for row in [c["budgets"]["turn"]] + c["budgets"]["phases"]:
         zero(row, {"used_ms": 0, "used_chars": 0})
     for row in c["diagnostics"]:
@@ -182,7 +186,7 @@ class Verifier:
         self.last[thread] = r["seq"], r["hash"]
 
     def tools(self, r):
-        if r["sections"]:
+        if r["sections"] or "observed" in r:
             offered = [t for t in r["tools"] if "hidden_domain" not in t]
             self.same(canonical(offered), r["fingerprint_tools"], r["hash_tools"], "the list of tools")
 
@@ -198,7 +202,7 @@ class Verifier:
                 self.need(source in sources, f"{section['section_id']}: nobody brought {source[1]}")
             else:
                 self.need(span["owner"] in ("builtin", "host"), f"{section['section_id']}: {span['owner']} brought nothing")
-        self.need(at == section["chars"], f"{section['section_id']}: the content map covers {at} of {section['chars']} characters")
+        self.need(at == (0 if "observed" in r else section["chars"]), f"{section['section_id']}: the content map covers {at} of {section['chars']} characters")
 
     def prompt(self, r):
         parts = {"stable": [], "dynamic": [], "without": []}
@@ -207,8 +211,8 @@ class Verifier:
             if text is None:
                 return self.need(self.erased or not r.get("texts_kept"), f"the text of {s['section_id']} is missing")
             self.same(text, s["fingerprint"], s["hash"], s["section_id"])
-            heading = HEADING.match(text) if system else None
-            self.need(bool(heading) == system, f"{s['section_id']} has no heading")
+            heading = HEADING.match(text) if system and "observed" not in r else None
+            self.need(bool(heading) == (system and "observed" not in r), f"{s['section_id']} has no heading")
             if heading and not HASH.fullmatch(s["title"]):
                 self.need(heading[1] == s["title"], f"{s['section_id']} has another title")
             self.need(len(text) - (heading.end() if heading else 0) == s["chars"], f"{s['section_id']} has another length")
@@ -216,8 +220,9 @@ class Verifier:
                 parts[s["stability"]].append(text)
                 if s["stability"] == "dynamic" and s["section_id"] != "extra_system":
                     parts["without"].append(text)
-        stable, dynamic, without = (JOINT.join(parts[p]) for p in ("stable", "dynamic", "without"))
-        full = BOUNDARY.join((stable, dynamic)) if stable and dynamic else stable + dynamic
+        joint, boundary = ("", "") if "observed" in r else (JOINT, BOUNDARY)
+        stable, dynamic, without = (joint.join(parts[p]) for p in ("stable", "dynamic", "without"))
+        full = boundary.join((stable, dynamic)) if stable and dynamic else stable + dynamic
         for name, part in (("stable", stable), ("dynamic", dynamic), ("dynamic_without_extra_system", without), ("full", full)):
             self.same(part, r["fingerprint_" + name], r["hash_" + name], f"the prompt ({name})")
 

@@ -93,6 +93,14 @@ func recordLog(t *testing.T, settings string, chainKey []byte) *logSink {
 				t.Fatal(err)
 			}
 		}
+		sent := &compiler.Request{
+			Agent: "agent", System: []compiler.RequestPart{{ID: "one", Owner: "agent", Stability: phases.StabilityStable, Text: "Be ü.\n\n"}, {ID: "one", Owner: "mod:x", Stability: phases.StabilityDynamic, Text: "Be y."}},
+			Tools:    []compiler.RequestPart{{ID: "ls", Owner: "mcp:files", Text: `{"name":"ls"}`}},
+			Messages: []compiler.RequestPart{{ID: "1", Owner: "user", Kind: "text", Role: "user", Text: "Hallo"}}, History: manifest.History{Entries: 1, Hash: "h", Cached: 1}, Cached: []int{0},
+		}
+		if _, err := turn.Observe(t.Context(), runtime.CompileInput{Model: "m", Provider: compiler.Anthropic}, sent); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := turn.End(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
