@@ -165,7 +165,7 @@ func (o *observation) fingerprints(system []RequestPart) {
 func together(parts []RequestPart) string {
 	var b strings.Builder
 	for i := range parts {
-		b.WriteString(parts[i].Text)
+		b.WriteString(valid(parts[i].Text))
 	}
 	return b.String()
 }
