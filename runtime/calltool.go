@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -55,6 +56,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 		return nil, err
 	}
 	call.Context, call.OutsideTurn = t.now(t.context), false
+	call.Context.AgentPrompt = cmp.Or(t.usage.Last(&t.prompt).Ref, t.context.AgentPrompt)
 	id := call.IdempotencyKey
 	if err := phases.CheckID("idempotency_key", call.IdempotencyKey); err != nil {
 		return nil, t.refuseTool(ctx, "", &call, err)

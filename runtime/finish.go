@@ -113,7 +113,7 @@ func (d *dispatch) boundForced() {
 	}
 }
 
-func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
+func (d *dispatch) outcome(ctx context.Context, used time.Duration) *phases.Outcome {
 	plugins := d.gen.rows()
 	if d.facts != nil && d.failed == nil {
 		d.inform() // of what goes on
@@ -124,6 +124,7 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 		Budget:    phases.BudgetUse{GrantedMS: turnstate.Millis(d.granted), UsedMS: turnstate.Millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
+	d.refer(ctx, out)
 	if d.failed == nil { // a failed phase delivers nothing
 		var before []phases.Omitted
 		out.Merged.Reminders, before = d.engine.sessions.Undelivered(d.rq.context, out.Merged.Reminders)
@@ -140,6 +141,28 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	}
 	out.Diagnostics = d.allDiagnostics(plugins.notes)
 	return out
+}
+
+// refer puts on a decision which prompt was in force: the agent's last one, else the thread's.
+func (d *dispatch) refer(ctx context.Context, out *phases.Outcome) {
+	ref := d.rq.context.AgentPrompt
+	if out.Decision == nil {
+		return
+	}
+	if ref == nil {
+		if last, _ := d.engine.lastPrompt(ctx, d.rq.context); last != nil { // a compilation reports that it cannot be read
+			ref = &phases.DecisionRef{ManifestID: last.ManifestID, Seq: last.Seq}
+		}
+	}
+	if out.DecisionRef = ref; out.Error != nil {
+		own := *out.Error // several calls may share one error
+		own.DecisionRef, out.Error = ref, &own
+	}
+	for i := range out.Runs {
+		if out.Runs[i].Verdict != "" {
+			out.Runs[i].DecisionRef = ref
+		}
+	}
 }
 
 // allDiagnostics lists the diagnostics about plugins, the plan, each hook in plan order, and the merge.

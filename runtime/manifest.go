@@ -40,26 +40,18 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 	return manifest.Seal(m, nil, nil)
 }
 
-// previous returns the previous prompt of the turn's thread: from the cache or, for a thread that is new to this
-// engine or that others may have continued, from the sink.
+// previous returns the last prompt of the turn's thread; nil, with a diagnostic, if it cannot be read.
 func (r *recording) previous(ctx context.Context) *manifest.Outline {
-	t, e := r.turn, r.turn.engine
-	known := e.sessions.Previous(t.context)
-	if e.keeper != nil && (known == nil || e.keeper.Shared()) && t.context.ThreadID != "" {
-		m, err := e.keeper.Last(ctx, t.context.WorkspaceID, t.context.ThreadID)
-		switch {
-		case err != nil:
-			code := e.sinkFailed(codePreviousUnavailable, "the thread's previous manifest cannot be read", r.id, err)
-			r.notes = append(r.notes, phases.Diagnostic{
-				Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
-				Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
-			})
-			return nil
-		case m != nil:
-			return new(m.Outline())
-		}
+	last, err := r.turn.engine.lastPrompt(ctx, r.turn.context)
+	if err != nil {
+		code := r.turn.engine.sinkFailed(codePreviousUnavailable, "the thread's previous manifest cannot be read", r.id, err)
+		r.notes = append(r.notes, phases.Diagnostic{
+			Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
+			Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
+		})
+		return nil
 	}
-	return known
+	return last
 }
 
 type recording struct {

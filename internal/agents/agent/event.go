@@ -97,6 +97,8 @@ type Call struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Paths     []string        `json:"paths,omitempty"`
+
+	DecisionRef *phases.DecisionRef `json:"-"`
 }
 
 // Event is an event of an agent, in Grapnel's terms. Which fields are set depends on the step.
@@ -168,6 +170,8 @@ type Outcome struct {
 	// Verdict is deny, ask or empty. Reason is for the model and the person. Denying a stop makes the agent go on.
 	Verdict phases.Verdict
 	Reason  string
+	// DecisionRef names the prompt in force when the verdict was given; nil if none is known.
+	DecisionRef *phases.DecisionRef
 	// By is the subscription that denied a prompt, as far as it is known. No answer has it.
 	By string
 	// Arguments are the rewritten arguments of a call; nil if nobody rewrote them.
@@ -176,4 +180,13 @@ type Outcome struct {
 	Result *string
 	// Context is text for the model.
 	Context string
+}
+
+// Referring returns the reason with the decision_ref behind it. Agents refuse answers with fields that they do not know, so
+// that no other place has it.
+func (o *Outcome) Referring() string {
+	if o.DecisionRef == nil {
+		return o.Reason
+	}
+	return o.Reason + " (decision_ref " + o.DecisionRef.String() + ")"
 }

@@ -63,12 +63,13 @@ type key struct{ workspace, host, session string }
 type session struct {
 	mu   sync.Mutex
 	turn *loop.Turn
-	id   string                 // the host's id of the turn
-	said string                 // what the assistant said last
-	goOn string                 // why the host was told to go on, until it has
-	late string                 // text for which the answer to the prompt has no room; the next answer that has takes it
-	sent *manifest.Manifest     // the record of the prompt
-	says atomic.Pointer[Prompt] // that of the turn, if a user wrote it
+	id   string                             // the host's id of the turn
+	said string                             // what the assistant said last
+	goOn string                             // why the host was told to go on, until it has
+	late string                             // text for which the answer to the prompt has no room; the next answer that has takes it
+	sent *manifest.Manifest                 // the record of the prompt
+	says atomic.Pointer[Prompt]             // that of the turn, if a user wrote it
+	ref  atomic.Pointer[phases.DecisionRef] // names sent
 	used time.Time
 	// tools says whether the agent has the gateway's MCP server, as of its last prompt; nil if nobody has asked.
 	tools *bool
@@ -175,7 +176,10 @@ func (b *Bridge) session(k key) (*session, error) {
 }
 
 // Prompt is what a user asks for, and where.
-type Prompt struct{ Text, Dir string }
+type Prompt struct {
+	Text, Dir string
+	Ref       *phases.DecisionRef
+}
 
 // Prompts returns the users' prompts of a workspace whose turns are under way.
 func (b *Bridge) Prompts(workspace string) (found []Prompt) {
@@ -183,7 +187,7 @@ func (b *Bridge) Prompts(workspace string) (found []Prompt) {
 	defer b.mu.Unlock()
 	for k, s := range b.sessions {
 		if p := s.says.Load(); p != nil && k.workspace == workspace {
-			found = append(found, *p)
+			found = append(found, Prompt{p.Text, p.Dir, s.ref.Load()})
 		}
 	}
 	return found
@@ -246,8 +250,9 @@ func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *
 	if s.turn != nil {
 		reason, err := s.turn.GoOn(ctx, text)
 		if err == nil && reason != "" {
-			s.goOn = reason
-			return agent.Outcome{Verdict: phases.VerdictDeny, Reason: reason}, nil
+			out := agent.Outcome{Verdict: phases.VerdictDeny, Reason: reason, DecisionRef: s.ref.Load()}
+			s.goOn = out.Referring()
+			return out, nil
 		}
 		if err = errors.Join(ignoreUnknown(err), s.done(ctx, text, nil)); err != nil {
 			return agent.Outcome{}, err
@@ -285,13 +290,14 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		p, err = begun.Prompt(ctx)
 	}
 	if refused, ok := errors.AsType[*loop.Refused](err); ok {
-		return agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error()), By: refused.By}, ignore(begun.Done(ctx, "", err), err)
+		out := agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error()), By: refused.By, DecisionRef: refused.DecisionRef}
+		return out, ignore(begun.Done(ctx, "", err), err)
 	}
 	if err != nil {
 		return agent.Outcome{}, begun.Done(ctx, "", err)
 	}
 	if s.turn, s.id, s.compacted = begun, e.TurnID, ""; where.ParentSessionID == "" {
-		s.says.Store(&Prompt{e.Text, where.Dir})
+		s.says.Store(&Prompt{Text: e.Text, Dir: where.Dir})
 	}
 	return s.give(p, e, e.Room())
 }
