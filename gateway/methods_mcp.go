@@ -112,7 +112,7 @@ func (g *Gateway) prompts(at mcpserver.Place) []bridge.Prompt {
 // on record when it returns.
 func (g *Gateway) ownTurn(ctx context.Context, c *rpc.Caller, at mcpserver.Place, of bridge.Prompt, work func(t *loop.Turn, out *phases.Outcome) error) error {
 	where, err := g.completeTurn(ctx, c, phases.Context{
-		WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir, AgentPrompt: of.Ref,
+		WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
 	})
 	if err != nil {
 		return err
@@ -122,6 +122,7 @@ func (g *Gateway) ownTurn(ctx context.Context, c *rpc.Caller, at mcpserver.Place
 	if err != nil {
 		return engineError(err)
 	}
+	begun.Under(of.Ref)
 	t := loop.Wrap(begun, loop.Options{Ask: answered})
 	err = func() error {
 		if err := judged(t.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(of.Text)})); err != nil {

@@ -70,8 +70,6 @@ type Context struct {
 	// DirRoot is the directory that reading for Dir must not leave, neither upwards nor
 	// by a link; both are then real paths. Empty means that Dir is not bounded.
 	DirRoot string `json:"dir_root,omitempty"`
-	// AgentPrompt names the last prompt of the agent that acts. The engine sets it; a host does for a turn without a prompt.
-	AgentPrompt *DecisionRef `json:"-"`
 	// Flags are the host's switches; a missing one is false.
 	Flags map[string]bool `json:"flags,omitempty"`
 	// Metadata is the host's own data, JSON by name; it needs the grant see: metadata.

@@ -145,7 +145,7 @@ func (d *dispatch) outcome(ctx context.Context, used time.Duration) *phases.Outc
 
 // refer puts on a decision which prompt was in force: the agent's last one, else the thread's.
 func (d *dispatch) refer(ctx context.Context, out *phases.Outcome) {
-	ref := d.rq.context.AgentPrompt
+	ref := d.rq.prompt
 	if out.Decision == nil {
 		return
 	}

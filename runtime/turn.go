@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -329,7 +328,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 		return nil, err
 	}
 	rq := &request{context: t.now(t.context), input: in, state: t.state, key: t.key(phases.PhaseOf(in)), callID: t.callID}
-	rq.context.AgentPrompt = cmp.Or(t.usage.Last(&t.prompt).Ref, t.context.AgentPrompt)
+	rq.prompt = t.usage.Last(&t.prompt).Ref
 	if phases.PhaseOf(in) != phases.PostCompaction {
 		return t.engine.dispatch(ctx, t.gen, rq)
 	}

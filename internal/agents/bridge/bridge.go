@@ -63,18 +63,19 @@ type key struct{ workspace, host, session string }
 type session struct {
 	mu   sync.Mutex
 	turn *loop.Turn
-	id   string                             // the host's id of the turn
-	said string                             // what the assistant said last
-	goOn string                             // why the host was told to go on, until it has
-	late string                             // text for which the answer to the prompt has no room; the next answer that has takes it
-	sent *manifest.Manifest                 // the record of the prompt
-	says atomic.Pointer[Prompt]             // that of the turn, if a user wrote it
-	ref  atomic.Pointer[phases.DecisionRef] // names sent
+	id   string                 // the host's id of the turn
+	said string                 // what the assistant said last
+	goOn string                 // why the host was told to go on, until it has
+	late string                 // text for which the answer to the prompt has no room; the next answer that has takes it
+	sent *manifest.Manifest     // the record of the prompt
+	says atomic.Pointer[Prompt] // that of the turn, if a user wrote it
 	used time.Time
 	// tools says whether the agent has the gateway's MCP server, as of its last prompt; nil if nobody has asked.
 	tools *bool
 	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
 	compacted string
+	// ref names the prompt that was sent.
+	ref atomic.Pointer[phases.DecisionRef]
 
 	hostLog
 	memory
