@@ -150,7 +150,11 @@ func (d *dispatch) refer(ctx context.Context, out *phases.Outcome) {
 		return
 	}
 	if ref == nil {
-		if last, _ := d.engine.lastPrompt(ctx, d.rq.context); last != nil { // a compilation reports that it cannot be read
+		last := d.engine.sessions.Previous(d.rq.context)
+		if d.phase.Row.Phase == phases.ToolPreCall { // the engine may be younger than the prompt
+			last, _ = d.engine.lastPrompt(ctx, d.rq.context) // the next compilation reports an error
+		}
+		if last != nil {
 			ref = &phases.DecisionRef{ManifestID: last.ManifestID, Seq: last.Seq}
 		}
 	}

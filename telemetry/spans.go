@@ -120,7 +120,7 @@ func (t *Telemetry) settled(run *phases.Run) []attribute.KeyValue {
 		}
 	}
 	if ref := run.DecisionRef; ref != nil {
-		list = append(list, keyDecisionRef.String(ref.String()), keyManifest.String(ref.ManifestID))
+		list = append(list, keyDecisionRef.String(plain(ref.String())), keyManifest.String(plain(ref.ManifestID)))
 	}
 	if run.QueueMS > 0 {
 		list = append(list, keyQueued.Float64(inSeconds(run.QueueMS)))
