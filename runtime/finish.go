@@ -134,6 +134,9 @@ func (d *dispatch) outcome(ctx context.Context, used time.Duration) *phases.Outc
 		c := &d.calls[i]
 		c.run.Contributions = d.merged.Parts[i].Kept
 		c.markKept(len(c.run.Contributions))
+		if c.run.Verdict != "" {
+			c.run.DecisionRef = out.DecisionRef
+		}
 		c.run.Cut = append(c.run.Cut, d.merged.Parts[i].Cuts...)
 		if c.run.DurationMS > 0 {
 			out.Budget.SpentBy = append(out.Budget.SpentBy, phases.Spent{Subscription: c.sub.ID, MS: c.run.DurationMS})
@@ -161,11 +164,6 @@ func (d *dispatch) refer(ctx context.Context, out *phases.Outcome) {
 	if out.DecisionRef = ref; out.Error != nil {
 		own := *out.Error // several calls may share one error
 		own.DecisionRef, out.Error = ref, &own
-	}
-	for i := range out.Runs {
-		if out.Runs[i].Verdict != "" {
-			out.Runs[i].DecisionRef = ref
-		}
 	}
 }
 

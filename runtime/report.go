@@ -42,8 +42,7 @@ func (t *Turn) Continue(of *Turn) error {
 	return nil
 }
 
-// Under names the prompt of the agent for which this turn, without one of its own, makes a call: decisions refer to it. Call
-// it before the turn is shared.
+// Under names the prompt of the agent that a turn without one makes a call for. Call it before the turn is shared.
 func (t *Turn) Under(prompt *phases.DecisionRef) { t.prompt.Ref = prompt }
 
 // ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes

@@ -29,7 +29,9 @@ func TestDecisionRefOfSpans(t *testing.T) {
 			{Name: "guard", Kinds: []phases.Kind{phases.KindDecision}, ToolPreCall: func(context.Context, *sdk.Call, *phases.ToolPreCallInput) ([]phases.Contribution, error) {
 				return sdk.Reply(&phases.Decision{Verdict: phases.VerdictDeny, Reason: "no"})
 			}},
-			{Name: "idle", ToolPreCall: func(context.Context, *sdk.Call, *phases.ToolPreCallInput) ([]phases.Contribution, error) { return nil, nil }},
+			{Name: "idle", ToolPreCall: func(context.Context, *sdk.Call, *phases.ToolPreCallInput) ([]phases.Contribution, error) {
+				return nil, nil
+			}},
 		},
 	}
 	r := newRig(t, telemetry.Options{})

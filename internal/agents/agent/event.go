@@ -93,11 +93,10 @@ func (s Step) Phases() []phases.Phase {
 
 // Call is a call of a tool; see loop.Call, which has the same fields.
 type Call struct {
-	ID        string          `json:"id,omitempty"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Paths     []string        `json:"paths,omitempty"`
-
+	ID          string              `json:"id,omitempty"`
+	Tool        string              `json:"tool"`
+	Arguments   json.RawMessage     `json:"arguments,omitempty"`
+	Paths       []string            `json:"paths,omitempty"`
 	DecisionRef *phases.DecisionRef `json:"-"`
 }
 

@@ -74,8 +74,7 @@ type session struct {
 	tools *bool
 	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
 	compacted string
-	// ref names the prompt that was sent.
-	ref atomic.Pointer[phases.DecisionRef]
+	ref       atomic.Pointer[phases.DecisionRef] // names sent
 
 	hostLog
 	memory
@@ -291,8 +290,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		p, err = begun.Prompt(ctx)
 	}
 	if refused, ok := errors.AsType[*loop.Refused](err); ok {
-		out := agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error()), By: refused.By, DecisionRef: refused.DecisionRef}
-		return out, ignore(begun.Done(ctx, "", err), err)
+		return agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error()), By: refused.By, DecisionRef: refused.DecisionRef}, ignore(begun.Done(ctx, "", err), err)
 	}
 	if err != nil {
 		return agent.Outcome{}, begun.Done(ctx, "", err)
