@@ -54,9 +54,9 @@ func (p *toolParams) call() (loop.Call, error) {
 
 type (
 	checkedCall struct {
-		Arguments   json.RawMessage     `json:"arguments"         jsonschema:"the arguments to call the tool with: a hook may have rewritten them; null if there are none"`
-		Paths       []string            `json:"paths"             jsonschema:"files and directories that the call is about now"`
-		Refused     *refusedCall        `json:"refused,omitempty" jsonschema:"why the call must not be made; absent if it may"`
+		Arguments   json.RawMessage     `json:"arguments"              jsonschema:"the arguments to call the tool with: a hook may have rewritten them; null if there are none"`
+		Paths       []string            `json:"paths"                  jsonschema:"files and directories that the call is about now"`
+		Refused     *refusedCall        `json:"refused,omitempty"      jsonschema:"why the call must not be made; absent if it may"`
 		DecisionRef *phases.DecisionRef `json:"decision_ref,omitempty" jsonschema:"the record of the prompt in force when hooks decided about the call; absent if none did, or no prompt is known"`
 	}
 	refusedCall struct {
@@ -74,8 +74,8 @@ type (
 	calledTool struct {
 		finishedCall
 
-		Refused     *refusedCall        `json:"refused,omitempty" jsonschema:"why the call was not made; absent if it was"`
-		Error       *phases.Error       `json:"error,omitempty"   jsonschema:"why the tool did not answer; absent if it did"`
+		Refused     *refusedCall        `json:"refused,omitempty"      jsonschema:"why the call was not made; absent if it was"`
+		Error       *phases.Error       `json:"error,omitempty"        jsonschema:"why the tool did not answer; absent if it did"`
 		Diagnostics []phases.Diagnostic `json:"diagnostics"`
 		DecisionRef *phases.DecisionRef `json:"decision_ref,omitempty" jsonschema:"the record of the prompt in force when hooks decided about the call; absent if none did, or no prompt is known"`
 	}
