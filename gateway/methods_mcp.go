@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/bridge"
 	"github.com/grapnelhq/grapnel/internal/mcpserver"
 	"github.com/grapnelhq/grapnel/internal/rpc"
@@ -52,7 +53,7 @@ func (g *Gateway) mcpMethods() []rpc.Method {
 
 func (g *Gateway) mcpTools(ctx context.Context, c call[mcpToolsParams]) (*mcpserver.Tools, error) {
 	list := &mcpserver.Tools{Tools: []phases.Tool{}}
-	err := g.ownTurn(ctx, c.Caller, c.params.Place, "", func(t *loop.Turn, out *phases.Outcome) error {
+	err := g.ownTurn(ctx, c.Caller, c.params.Place, bridge.Prompt{}, func(t *loop.Turn, out *phases.Outcome) error {
 		t.OnlyLooks() // nobody has the thread, and an agent asks with each start
 		for i := range out.Merged.Tools {
 			list.Tools = append(list.Tools, out.Merged.Tools[i].Definition)
@@ -71,7 +72,7 @@ func (g *Gateway) mcpCall(ctx context.Context, c call[mcpCallParams]) (*calledTo
 	}
 	var done *calledTool
 	for prompts := g.prompts(p.Place); done == nil && err == nil; prompts = prompts[1:] {
-		err = g.ownTurn(ctx, c.Caller, p.Place, prompts[0].Text, func(t *loop.Turn, out *phases.Outcome) (err error) {
+		err = g.ownTurn(ctx, c.Caller, p.Place, prompts[0], func(t *loop.Turn, out *phases.Outcome) (err error) {
 			offered := slices.ContainsFunc(out.Merged.Tools, func(m phases.MergedTool) bool { return m.Name == call.Tool })
 			if offered && len(prompts) > 1 {
 				t.OnlyLooks()
@@ -97,16 +98,19 @@ func (g *Gateway) prompts(at mcpserver.Place) []bridge.Prompt {
 	near := slices.DeleteFunc(slices.Clone(all), func(p bridge.Prompt) bool { return !below(p.Dir, dir) && !below(dir, p.Dir) })
 	switch {
 	case len(near) > 0:
-		return near
-	case len(all) > 0:
-		return all
+		all = near
+	case len(all) == 0:
+		return []bridge.Prompt{{}}
 	}
-	return []bridge.Prompt{{}}
+	for i := range all[1:] { // no decision refers to the prompt of an agent that may be another
+		all[0].Ref, all[i+1].Ref = nil, nil
+	}
+	return all
 }
 
-// ownTurn begins a turn for a user's words, has it judged and its tools brought, and ends it after work. What has happened is
+// ownTurn begins a turn for a user's prompt, has it judged and its tools brought, and ends it after work. What has happened is
 // on record when it returns.
-func (g *Gateway) ownTurn(ctx context.Context, c *rpc.Caller, at mcpserver.Place, text string, work func(t *loop.Turn, out *phases.Outcome) error) error {
+func (g *Gateway) ownTurn(ctx context.Context, c *rpc.Caller, at mcpserver.Place, of bridge.Prompt, work func(t *loop.Turn, out *phases.Outcome) error) error {
 	where, err := g.completeTurn(ctx, c, phases.Context{
 		WorkspaceID: at.WorkspaceID, ThreadID: cmp.Or(at.ThreadID, mcpThread), TurnID: rand.Text(), Mode: phases.ModeAgent, Dir: at.Dir,
 	})
@@ -118,9 +122,10 @@ func (g *Gateway) ownTurn(ctx context.Context, c *rpc.Caller, at mcpserver.Place
 	if err != nil {
 		return engineError(err)
 	}
+	begun.Under(of.Ref)
 	t := loop.Wrap(begun, loop.Options{Ask: answered})
 	err = func() error {
-		if err := judged(t.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(text)})); err != nil {
+		if err := judged(t.Dispatch(ctx, &phases.PrePolicyInput{UserText: phases.T(of.Text)})); err != nil {
 			return err
 		}
 		out, err := t.Dispatch(ctx, &phases.PreToolsInput{ToolCalling: true})
@@ -148,6 +153,7 @@ func judged(out *phases.Outcome, err error) error {
 		for _, r := range d.Reasons {
 			why = r.Subscription + ": " + r.Reason
 		}
+		why = (&agent.Outcome{Reason: why, DecisionRef: out.DecisionRef}).Referring()
 		return rpc.Errorf(rpc.CodeInvalid, "the turn was refused: %s", why)
 	}
 	return nil

@@ -54,9 +54,10 @@ func (p *toolParams) call() (loop.Call, error) {
 
 type (
 	checkedCall struct {
-		Arguments json.RawMessage `json:"arguments"         jsonschema:"the arguments to call the tool with: a hook may have rewritten them; null if there are none"`
-		Paths     []string        `json:"paths"             jsonschema:"files and directories that the call is about now"`
-		Refused   *refusedCall    `json:"refused,omitempty" jsonschema:"why the call must not be made; absent if it may"`
+		Arguments   json.RawMessage     `json:"arguments"              jsonschema:"the arguments to call the tool with: a hook may have rewritten them; null if there are none"`
+		Paths       []string            `json:"paths"                  jsonschema:"files and directories that the call is about now"`
+		Refused     *refusedCall        `json:"refused,omitempty"      jsonschema:"why the call must not be made; absent if it may"`
+		DecisionRef *phases.DecisionRef `json:"decision_ref,omitempty" jsonschema:"the record of the prompt in force when hooks decided about the call; absent if none did, or no prompt is known"`
 	}
 	refusedCall struct {
 		Verdict    phases.Verdict `json:"verdict"               jsonschema:"deny; or ask: a person may allow the call. Ask one, and make the same call of this method again with allowed"`
@@ -73,9 +74,10 @@ type (
 	calledTool struct {
 		finishedCall
 
-		Refused     *refusedCall        `json:"refused,omitempty" jsonschema:"why the call was not made; absent if it was"`
-		Error       *phases.Error       `json:"error,omitempty"   jsonschema:"why the tool did not answer; absent if it did"`
+		Refused     *refusedCall        `json:"refused,omitempty"      jsonschema:"why the call was not made; absent if it was"`
+		Error       *phases.Error       `json:"error,omitempty"        jsonschema:"why the tool did not answer; absent if it did"`
 		Diagnostics []phases.Diagnostic `json:"diagnostics"`
+		DecisionRef *phases.DecisionRef `json:"decision_ref,omitempty" jsonschema:"the record of the prompt in force when hooks decided about the call; absent if none did, or no prompt is known"`
 	}
 )
 
@@ -141,6 +143,7 @@ func (g *Gateway) callTool(ctx context.Context, c call[checkParams]) (*calledToo
 func runTool(ctx context.Context, t hostTurn, call loop.Call) (*calledTool, error) {
 	done := &calledTool{Diagnostics: []phases.Diagnostic{}}
 	r, err := t.RunTool(ctx, call, func(ctx context.Context, call loop.Call) (string, bool, error) {
+		done.DecisionRef = call.DecisionRef
 		res, err := t.CallTool(ctx, phases.ToolCall{Tool: call.Tool, Arguments: call.Arguments, IdempotencyKey: call.ID})
 		done.Error, _ = errors.AsType[*phases.Error](err)
 		if err != nil {
@@ -152,7 +155,9 @@ func runTool(ctx context.Context, t hostTurn, call loop.Call) (*calledTool, erro
 	if err != nil {
 		return nil, engineError(err)
 	}
-	done.finishedCall, done.Refused = finishedOf(&r), refusedOf(r.Refused)
+	if done.finishedCall, done.Refused = finishedOf(&r), refusedOf(r.Refused); r.Refused != nil {
+		done.DecisionRef = r.Refused.DecisionRef
+	}
 	return done, nil
 }
 
@@ -166,7 +171,7 @@ func (g *Gateway) checkTool(ctx context.Context, c call[checkParams]) (*checkedC
 		if err != nil {
 			return nil, engineError(err)
 		}
-		return &checkedCall{Arguments: checked.Arguments, Paths: append([]string{}, checked.Paths...), Refused: refusedOf(refused)}, nil
+		return &checkedCall{Arguments: checked.Arguments, Paths: append([]string{}, checked.Paths...), Refused: refusedOf(refused), DecisionRef: checked.DecisionRef}, nil
 	})
 }
 

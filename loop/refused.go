@@ -26,6 +26,8 @@ type Refused struct {
 	Reason, ReasonCode string
 	// Call is the refused call; its tool is empty for a turn or a prompt.
 	Call Call
+	// DecisionRef names the prompt in force; nil if none is known.
+	DecisionRef *phases.DecisionRef
 	// Err is set if no hook decided: the phase failed closed, or the person who was asked said no or could not be asked.
 	Err error
 }
@@ -56,7 +58,7 @@ func (r *Refused) Error() string {
 func (r *Refused) Unwrap() error { return r.Err }
 
 func refusedBy(e *phases.Error) *Refused {
-	r := &Refused{Phase: e.Phase, Verdict: phases.VerdictDeny, By: e.Subscription, Reason: e.Message}
+	r := &Refused{Phase: e.Phase, Verdict: phases.VerdictDeny, By: e.Subscription, Reason: e.Message, DecisionRef: e.DecisionRef}
 	if e.Code == "ask" { // of [runtime.Turn.Compile]
 		r.Verdict = phases.VerdictAsk
 	} else if e.Code != phases.CauseDenied {
@@ -77,7 +79,7 @@ func (t *Turn) decide(ctx context.Context, out *phases.Outcome, failed error, r 
 		return nil
 	}
 	if r.Err, r.Verdict = failed, phases.VerdictDeny; out != nil && out.Decision != nil {
-		r.Verdict = out.Decision.Verdict
+		r.Verdict, r.DecisionRef = out.Decision.Verdict, out.DecisionRef
 		all := out.Decision.Reasons
 		if i := slices.IndexFunc(all, func(reason phases.Reason) bool { return reason.Verdict == r.Verdict }); i >= 0 {
 			r.By, r.Reason, r.ReasonCode = all[i].Subscription, all[i].Reason, all[i].ReasonCode
@@ -177,4 +179,6 @@ type Call struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Paths are the files and directories that the call is about. If empty, [Tool.Paths] provides them.
 	Paths []string `json:"paths,omitempty"`
+	// DecisionRef is set by [Turn.CheckTool] if hooks decided: the prompt in force, if known.
+	DecisionRef *phases.DecisionRef `json:"-"`
 }

@@ -77,8 +77,10 @@ func (t *Turn) CheckTool(ctx context.Context, c Call) (checked Call, refused *Re
 		c.Paths = own.Paths(c.Arguments)
 	}
 	out, err := t.ForCall(c.ID).Dispatch(ctx, &phases.ToolPreCallInput{Tool: c.Tool, Arguments: c.Arguments, TouchedPaths: c.Paths})
-	if t.options.Judged != nil && out != nil {
-		t.options.Judged(ctx, c, out)
+	if out != nil {
+		if c.DecisionRef = out.DecisionRef; t.options.Judged != nil {
+			t.options.Judged(ctx, c, out)
+		}
 	}
 	err = t.decide(ctx, out, err, &Refused{Phase: phases.ToolPreCall, Call: c})
 	t.sum.answered(&c)

@@ -100,6 +100,8 @@ type Error struct {
 	Detail string `json:"-"`
 	// PluginCode is the plugin's own word where Code is CausePluginError.
 	PluginCode string `json:"-"`
+	// DecisionRef is that of the decision that the error is about, on the host's side.
+	DecisionRef *DecisionRef `json:"decision_ref,omitempty"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"-"`
 	// SafeForUser is a plugin's permission to show its words to those to whom Visibility opens them.

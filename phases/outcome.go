@@ -1,6 +1,9 @@
 package phases
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // RunState is what became of one expected hook.
 type RunState string
@@ -79,6 +82,8 @@ type Run struct {
 	Cut           []Cut    `json:"cut"`
 	// CachedFrom names the run that a cached answer came from.
 	CachedFrom string `json:"cached_from"`
+	// DecisionRef is that of the phase's outcome, if the hook decided, and of the prompt in force at a call of a tool.
+	DecisionRef *DecisionRef `json:"-"`
 	// Model names the model that answered a host call, as the host says; absent from other rows.
 	Model string `json:"model,omitempty"`
 	// Usage is what the model's provider reported for a host call; absent from other rows.
@@ -200,6 +205,17 @@ type Decided struct {
 	Verdict Verdict  `json:"verdict"`
 	Reasons []Reason `json:"reasons"`
 }
+
+// DecisionRef names the record of the prompt in force when a decision was made: the last one that the model had been
+// given. It joins what an agent did with what it had been told.
+type DecisionRef struct {
+	ManifestID string `json:"manifest_id"`
+	// Seq is the record's number in its thread; 0 without a store.
+	Seq uint64 `json:"seq"`
+}
+
+// String returns the text form, MANIFESTID/SEQ.
+func (r DecisionRef) String() string { return r.ManifestID + "/" + strconv.FormatUint(r.Seq, 10) }
 
 // MergedSection is one section after merging: fragments joined, text cut.
 type MergedSection struct {
@@ -333,7 +349,9 @@ type Outcome struct {
 	Shadowed []Applied `json:"shadowed,omitempty"`
 	// Decision is nil when nobody decided.
 	Decision *Decided `json:"decision"`
-	Merged   Merged   `json:"merged"`
+	// DecisionRef is nil without a decision, and where no prompt is known.
+	DecisionRef *DecisionRef `json:"decision_ref,omitempty"`
+	Merged      Merged       `json:"merged"`
 	// Runs has one entry per expected subscription, in plan order.
 	Runs []Run `json:"runs"`
 	// Plugins has one row per declared plugin. Outcomes share them: they must not be changed.

@@ -29,7 +29,7 @@ func (e *Engine) CallTool(ctx context.Context, plugin string, call phases.ToolCa
 		return nil, err
 	}
 	call.OutsideTurn, call.Policies = true, nil
-	res, _, err := e.callTool(ctx, g, g.outside(), plugin, call)
+	res, _, err := e.callTool(ctx, g, g.outside(), plugin, call, nil)
 	return res, err
 }
 
@@ -73,7 +73,7 @@ func (t *Turn) CallTool(ctx context.Context, call phases.ToolCall) (*phases.Tool
 	}
 	call.Policies = t.state.Policies()
 	remark, wrong := t.state.CallRemark(&call, t.gen.planned.Load().phases[phases.ToolPreCall].Running())
-	res, run, err := t.engine.callTool(ctx, t.gen, t.state, owner, call)
+	res, run, err := t.engine.callTool(ctx, t.gen, t.state, owner, call, t.usage.Last(&t.prompt).Ref)
 	t.state.AddCall(run, &call, id, res)
 	if wrong {
 		t.engine.emit(Event{

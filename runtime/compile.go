@@ -204,9 +204,10 @@ func (r *recording) compiledRound(ctx context.Context, in *CompileInput) (*Compi
 		return r.refused(m, err)
 	}
 	t := r.turn
+	r.outline.Seq = m.Seq
 	t.engine.sessions.KeepPrompt(t.context, r.outline)
 	t.state.Offer(r.output.Offered)
-	t.usage.Compiled(&t.prompt, r.id, m.Cache.OfAgent)
+	t.usage.Compiled(&t.prompt, m)
 	done := r.compiled(&r.output.Prompt, m)
 	if in.KeepReminders {
 		r.turn.state.Requeue(done.Reminders)

@@ -41,6 +41,8 @@ type request struct {
 	input   phases.Input
 	// state is what the turn has gathered so far; never nil.
 	state *turnstate.State
+	// prompt is the last one of the turn's agent; nil for none.
+	prompt *phases.DecisionRef
 	// key is the base of the idempotency keys of its calls; empty for none.
 	key string
 	// callID is the host's id of the tool call; empty for others.

@@ -88,7 +88,7 @@ func (d *dispatch) finish(ctx context.Context) (*phases.Outcome, error) {
 	d.denyOnFailure()
 	d.boundForced()
 	used := time.Since(d.start)
-	out := d.outcome(used)
+	out := d.outcome(ctx, used)
 	if d.phase.Row.TurnTime {
 		d.rq.state.Debit(used)
 	}

@@ -113,7 +113,7 @@ func (d *dispatch) boundForced() {
 	}
 }
 
-func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
+func (d *dispatch) outcome(ctx context.Context, used time.Duration) *phases.Outcome {
 	plugins := d.gen.rows()
 	if d.facts != nil && d.failed == nil {
 		d.inform() // of what goes on
@@ -124,6 +124,7 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 		Budget:    phases.BudgetUse{GrantedMS: turnstate.Millis(d.granted), UsedMS: turnstate.Millis(used), SpentBy: []phases.Spent{}},
 		Rewritten: d.input,
 	}
+	d.refer(ctx, out)
 	if d.failed == nil { // a failed phase delivers nothing
 		var before []phases.Omitted
 		out.Merged.Reminders, before = d.engine.sessions.Undelivered(d.rq.context, out.Merged.Reminders)
@@ -133,6 +134,9 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 		c := &d.calls[i]
 		c.run.Contributions = d.merged.Parts[i].Kept
 		c.markKept(len(c.run.Contributions))
+		if c.run.Verdict != "" {
+			c.run.DecisionRef = out.DecisionRef
+		}
 		c.run.Cut = append(c.run.Cut, d.merged.Parts[i].Cuts...)
 		if c.run.DurationMS > 0 {
 			out.Budget.SpentBy = append(out.Budget.SpentBy, phases.Spent{Subscription: c.sub.ID, MS: c.run.DurationMS})
@@ -140,6 +144,29 @@ func (d *dispatch) outcome(used time.Duration) *phases.Outcome {
 	}
 	out.Diagnostics = d.allDiagnostics(plugins.notes)
 	return out
+}
+
+// refer puts on a decision which prompt was in force: the agent's last one, else the thread's.
+func (d *dispatch) refer(ctx context.Context, out *phases.Outcome) {
+	ref := d.rq.prompt
+	if out.Decision == nil {
+		return
+	}
+	if ref == nil {
+		for _, ofAgent := range []bool{true, false} {
+			last := d.engine.sessions.Previous(d.rq.context, ofAgent)
+			if d.phase.Row.Phase == phases.ToolPreCall { // the engine may be younger than the prompt
+				last, _ = d.engine.lastPrompt(ctx, d.rq.context, ofAgent) // the next compilation reports an error
+			}
+			if last != nil && (ref == nil || last.Seq > ref.Seq) {
+				ref = &phases.DecisionRef{ManifestID: last.ManifestID, Seq: last.Seq}
+			}
+		}
+	}
+	if out.DecisionRef = ref; out.Error != nil {
+		own := *out.Error // several calls may share one error
+		own.DecisionRef, out.Error = ref, &own
+	}
 }
 
 // allDiagnostics lists the diagnostics about plugins, the plan, each hook in plan order, and the merge.

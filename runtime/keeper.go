@@ -80,6 +80,20 @@ func (e *dispatcher) newID(now time.Time) (string, error) {
 	return id.String(), nil
 }
 
+// lastPrompt returns the last prompt of a thread, one that an agent's request has around it or a whole one: from the cache
+// or, for a thread that is new to this engine or that others may have continued, from the sink. It is nil for none.
+func (e *dispatcher) lastPrompt(ctx context.Context, c phases.Context, ofAgent bool) (*manifest.Outline, error) {
+	known := e.sessions.Previous(c, ofAgent)
+	if e.keeper == nil || known != nil && !e.keeper.Shared() || c.ThreadID == "" {
+		return known, nil
+	}
+	m, err := e.keeper.Last(ctx, c.WorkspaceID, c.ThreadID)
+	if err != nil || m == nil || m.Cache.OfAgent != ofAgent {
+		return known, err
+	}
+	return new(m.Outline()), nil
+}
+
 // append hands a manifest to the sink.
 func (e *dispatcher) append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error {
 	id := m.ManifestID

@@ -40,26 +40,19 @@ func (r *recording) keep(ctx context.Context, m *manifest.Manifest) error {
 	return manifest.Seal(m, nil, nil)
 }
 
-// previous returns the previous prompt of the turn's thread, one of those that an agent's request has around it or a whole
-// one: from the cache or, for a thread that is new to this engine or that others may have continued, from the sink.
+// previous returns the last prompt of the turn's thread, one of those that an agent's request has around it or a whole one;
+// nil, with a diagnostic, if it cannot be read.
 func (r *recording) previous(ctx context.Context, ofAgent bool) *manifest.Outline {
-	t, e := r.turn, r.turn.engine
-	known := e.sessions.Previous(t.context, ofAgent)
-	if e.keeper != nil && (known == nil || e.keeper.Shared()) && t.context.ThreadID != "" {
-		m, err := e.keeper.Last(ctx, t.context.WorkspaceID, t.context.ThreadID)
-		switch {
-		case err != nil:
-			code := e.sinkFailed(codePreviousUnavailable, "the thread's previous manifest cannot be read", r.id, err)
-			r.notes = append(r.notes, phases.Diagnostic{
-				Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
-				Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
-			})
-			return nil
-		case m != nil && m.Cache.OfAgent == ofAgent:
-			return new(m.Outline())
-		}
+	last, err := r.turn.engine.lastPrompt(ctx, r.turn.context, ofAgent)
+	if err != nil {
+		code := r.turn.engine.sinkFailed(codePreviousUnavailable, "the thread's previous manifest cannot be read", r.id, err)
+		r.notes = append(r.notes, phases.Diagnostic{
+			Code: codePreviousUnavailable, Severity: phases.SeverityWarning,
+			Message: "the previous manifest of this thread could not be read (" + string(code) + "): nothing is known of the provider's cache",
+		})
+		return nil
 	}
-	return known
+	return last
 }
 
 type recording struct {

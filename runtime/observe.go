@@ -33,8 +33,9 @@ func (t *Turn) Observe(ctx context.Context, in CompileInput, sent *compiler.Requ
 	if err := r.keep(ctx, m); err != nil {
 		return nil, err
 	}
+	r.outline.Seq = m.Seq
 	t.engine.sessions.KeepPrompt(t.context, r.outline)
-	t.usage.Compiled(&t.prompt, r.id, false)
+	t.usage.Compiled(&t.prompt, m)
 	t.usage.Prompt(&t.prompt) // what became of it is known
 	return m, nil
 }

@@ -42,6 +42,9 @@ func (t *Turn) Continue(of *Turn) error {
 	return nil
 }
 
+// Under names the prompt of the agent that a turn without one makes a call for. Call it before the turn is shared.
+func (t *Turn) Under(prompt *phases.DecisionRef) { t.prompt.Ref = prompt }
+
 // ReportRequest puts on record how the request for the prompt that this agent compiled last differs from it: the Changes
 // of a provider's adapter, nil if it does not. Call it once a round, when the request is sent. They are in the turn's
 // next record. It fails with ErrNothingCompiled, ErrTurnEnded or ErrClosed, when the ledger is full, or when

@@ -35,8 +35,9 @@ type toolCall struct {
 }
 
 // callTool makes and reports one call of a plugin's tool. The run is its row of the ledger.
-func (e *invoker) callTool(ctx context.Context, g *generation, s *turnstate.State, plugin string, call phases.ToolCall) (*phases.ToolResult, phases.Run, error) {
+func (e *invoker) callTool(ctx context.Context, g *generation, s *turnstate.State, plugin string, call phases.ToolCall, prompt *phases.DecisionRef) (*phases.ToolResult, phases.Run, error) {
 	c := &toolCall{engine: e, gen: g, state: s, call: call, run: newToolRun(g, plugin, call.Tool)}
+	c.run.DecisionRef = prompt
 	res, err := c.do(ctx, plugin)
 	return res, c.run, err
 }

@@ -193,7 +193,7 @@ func (t *Turn) ForAgent(id string) (*Turn, error) {
 // In returns the same turn for phases that concern another directory than the turn's, such as those of a tool that runs
 // there. Its directory is all that differs.
 func (t *Turn) In(dir string) *Turn {
-	other := &Turn{turn: t.turn, context: t.context, prompt: t.prompt}
+	other := &Turn{turn: t.turn, context: t.context, prompt: t.usage.Last(&t.prompt)}
 	other.context.Dir = dir
 	return other
 }
@@ -201,7 +201,7 @@ func (t *Turn) In(dir string) *Turn {
 // ForCall returns the same turn for phases of a tool call that the host knows by an id: records name it where
 // manifest.keep_inputs is set.
 func (t *Turn) ForCall(id string) *Turn {
-	return &Turn{turn: t.turn, context: t.context, callID: id}
+	return &Turn{turn: t.turn, context: t.context, prompt: t.usage.Last(&t.prompt), callID: id}
 }
 
 // InSession reports whether the turn began with what [Engine.StartSession] or [Engine.ResumeSession] of its session
@@ -328,6 +328,7 @@ func (t *Turn) dispatch(ctx context.Context, in phases.Input) (*phases.Outcome, 
 		return nil, err
 	}
 	rq := &request{context: t.now(t.context), input: in, state: t.state, key: t.key(phases.PhaseOf(in)), callID: t.callID}
+	rq.prompt = t.usage.Last(&t.prompt).Ref
 	if phases.PhaseOf(in) != phases.PostCompaction {
 		return t.engine.dispatch(ctx, t.gen, rq)
 	}

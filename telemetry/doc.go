@@ -47,6 +47,8 @@
 //	grapnel.reply.size       bytes from it; absent in process
 //	grapnel.contributions    how many were kept
 //	grapnel.cuts             how many of them were cut
+//	grapnel.decision_ref     of a hook that decided and of a call of a tool: the prompt in force, as MANIFESTID/SEQ
+//	grapnel.manifest.id      the same prompt's record
 //	error.type               the cause of a failure
 //
 // A failure gives the span the status error, with the cause as its description. Denied and cancelled runs are not

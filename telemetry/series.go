@@ -32,6 +32,7 @@ const (
 	keyLimit         = attribute.Key("grapnel.limit")
 	keyReason        = attribute.Key("grapnel.reason")
 	keyManifest      = attribute.Key("grapnel.manifest.id")
+	keyDecisionRef   = attribute.Key("grapnel.decision_ref")
 	keyKind          = attribute.Key("grapnel.manifest.kind")
 
 	keyError        = attribute.Key("error.type")

@@ -119,6 +119,9 @@ func (t *Telemetry) settled(run *phases.Run) []attribute.KeyValue {
 			list = append(list, n.key.Int(n.value))
 		}
 	}
+	if ref := run.DecisionRef; ref != nil {
+		list = append(list, keyDecisionRef.String(plain(ref.String())), keyManifest.String(plain(ref.ManifestID)))
+	}
 	if run.QueueMS > 0 {
 		list = append(list, keyQueued.Float64(inSeconds(run.QueueMS)))
 	}

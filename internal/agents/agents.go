@@ -216,6 +216,7 @@ func filled(o *agent.Outcome) *agent.Outcome {
 	if f.Verdict != "" && isBlank(f.Reason) {
 		f.Reason = noReason
 	}
+	f.Reason = f.Referring()
 	if f.Result != nil && isBlank(*f.Result) {
 		f.Result = new(nothing)
 	}

@@ -54,6 +54,7 @@ type called struct {
 	Refused *struct {
 		Text string `json:"text"`
 	} `json:"refused"`
+	DecisionRef *phases.DecisionRef `json:"decision_ref"`
 }
 
 // New returns a server for clients in one place.
@@ -107,7 +108,11 @@ func run(ctx context.Context, at Place, p *mcp.CallToolParamsRaw, call Call) (mc
 	if got.Refused != nil {
 		got.Text, got.IsError = got.Refused.Text, true
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: got.Text}}, IsError: got.IsError}, nil
+	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: got.Text}}, IsError: got.IsError}
+	if got.DecisionRef != nil {
+		res.Meta = mcp.Meta{"io.grapnel/decision_ref": got.DecisionRef}
+	}
+	return res, nil
 }
 
 const (

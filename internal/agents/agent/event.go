@@ -96,10 +96,11 @@ func (s Step) Phases() []phases.Phase {
 
 // Call is a call of a tool; see loop.Call, which has the same fields.
 type Call struct {
-	ID        string          `json:"id,omitempty"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	Paths     []string        `json:"paths,omitempty"`
+	ID          string              `json:"id,omitempty"`
+	Tool        string              `json:"tool"`
+	Arguments   json.RawMessage     `json:"arguments,omitempty"`
+	Paths       []string            `json:"paths,omitempty"`
+	DecisionRef *phases.DecisionRef `json:"-"`
 }
 
 // Event is an event of an agent, in Grapnel's terms. Which fields are set depends on the step.
@@ -176,6 +177,8 @@ type Outcome struct {
 	// Verdict is deny, ask or empty. Reason is for the model and the person. Denying a stop makes the agent go on.
 	Verdict phases.Verdict
 	Reason  string
+	// DecisionRef names the prompt in force when the verdict was given; nil if none is known.
+	DecisionRef *phases.DecisionRef
 	// By is the subscription that denied a prompt, as far as it is known. No answer has it.
 	By string
 	// Arguments are the rewritten arguments of a call; nil if nobody rewrote them.
@@ -192,4 +195,13 @@ type Outcome struct {
 type Section struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
+}
+
+// Referring returns the reason with the decision_ref behind it. Agents refuse answers with fields that they do not know, so
+// that no other place has it.
+func (o *Outcome) Referring() string {
+	if o.DecisionRef == nil {
+		return o.Reason
+	}
+	return o.Reason + " (decision_ref " + o.DecisionRef.String() + ")"
 }

@@ -74,6 +74,7 @@ type session struct {
 	tools *bool
 	// compacted is the event that said that the conversation was compacted, until another one says so of the same compaction.
 	compacted string
+	ref       atomic.Pointer[phases.DecisionRef] // names sent
 
 	// asked is the answer to a prompt that our mod has asked about, and verdicts are those about calls, until a hook asks too.
 	asked    *agent.Outcome
@@ -183,7 +184,10 @@ func (b *Bridge) session(k key) (*session, error) {
 }
 
 // Prompt is what a user asks for, and where.
-type Prompt struct{ Text, Dir string }
+type Prompt struct {
+	Text, Dir string
+	Ref       *phases.DecisionRef
+}
 
 // Prompts returns the users' prompts of a workspace whose turns are under way.
 func (b *Bridge) Prompts(workspace string) (found []Prompt) {
@@ -191,7 +195,7 @@ func (b *Bridge) Prompts(workspace string) (found []Prompt) {
 	defer b.mu.Unlock()
 	for k, s := range b.sessions {
 		if p := s.says.Load(); p != nil && k.workspace == workspace {
-			found = append(found, *p)
+			found = append(found, Prompt{p.Text, p.Dir, s.ref.Load()})
 		}
 	}
 	return found
@@ -254,8 +258,9 @@ func (b *Bridge) stop(ctx context.Context, s *session, where phases.Context, e *
 	if s.turn != nil {
 		reason, err := s.turn.GoOn(ctx, text)
 		if err == nil && reason != "" {
-			s.goOn = reason
-			return agent.Outcome{Verdict: phases.VerdictDeny, Reason: reason}, nil
+			out := agent.Outcome{Verdict: phases.VerdictDeny, Reason: reason, DecisionRef: s.ref.Load()}
+			s.goOn = out.Referring()
+			return out, nil
 		}
 		if err = errors.Join(ignoreUnknown(err), s.done(ctx, text, nil)); err != nil {
 			return agent.Outcome{}, err
@@ -298,13 +303,13 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 		p, err = begun.Prompt(ctx)
 	}
 	if refused, ok := errors.AsType[*loop.Refused](err); ok {
-		return agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error()), By: refused.By}, ignore(begun.Done(ctx, "", err), err)
+		return agent.Outcome{Verdict: phases.VerdictDeny, Reason: cmp.Or(refused.Reason, refused.Error()), By: refused.By, DecisionRef: refused.DecisionRef}, ignore(begun.Done(ctx, "", err), err)
 	}
 	if err != nil {
 		return agent.Outcome{}, begun.Done(ctx, "", err)
 	}
 	if s.turn, s.id, s.compacted = begun, e.TurnID, ""; where.ParentSessionID == "" {
-		s.says.Store(&Prompt{e.Text, where.Dir})
+		s.says.Store(&Prompt{Text: e.Text, Dir: where.Dir})
 	}
 	out, err := s.give(p, e, e.Room())
 	if s.asked = nil; e.FromMod && err == nil {

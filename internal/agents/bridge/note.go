@@ -61,7 +61,7 @@ func (b *Bridge) note(ctx context.Context, s *session, where phases.Context, e *
 	if s.turn != nil {
 		err = errors.Join(err, s.turn.Keep(ctx))
 	}
-	return agent.Outcome{Verdict: phases.VerdictDeny, Reason: e.Refused}, err
+	return agent.Outcome{Verdict: phases.VerdictDeny, Reason: e.Refused, DecisionRef: s.ref.Load()}, err
 }
 
 // recordIn puts the notes that wait into a turn.

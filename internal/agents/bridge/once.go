@@ -134,6 +134,7 @@ func (s *session) give(p *loop.Prompt, e *agent.Event, r agent.Room) (agent.Outc
 		}
 	}
 	s.has, s.sent = n.sent, p.Manifest
+	s.ref.Store(&phases.DecisionRef{ManifestID: p.Manifest.ManifestID, Seq: p.Manifest.Seq})
 	if waits {
 		s.late, text = text, ""
 	}

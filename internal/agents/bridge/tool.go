@@ -73,7 +73,8 @@ func (s *session) judge(ctx context.Context, t *loop.Turn, e *agent.Event) (out 
 	case err != nil:
 		return agent.Outcome{}, err
 	case out.Verdict == phases.VerdictDeny: // some of the reminders that wait are about the call
-		out.Reason, err = withReminders(t, agent.Room{Most: 10_000}, out.Reason, with)
+		ref := len(out.Referring()) - len(out.Reason)
+		out.Reason, err = withReminders(t, agent.Room{Most: 10_000 - ref}, out.Reason, with)
 	case out.Verdict != "" || out.Result != nil: // there is no room beside a question or another result
 	default:
 		out.Context, err = s.bring(t, e.Room(), with)
@@ -90,7 +91,7 @@ func check(ctx context.Context, t *loop.Turn, e *agent.Event) (agent.Outcome, er
 		if refused.Err != nil && !errors.Is(refused.Err, loop.ErrNotYet) { // no hook has decided: the reason names what failed
 			refused.Reason = refused.Error()
 		}
-		return agent.Outcome{Verdict: refused.Verdict, Reason: cmp.Or(refused.Reason, refused.Error())}, nil
+		return agent.Outcome{Verdict: refused.Verdict, Reason: cmp.Or(refused.Reason, refused.Error()), DecisionRef: refused.DecisionRef}, nil
 	case !bytes.Equal(checked.Arguments, e.Call.Arguments) || e.Replaced > 0 && checked.Arguments != nil: // what was judged is what runs
 		return agent.Outcome{Arguments: checked.Arguments}, nil
 	}

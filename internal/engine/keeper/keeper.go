@@ -30,8 +30,8 @@ type Sink interface {
 	// sink's; the texts are shared and must not be changed.
 	Append(ctx context.Context, m *manifest.Manifest, texts []manifest.Text) error
 	// Last returns the newest manifest of a thread whose prompt was sent ([manifest.Manifest.Sent]), nil without an error
-	// if there is none. It is asked once for a thread, and for each prompt if the sink has a method Shared() bool that
-	// returns true: others then continue the same threads.
+	// if there is none. It is asked once for a thread, for decisions about calls in turns without a prompt, and for each
+	// prompt if the sink has a method Shared() bool that returns true: others then continue the same threads.
 	Last(ctx context.Context, workspace, thread string) (*manifest.Manifest, error)
 	// Report keeps what the provider reported. A manifest that does not exist is an error.
 	Report(ctx context.Context, u manifest.Usage) error

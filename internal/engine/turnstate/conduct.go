@@ -37,7 +37,7 @@ func blocked(out *phases.Outcome) *phases.Error {
 	if out.Decision.Verdict == phases.VerdictAsk {
 		code = CodeAsk
 	}
-	err := &phases.Error{Code: code, Phase: out.Phase}
+	err := &phases.Error{Code: code, Phase: out.Phase, DecisionRef: out.DecisionRef}
 	for _, r := range out.Decision.Reasons {
 		if r.Verdict == out.Decision.Verdict {
 			err.Subscription, err.Message = r.Subscription, r.Reason

@@ -24,17 +24,19 @@ type Usage struct {
 type Round struct {
 	id    string // the manifest's; empty without a prompt
 	heard bool   // it is not one of the silent
+	// Ref names the prompt; nil without one.
+	Ref *phases.DecisionRef
 	// ofAgent says that an agent sends several requests with it; used is the sum of what was reported of these.
 	ofAgent  bool
 	used     phases.Usage
 	requests int
 }
 
-// Compiled counts a prompt, whose manifest has the id. ofAgent is [manifest.Cache.OfAgent].
-func (u *Usage) Compiled(r *Round, id string, ofAgent bool) {
+// Compiled counts a prompt by its manifest.
+func (u *Usage) Compiled(r *Round, m *manifest.Manifest) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.last, *r = id, Round{id: id, ofAgent: ofAgent}
+	u.last, *r = m.ManifestID, Round{id: m.ManifestID, ofAgent: m.Cache.OfAgent, Ref: &phases.DecisionRef{ManifestID: m.ManifestID, Seq: m.Seq}}
 	u.rounds++
 	u.silent++
 }

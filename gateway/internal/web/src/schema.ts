@@ -90,6 +90,8 @@ interface CallParams {
 interface CallResult {
   /** whether text is not what the tool gave */
   changed: boolean;
+  /** the record of the prompt in force when hooks decided about the call; absent if none did, or no prompt is known */
+  decision_ref?: null | DecisionRef;
   diagnostics: CallResultDiagnostic[];
   /** why the tool did not answer; absent if it did */
   error?: null | CallResultError;
@@ -114,6 +116,7 @@ interface CallResultDiagnostic {
 
 interface CallResultError {
   code: string;
+  decision_ref?: null | DecisionRef;
   message: string;
   phase: string;
   subscription: string;
@@ -267,6 +270,11 @@ interface Decision {
   verdict: "allow" | "ask" | "deny";
 }
 
+interface DecisionRef {
+  manifest_id: string;
+  seq: number;
+}
+
 interface Diagnostic {
   cause?: string;
   code: string;
@@ -308,6 +316,7 @@ interface EndResult {
   budget: Budget;
   contributions: Contribution[];
   decision: null | Decision;
+  decision_ref?: null | DecisionRef;
   diagnostics: CallResultDiagnostic[];
   error: null | CallResultError;
   merged: Merged;
@@ -1744,6 +1753,7 @@ export interface Methods {
       budget: Budget;
       contributions: Contribution[];
       decision: null | Decision;
+      decision_ref?: null | DecisionRef;
       diagnostics: CallResultDiagnostic[];
       error: null | CallResultError;
       /** what each hook was sent and answered; absent unless record asks for it */
@@ -2236,6 +2246,8 @@ export interface Methods {
     result: null | {
       /** the arguments to call the tool with: a hook may have rewritten them; null if there are none */
       arguments: Json;
+      /** the record of the prompt in force when hooks decided about the call; absent if none did, or no prompt is known */
+      decision_ref?: null | DecisionRef;
       /** files and directories that the call is about now */
       paths: string[];
       /** why the call must not be made; absent if it may */
