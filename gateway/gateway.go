@@ -19,6 +19,7 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway/internal/web"
 	"github.com/grapnelhq/grapnel/history"
+	"github.com/grapnelhq/grapnel/internal/agents/above"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/bridge"
 	"github.com/grapnelhq/grapnel/internal/recent"
@@ -98,6 +99,8 @@ type Options struct {
 	ConfigChange func(e *agent.Event) string
 	// HasTools reports whether the agent that sends an event has this gateway's MCP server. Without it none has.
 	HasTools func(e *agent.Event) bool
+	// Above returns what stands above the hooks of agents, for status; nil for nothing.
+	Above func() map[string][]above.Row
 
 	// Jobs, Memories and Events are for the methods about them; without one those methods are unavailable.
 	Jobs     Jobs

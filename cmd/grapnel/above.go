@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/above"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/install"
+	"github.com/grapnelhq/grapnel/internal/text/words"
+)
+
+// aboveHere finds what is above the hooks of an agent for this user, in the working directory.
+func aboveHere(a *agent.Agent) []above.Row {
+	home, _ := os.UserHomeDir() // without one there are the project's and the system's files
+	dir, _ := os.Getwd()
+	return above.Find(a, home, dir, os.Getenv)
+}
+
+// aboveInstalled returns a function that finds what is above the hooks of the agents that have some of Grapnel's for all
+// projects. It looks at most once a minute.
+func aboveInstalled() func() map[string][]above.Row {
+	var mu sync.Mutex
+	var at time.Time
+	var found map[string][]above.Row
+	return func() map[string][]above.Row {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(at) < time.Minute {
+			return found
+		}
+		at, found = time.Now(), map[string][]above.Row{}
+		for _, host := range agents.All() {
+			h := &install.Host{Agent: host}
+			places, err := hookPlaces(h, h.Scopes()[0])
+			if err != nil {
+				continue
+			}
+			if file, err := openHookFile(places[0], h.Scopes()[0]); err == nil {
+				if doc, err := places[0].Parse(file.data); err == nil && !doc.Has(&install.Wanted{}) {
+					found[host.Name] = aboveHere(host)
+				}
+			}
+		}
+		return found
+	}
+}
+
+func (a *app) printAbove(host string, rows []above.Row) {
+	printList(a, "above Grapnel's hooks in "+host, "what|id|last word|can|path", rows, func(r *above.Row) cells {
+		return cells{r.Kind, r.ID, words.If(r.Before, "yes"), strings.Join(r.Can, ", "), r.Path}
+	})
+}

@@ -1,0 +1,169 @@
+package above
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
+)
+
+// Own is the [Row.Kind] of Grapnel's own mod. It is [Row.Before] if no other one is.
+const Own = "Grapnel's mod"
+
+// settings are what files say about mods.
+type settings struct {
+	Enabled map[string]any `json:"enabledPlugins"`
+	Prepend []string       `json:"prependPlugins"`
+	Markets map[string]struct {
+		Source struct{ Source, Path string }
+	} `json:"extraKnownMarketplaces"`
+}
+
+// mods adds rows for the mods of plugins that are enabled, or are loaded for their place. Of the settings of a project, order
+// and marketplaces do not count.
+func (f *finder) mods(a *agent.Above) {
+	var all, project settings
+	var installed struct {
+		Plugins map[string][]struct{ InstallPath string }
+	}
+	load := func(into any, patterns ...string) {
+		for _, file := range f.glob(patterns...) {
+			f.decode(Row{ID: filepath.Base(file), Kind: "setting", Path: file}, "", into)
+		}
+	}
+	load(&all.Markets, "~/.claude/plugins/known_marketplaces.json")
+	load(&installed, "~/.claude/plugins/installed_plugins.json")
+	load(&all, a.Files...)
+	load(&project, "./.claude/settings.json", "./.claude/settings.local.json")
+	enabled, first := map[string]any{}, len(f.rows)
+	maps.Copy(enabled, all.Enabled)
+	maps.Copy(enabled, project.Enabled)
+	for _, id := range slices.Sorted(maps.Keys(enabled)) {
+		dirs := installed.Plugins[id]
+		name, market, _ := strings.Cut(id, "@")
+		if from := all.Markets[market].Source; from.Source == "directory" { // Claude Code reads it there
+			dirs = append(dirs[:0:0], struct{ InstallPath string }{f.source(from.Path, name)})
+		}
+		for _, dir := range dirs {
+			f.mod(a, enabled, dir.InstallPath, id)
+		}
+	}
+	for _, file := range f.glob("~/.claude/skills/*/.claude-plugin/plugin.json", "./.claude/skills/*/.claude-plugin/plugin.json") {
+		f.mod(a, enabled, filepath.Dir(filepath.Dir(file)), "")
+	}
+	order(f.rows[first:], all.Prepend)
+}
+
+// source is the directory of a plugin in a marketplace that is a directory.
+func (f *finder) source(market, name string) string {
+	var list struct {
+		Metadata struct{ PluginRoot string }
+		Plugins  []struct {
+			Name   string
+			Source any
+		}
+	}
+	f.decode(Row{ID: name, Kind: agent.Mods, Path: filepath.Join(market, ".claude-plugin", "marketplace.json")}, "", &list)
+	for _, p := range list.Plugins {
+		if dir, _ := p.Source.(string); p.Name == name && strings.HasPrefix(dir, "./") {
+			return filepath.Join(market, dir)
+		} else if p.Name == name && dir != "" {
+			return filepath.Join(market, list.Metadata.PluginRoot, dir)
+		}
+	}
+	return ""
+}
+
+// mod adds a row for a plugin with a module; one without an id is loaded for its place, under its own name.
+func (f *finder) mod(a *agent.Above, enabled map[string]any, dir, id string) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || dir == "" {
+		return
+	}
+	var manifest struct {
+		Name  string
+		Hooks any
+	}
+	row := Row{ID: cmp.Or(id, filepath.Base(dir)), Kind: agent.Mods, Path: filepath.Join(real, ".claude-plugin", "plugin.json")}
+	f.decode(row, real, &manifest)
+	if id == "" {
+		row.ID = cmp.Or(manifest.Name, row.ID) + "@skills-dir"
+	}
+	if enabled[row.ID] == false {
+		return
+	}
+	also, _ := manifest.Hooks.([]any)
+	for _, name := range append([]any{"hooks/hooks.json", manifest.Hooks}, also...) {
+		var hooks struct{ Modules []string }
+		file, _ := name.(string)
+		row.Path = filepath.Join(real, file)
+		if file == "" || !f.decode(row, real, &hooks) || len(hooks.Modules) == 0 {
+			continue
+		}
+		module := filepath.Join(filepath.Dir(row.Path), hooks.Modules[0])
+		text, err := f.scan(a, real, module, &row)
+		if row.Path = dir; err != nil {
+			f.unread(row, err)
+			return
+		}
+		if manifest.Name == "grapnel" && strings.HasPrefix(text, "// Grapnel's mod for Claude Code") {
+			row.Kind = Own
+		}
+		f.rows = append(f.rows, row)
+		return
+	}
+}
+
+// scan sets what a module and its imports take and can do, and returns the module's text.
+func (f *finder) scan(a *agent.Above, dir, module string, row *Row) (first string, err error) {
+	queue, left := []string{module}, 16*mostBytes
+	for i := 0; i < len(queue); i++ {
+		text, err := read(queue[i], dir)
+		if left -= len(text); err == nil && (left < 0 || len(queue) > mostFiles) {
+			err = errors.New("it is too much")
+		}
+		if err != nil {
+			return "", err
+		}
+		text = plain(text)
+		first = cmp.Or(first, text)
+		row.Events = append(row.Events, named(a.Powers, text)...)
+		for _, m := range nearby().FindAllStringSubmatch(text, mostFiles+1) {
+			queue = append(queue, imported(queue, filepath.Join(filepath.Dir(queue[i]), m[1]))...)
+		}
+	}
+	slices.Sort(row.Events)
+	row.Events = slices.Compact(row.Events)
+	row.Can = can(a.Powers, row.Events)
+	return first, nil
+}
+
+// imported are the files that an import may mean, but for those that are known.
+func imported(known []string, file string) (found []string) {
+	for _, base := range []string{file, strings.TrimSuffix(file, filepath.Ext(file)), filepath.Join(file, "index")} {
+		for _, ext := range []string{"", ".ts", ".tsx", ".jsx", ".js", ".mjs", ".cjs", ".mts", ".cts"} {
+			name := base + ext
+			if info, err := os.Stat(name); err == nil && !info.IsDir() && !slices.Contains(known, name) && !slices.Contains(found, name) {
+				found = append(found, name)
+			}
+		}
+	}
+	return found
+}
+
+// order says of each mod whether it has the last word over Grapnel's, by the list of those that stand above all others.
+func order(rows []Row, prepend []string) {
+	place := func(r *Row) int { return (slices.Index(prepend, r.ID) + len(prepend) + 1) % (len(prepend) + 1) }
+	own := slices.IndexFunc(rows, func(r Row) bool { return r.Kind == Own })
+	for i := range rows {
+		rows[i].Before = i != own && (own < 0 || place(&rows[i]) <= place(&rows[own]))
+	}
+	if own >= 0 {
+		rows[own].Can, rows[own].Before = []string{}, !slices.ContainsFunc(rows, func(r Row) bool { return r.Before })
+	}
+}

@@ -1,0 +1,19 @@
+package agent
+
+// Above is a place where something may be installed that outvotes, hides or changes what Grapnel's hooks say.
+type Above struct {
+	// Kind says in a word or two what is installed there. Of [Mods], Files have the settings besides the project's.
+	Kind string
+	// Files are absolute, or below ~/ (the user's home) or ./ (the project), with * as in [path.Match].
+	Files []string
+	// List is the member of Files that names plugins. Off are settings, below others behind a /, and what they do if true.
+	List string
+	Off  map[string]string
+	// Last says that nothing of Grapnel's runs after it.
+	Last bool
+	// Powers say what those can do that take one of some events; names of events may end with *.
+	Powers map[string][]string
+}
+
+// Mods is the [Above.Kind] of Claude Code's mods.
+const Mods = "mod"
