@@ -19,7 +19,6 @@ import (
 	"github.com/grapnelhq/grapnel/config"
 	"github.com/grapnelhq/grapnel/gateway/internal/web"
 	"github.com/grapnelhq/grapnel/history"
-	"github.com/grapnelhq/grapnel/internal/agents/above"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/bridge"
 	"github.com/grapnelhq/grapnel/internal/recent"
@@ -100,7 +99,7 @@ type Options struct {
 	// HasTools reports whether the agent that sends an event has this gateway's MCP server. Without it none has.
 	HasTools func(e *agent.Event) bool
 	// Above returns what stands above the hooks of agents, for status; nil for nothing.
-	Above func() map[string][]above.Row
+	Above func() map[string][]agent.Above
 
 	// Jobs, Memories and Events are for the methods about them; without one those methods are unavailable.
 	Jobs     Jobs

@@ -14,7 +14,7 @@ import (
 )
 
 // aboveHere finds what is above the hooks of an agent for this user, in the working directory.
-func aboveHere(a *agent.Agent) []above.Row {
+func aboveHere(a *agent.Agent) []agent.Above {
 	home, _ := os.UserHomeDir() // without one there are the project's and the system's files
 	dir, _ := os.Getwd()
 	return above.Find(a, home, dir, os.Getenv)
@@ -22,17 +22,17 @@ func aboveHere(a *agent.Agent) []above.Row {
 
 // aboveInstalled returns a function that finds what is above the hooks of the agents that have some of Grapnel's for all
 // projects. It looks at most once a minute.
-func aboveInstalled() func() map[string][]above.Row {
+func aboveInstalled() func() map[string][]agent.Above {
 	var mu sync.Mutex
 	var at time.Time
-	var found map[string][]above.Row
-	return func() map[string][]above.Row {
+	var found map[string][]agent.Above
+	return func() map[string][]agent.Above {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(at) < time.Minute {
 			return found
 		}
-		at, found = time.Now(), map[string][]above.Row{}
+		at, found = time.Now(), map[string][]agent.Above{}
 		for _, host := range agents.All() {
 			h := &install.Host{Agent: host}
 			places, err := hookPlaces(h, h.Scopes()[0])
@@ -49,8 +49,8 @@ func aboveInstalled() func() map[string][]above.Row {
 	}
 }
 
-func (a *app) printAbove(host string, rows []above.Row) {
-	printList(a, "above Grapnel's hooks in "+host, "what|id|last word|can|path", rows, func(r *above.Row) cells {
+func (a *app) printAbove(host string, rows []agent.Above) {
+	printList(a, "above Grapnel's hooks in "+host, "what|id|last word|can|path", rows, func(r *agent.Above) cells {
 		return cells{r.Kind, r.ID, words.If(r.Before, "yes"), strings.Join(r.Can, ", "), r.Path}
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grapnelhq/grapnel/internal/agents/above"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/install"
 	"github.com/grapnelhq/grapnel/internal/text/words"
@@ -29,7 +28,7 @@ type hookCheck struct {
 	// Uncalled are events whose hooks were not called.
 	Uncalled []string `json:"uncalled" jsonschema:"events with a hook that the check cannot make up, and so did not send"`
 	// Above warns, and does not count for OK.
-	Above []above.Row `json:"above" jsonschema:"what is installed that can outvote, hide or change what Grapnel's hooks say"`
+	Above []agent.Above `json:"above" jsonschema:"what is installed that can outvote, hide or change what Grapnel's hooks say"`
 }
 
 type checkedHook struct {

@@ -22,18 +22,8 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agentsdoc/fsview"
 )
 
-// Row is one thing above Grapnel's hooks.
-type Row struct {
-	ID     string   `json:"id"`
-	Kind   string   `json:"kind"   jsonschema:"mod, plugin, extension, managed hooks, setting, or Grapnel's mod"`
-	Path   string   `json:"path"   jsonschema:"its directory or file"`
-	Events []string `json:"events" jsonschema:"those of the agent's events that it takes and that bear on Grapnel's hooks"`
-	Can    []string `json:"can"    jsonschema:"what it can do, in plain words; empty for nothing"`
-	Before bool     `json:"before" jsonschema:"it has the last word: nothing of Grapnel's stands above it"`
-}
-
 // Find finds what is above the hooks of an agent, for a user's home directory and a project. Env looks up a variable.
-func Find(a *agent.Agent, home, project string, env func(string) string) []Row {
+func Find(a *agent.Agent, home, project string, env func(string) string) []agent.Above {
 	return (&finder{agent: a, home: home, project: project, env: env}).find()
 }
 
@@ -42,11 +32,11 @@ type finder struct {
 	home, project string
 	root          string // stands before absolute paths; empty but in tests
 	env           func(string) string
-	rows          []Row
+	rows          []agent.Above
 }
 
-func (f *finder) find() []Row {
-	f.rows = []Row{}
+func (f *finder) find() []agent.Above {
+	f.rows = []agent.Above{}
 	for i := range f.agent.Above {
 		if a := &f.agent.Above[i]; a.Kind == agent.Mods {
 			f.mods(a)
@@ -81,7 +71,7 @@ func (f *finder) glob(patterns ...string) (all []string) {
 		}
 		found, _ := filepath.Glob(filepath.Join(literal.Replace(dir), filepath.FromSlash(below)))
 		if len(found) > mostFiles {
-			f.unread(Row{ID: pattern, Kind: "files", Path: dir}, errors.New("there are more than 256"))
+			f.unread(agent.Above{ID: pattern, Kind: "files", Path: dir}, errors.New("there are more than 256"))
 		}
 		all = append(all, found[:min(len(found), mostFiles)]...)
 	}
@@ -89,9 +79,11 @@ func (f *finder) glob(patterns ...string) (all []string) {
 }
 
 // unread adds a row for what could do anything.
-func (f *finder) unread(row Row, err error) {
+func (f *finder) unread(row agent.Above, err error) {
 	row.Events, row.Can, row.Before = []string{}, []string{"do anything, since it was not read: " + fsview.Cause(err)}, true
-	f.rows = append(f.rows, row)
+	if !slices.ContainsFunc(f.rows, func(r agent.Above) bool { return r.Kind == row.Kind && r.Path == row.Path && r.ID == row.ID }) {
+		f.rows = append(f.rows, row)
+	}
 }
 
 // read returns the text of a regular file, which must be below a directory unless that is empty.
@@ -116,12 +108,12 @@ func read(file, below string) (string, error) {
 }
 
 // decode reads the file of a row, which may be missing; one that cannot be read is added.
-func (f *finder) decode(row Row, below string, into any) bool {
+func (f *finder) decode(row agent.Above, below string, into any) bool {
 	text, err := read(row.Path, below)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	data := []byte(strings.TrimPrefix(text, "\ufeff"))
+	data := []byte(strings.TrimPrefix(text, "\ufeff") + "\n")
 	if err == nil && filepath.Ext(row.Path) == ".toml" {
 		err = toml.Unmarshal(data, into)
 	} else if err == nil {
@@ -136,8 +128,8 @@ func (f *finder) decode(row Row, below string, into any) bool {
 }
 
 // file adds rows for a plugin, or for a file with hooks, settings or a list of plugins.
-func (f *finder) file(a *agent.Above, file string) {
-	row := Row{ID: filepath.Base(strings.TrimSuffix(file, filepath.FromSlash("/hooks/hooks.json"))), Kind: a.Kind, Path: file, Events: []string{}, Before: a.Last}
+func (f *finder) file(a *agent.AbovePlace, file string) {
+	row := agent.Above{ID: filepath.Base(strings.TrimSuffix(file, filepath.FromSlash("/hooks/hooks.json"))), Kind: a.Kind, Path: file, Events: []string{}, Before: a.Last}
 	if ext := filepath.Ext(file); ext == ".ts" || ext == ".js" {
 		f.program(a, row)
 		return
@@ -150,8 +142,8 @@ func (f *finder) file(a *agent.Above, file string) {
 			in, _ := v.(map[string]any)
 			v = in[name]
 		}
-		if v == true {
-			f.rows = append(f.rows, Row{filepath.Base(setting), "setting", file, []string{}, []string{does}, true})
+		if on, _ := v.(bool); on {
+			f.rows = append(f.rows, agent.Above{ID: filepath.Base(setting), Kind: "setting", Path: file, Events: []string{}, Can: []string{does}, Before: true})
 		}
 	}
 	hooks, _ := values["hooks"].(map[string]any)
@@ -175,7 +167,7 @@ func (f *finder) file(a *agent.Above, file string) {
 }
 
 // program adds a row for a plugin that is one file.
-func (f *finder) program(a *agent.Above, row Row) {
+func (f *finder) program(a *agent.AbovePlace, row agent.Above) {
 	text, err := read(row.Path, "")
 	row.Events = named(a.Powers, plain(text))
 	switch row.Can = can(a.Powers, row.Events); {

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 )
 
-// Own is the [Row.Kind] of Grapnel's own mod. It is [Row.Before] if no other one is.
+// Own is the Kind of Grapnel's own mod. It is Before if no other one is.
 const Own = "Grapnel's mod"
 
 // settings are what files say about mods.
@@ -22,18 +22,21 @@ type settings struct {
 	Markets map[string]struct {
 		Source struct{ Source, Path string }
 	} `json:"extraKnownMarketplaces"`
+	Env struct {
+		Dirs string `json:"CLAUDE_CODE_PLUGIN_DIRS"`
+	}
 }
 
 // mods adds rows for the mods of plugins that are enabled, or are loaded for their place. Of the settings of a project, order
 // and marketplaces do not count.
-func (f *finder) mods(a *agent.Above) {
+func (f *finder) mods(a *agent.AbovePlace) {
 	var all, project settings
 	var installed struct {
 		Plugins map[string][]struct{ InstallPath string }
 	}
 	load := func(into any, patterns ...string) {
 		for _, file := range f.glob(patterns...) {
-			f.decode(Row{ID: filepath.Base(file), Kind: "setting", Path: file}, "", into)
+			f.decode(agent.Above{ID: filepath.Base(file), Kind: "setting", Path: file}, "", into)
 		}
 	}
 	load(&all.Markets, "~/.claude/plugins/known_marketplaces.json")
@@ -54,7 +57,10 @@ func (f *finder) mods(a *agent.Above) {
 		}
 	}
 	for _, file := range f.glob("~/.claude/skills/*/.claude-plugin/plugin.json", "./.claude/skills/*/.claude-plugin/plugin.json") {
-		f.mod(a, enabled, filepath.Dir(filepath.Dir(file)), "")
+		f.mod(a, enabled, filepath.Dir(filepath.Dir(file)), "skills-dir")
+	}
+	for _, dir := range filepath.SplitList(cmp.Or(f.env("CLAUDE_CODE_PLUGIN_DIRS"), all.Env.Dirs)) {
+		f.mod(a, enabled, dir, "inline")
 	}
 	order(f.rows[first:], all.Prepend)
 }
@@ -68,7 +74,7 @@ func (f *finder) source(market, name string) string {
 			Source any
 		}
 	}
-	f.decode(Row{ID: name, Kind: agent.Mods, Path: filepath.Join(market, ".claude-plugin", "marketplace.json")}, "", &list)
+	f.decode(agent.Above{ID: name, Kind: agent.Mods, Path: filepath.Join(market, ".claude-plugin", "marketplace.json")}, "", &list)
 	for _, p := range list.Plugins {
 		if dir, _ := p.Source.(string); p.Name == name && strings.HasPrefix(dir, "./") {
 			return filepath.Join(market, dir)
@@ -79,8 +85,8 @@ func (f *finder) source(market, name string) string {
 	return ""
 }
 
-// mod adds a row for a plugin with a module; one without an id is loaded for its place, under its own name.
-func (f *finder) mod(a *agent.Above, enabled map[string]any, dir, id string) {
+// mod adds a row for a plugin with a module; one that is loaded for its place has its own name, and the place for an id.
+func (f *finder) mod(a *agent.AbovePlace, enabled map[string]any, dir, id string) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || dir == "" {
 		return
@@ -89,12 +95,12 @@ func (f *finder) mod(a *agent.Above, enabled map[string]any, dir, id string) {
 		Name  string
 		Hooks any
 	}
-	row := Row{ID: cmp.Or(id, filepath.Base(dir)), Kind: agent.Mods, Path: filepath.Join(real, ".claude-plugin", "plugin.json")}
+	row := agent.Above{ID: id, Kind: agent.Mods, Path: filepath.Join(real, ".claude-plugin", "plugin.json")}
 	f.decode(row, real, &manifest)
-	if id == "" {
-		row.ID = cmp.Or(manifest.Name, row.ID) + "@skills-dir"
+	if !strings.Contains(id, "@") {
+		row.ID = cmp.Or(manifest.Name, filepath.Base(dir)) + "@" + id
 	}
-	if enabled[row.ID] == false {
+	if on, set := enabled[row.ID].(bool); set && !on {
 		return
 	}
 	also, _ := manifest.Hooks.([]any)
@@ -120,7 +126,7 @@ func (f *finder) mod(a *agent.Above, enabled map[string]any, dir, id string) {
 }
 
 // scan sets what a module and its imports take and can do, and returns the module's text.
-func (f *finder) scan(a *agent.Above, dir, module string, row *Row) (first string, err error) {
+func (f *finder) scan(a *agent.AbovePlace, dir, module string, row *agent.Above) (first string, err error) {
 	queue, left := []string{module}, 16*mostBytes
 	for i := 0; i < len(queue); i++ {
 		text, err := read(queue[i], dir)
@@ -157,13 +163,13 @@ func imported(known []string, file string) (found []string) {
 }
 
 // order says of each mod whether it has the last word over Grapnel's, by the list of those that stand above all others.
-func order(rows []Row, prepend []string) {
-	place := func(r *Row) int { return (slices.Index(prepend, r.ID) + len(prepend) + 1) % (len(prepend) + 1) }
-	own := slices.IndexFunc(rows, func(r Row) bool { return r.Kind == Own })
+func order(rows []agent.Above, prepend []string) {
+	place := func(r *agent.Above) int { return (slices.Index(prepend, r.ID) + len(prepend) + 1) % (len(prepend) + 1) }
+	own := slices.IndexFunc(rows, func(r agent.Above) bool { return r.Kind == Own })
 	for i := range rows {
 		rows[i].Before = i != own && (own < 0 || place(&rows[i]) <= place(&rows[own]))
 	}
 	if own >= 0 {
-		rows[own].Can, rows[own].Before = []string{}, !slices.ContainsFunc(rows, func(r Row) bool { return r.Before })
+		rows[own].Can, rows[own].Before = []string{}, !slices.ContainsFunc(rows, func(r agent.Above) bool { return r.Before })
 	}
 }

@@ -1,7 +1,7 @@
 package agent
 
-// Above is a place where something may be installed that outvotes, hides or changes what Grapnel's hooks say.
-type Above struct {
+// AbovePlace is a place where something may be installed that outvotes, hides or changes what Grapnel's hooks say.
+type AbovePlace struct {
 	// Kind says in a word or two what is installed there. Of [Mods], Files have the settings besides the project's.
 	Kind string
 	// Files are absolute, or below ~/ (the user's home) or ./ (the project), with * as in [path.Match].
@@ -15,5 +15,15 @@ type Above struct {
 	Powers map[string][]string
 }
 
-// Mods is the [Above.Kind] of Claude Code's mods.
+// Mods is the [AbovePlace.Kind] of Claude Code's mods.
 const Mods = "mod"
+
+// Above is one thing above Grapnel's hooks.
+type Above struct {
+	ID     string   `json:"id"`
+	Kind   string   `json:"kind"   jsonschema:"mod, plugin, extension, managed hooks, setting, or Grapnel's mod"`
+	Path   string   `json:"path"   jsonschema:"its directory or file"`
+	Events []string `json:"events" jsonschema:"those of the agent's events that it takes and that bear on Grapnel's hooks"`
+	Can    []string `json:"can"    jsonschema:"what it can do, in plain words; empty for nothing"`
+	Before bool     `json:"before" jsonschema:"it has the last word: nothing of Grapnel's stands above it"`
+}

@@ -3,13 +3,13 @@ package claudecode
 import "github.com/grapnelhq/grapnel/internal/agents/agent"
 
 // above is what stands above settings hooks in runs of 2.1.332.
-func above() []agent.Above {
+func above() []agent.AbovePlace {
 	files := []string{
 		"~/.claude/settings.json", "/etc/claude-code/managed-settings.json", "/etc/claude-code/managed-settings.d/*.json",
 		"/Library/Application Support/ClaudeCode/managed-settings.json", "C:/Program Files/ClaudeCode/managed-settings.json",
 	}
 	const hooks = "keep Grapnel's hooks from running"
-	return []agent.Above{
+	return []agent.AbovePlace{
 		{Kind: "setting", Files: append(files, "./.claude/settings.json", "./.claude/settings.local.json"), Off: map[string]string{
 			"disableAllHooks": hooks, "allowManagedHooksOnly": hooks, "pluginConfigs/cc-plugin-sec-default@builtin/options/allowManagedModsOnly": "keep Grapnel's mod from running",
 		}},

@@ -27,7 +27,7 @@ func Agent() *agent.Agent {
 				"run: codex features disable unified_exec_tty. Otherwise the model can write more commands to one that reads its terminal, which no hook sees",
 			},
 		},
-		Above: []agent.Above{
+		Above: []agent.AbovePlace{
 			{
 				Kind: "managed hooks", Files: []string{"/etc/codex/requirements.toml", "/etc/codex/config.toml", "/etc/codex/managed_config.toml", "/etc/codex/hooks.json"},
 				Off: map[string]string{"allow_managed_hooks_only": "keep Grapnel's hooks from running"}, Powers: powers(),

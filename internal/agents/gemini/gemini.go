@@ -24,7 +24,7 @@ func Agent() *agent.Agent {
 			Entry: agent.ShellEntry, Nested: true, Milliseconds: true,
 			Notes: []string{"start Gemini CLI again; of a project it asks whether you trust the hooks"},
 		},
-		Above: []agent.Above{
+		Above: []agent.AbovePlace{
 			{Kind: "extension", Files: []string{"~/.gemini/extensions/*/hooks/hooks.json"}, Powers: powers()},
 			{Kind: "managed hooks", Files: []string{"/etc/gemini-cli/settings.json", "/Library/Application Support/GeminiCli/settings.json", "C:/ProgramData/gemini-cli/settings.json"}, Powers: powers()},
 		},

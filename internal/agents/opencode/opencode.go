@@ -55,7 +55,7 @@ func Agent() *agent.Agent {
 	return a
 }
 
-func above() []agent.Above {
+func above() []agent.AbovePlace {
 	powers := map[string][]string{
 		"change arguments that Grapnel judged": {"tool.execute.before"},
 		"change results that Grapnel judged":   {"tool.execute.after"},
@@ -64,5 +64,5 @@ func above() []agent.Above {
 	}
 	files := []string{"~/.config/opencode/plugin*/*.ts", "~/.config/opencode/plugin*/*.js", "./.opencode/plugin*/*.ts", "./.opencode/plugin*/*.js"}
 	lists := []string{"~/.config/opencode/opencode.json*", "./opencode.json*", "./.opencode/opencode.json*"}
-	return []agent.Above{{Kind: "plugin", Files: files, Last: true, Powers: powers}, {Kind: "plugin", Files: lists, List: "plugin", Last: true, Powers: powers}}
+	return []agent.AbovePlace{{Kind: "plugin", Files: files, Last: true, Powers: powers}, {Kind: "plugin", Files: lists, List: "plugin", Last: true, Powers: powers}}
 }
