@@ -20,8 +20,8 @@ func aboveHere(a *agent.Agent) []agent.Above {
 	return above.Find(a, home, dir, os.Getenv)
 }
 
-// aboveInstalled returns a function that finds what is above the hooks of the agents that have some of Grapnel's for all
-// projects. It looks at most once a minute.
+// aboveInstalled returns a function that finds what is above the hooks of the agents that have some of Grapnel's. It looks at
+// most once a minute.
 func aboveInstalled() func() map[string][]agent.Above {
 	var mu sync.Mutex
 	var at time.Time
@@ -34,15 +34,8 @@ func aboveInstalled() func() map[string][]agent.Above {
 		}
 		at, found = time.Now(), map[string][]agent.Above{}
 		for _, host := range agents.All() {
-			h := &install.Host{Agent: host}
-			places, err := hookPlaces(h, h.Scopes()[0])
-			if err != nil {
-				continue
-			}
-			if file, err := openHookFile(places[0], h.Scopes()[0]); err == nil {
-				if doc, err := places[0].Parse(file.data); err == nil && !doc.Has(&install.Wanted{}) {
-					found[host.Name] = aboveHere(host)
-				}
+			if hooks, _, err := installedHooks(&install.Host{Agent: host}, ""); len(hooks) > 0 || err != nil { // a plugin is no file of hooks
+				found[host.Name] = aboveHere(host)
 			}
 		}
 		return found

@@ -33,10 +33,11 @@ type finder struct {
 	root          string // stands before absolute paths; empty but in tests
 	env           func(string) string
 	rows          []agent.Above
+	left          int // bytes of modules that may still be read
 }
 
 func (f *finder) find() []agent.Above {
-	f.rows = []agent.Above{}
+	f.rows, f.left = []agent.Above{}, 16*mostBytes
 	for i := range f.agent.Above {
 		if a := &f.agent.Above[i]; a.Kind == agent.Mods {
 			f.mods(a)

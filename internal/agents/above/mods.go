@@ -95,7 +95,7 @@ func (f *finder) mod(a *agent.AbovePlace, enabled map[string]any, dir, id string
 		Name  string
 		Hooks any
 	}
-	row := agent.Above{ID: id, Kind: agent.Mods, Path: filepath.Join(real, ".claude-plugin", "plugin.json")}
+	row := agent.Above{ID: id, Kind: agent.Mods, Path: filepath.Join(real, ".claude-plugin", "plugin.json"), Events: []string{}}
 	f.decode(row, real, &manifest)
 	if !strings.Contains(id, "@") {
 		row.ID = cmp.Or(manifest.Name, filepath.Base(dir)) + "@" + id
@@ -127,11 +127,11 @@ func (f *finder) mod(a *agent.AbovePlace, enabled map[string]any, dir, id string
 
 // scan sets what a module and its imports take and can do, and returns the module's text.
 func (f *finder) scan(a *agent.AbovePlace, dir, module string, row *agent.Above) (first string, err error) {
-	queue, left := []string{module}, 16*mostBytes
+	queue := []string{module}
 	for i := 0; i < len(queue); i++ {
 		text, err := read(queue[i], dir)
-		if left -= len(text); err == nil && (left < 0 || len(queue) > mostFiles) {
-			err = errors.New("it is too much")
+		if f.left -= len(text); err == nil && (f.left < 0 || len(queue) > mostFiles) {
+			err = errors.New("the modules are too much")
 		}
 		if err != nil {
 			return "", err
@@ -140,26 +140,21 @@ func (f *finder) scan(a *agent.AbovePlace, dir, module string, row *agent.Above)
 		first = cmp.Or(first, text)
 		row.Events = append(row.Events, named(a.Powers, text)...)
 		for _, m := range nearby().FindAllStringSubmatch(text, mostFiles+1) {
-			queue = append(queue, imported(queue, filepath.Join(filepath.Dir(queue[i]), m[1]))...)
+			f.left -= 4 << 10 // what it costs to look for it
+			file := filepath.Join(filepath.Dir(queue[i]), m[1])
+			for _, base := range []string{file, strings.TrimSuffix(file, filepath.Ext(file)), filepath.Join(file, "index")} {
+				for _, ext := range []string{"", ".ts", ".tsx", ".jsx", ".js", ".mjs", ".cjs", ".mts", ".cts"} { // Claude Code completes names
+					if info, err := os.Stat(base + ext); err == nil && !info.IsDir() && !slices.Contains(queue, base+ext) {
+						queue = append(queue, base+ext)
+					}
+				}
+			}
 		}
 	}
 	slices.Sort(row.Events)
 	row.Events = slices.Compact(row.Events)
 	row.Can = can(a.Powers, row.Events)
 	return first, nil
-}
-
-// imported are the files that an import may mean, but for those that are known.
-func imported(known []string, file string) (found []string) {
-	for _, base := range []string{file, strings.TrimSuffix(file, filepath.Ext(file)), filepath.Join(file, "index")} {
-		for _, ext := range []string{"", ".ts", ".tsx", ".jsx", ".js", ".mjs", ".cjs", ".mts", ".cts"} {
-			name := base + ext
-			if info, err := os.Stat(name); err == nil && !info.IsDir() && !slices.Contains(known, name) && !slices.Contains(found, name) {
-				found = append(found, name)
-			}
-		}
-	}
-	return found
 }
 
 // order says of each mod whether it has the last word over Grapnel's, by the list of those that stand above all others.

@@ -1,3 +1,5 @@
+//go:build unix
+
 package above
 
 import (
@@ -197,7 +199,7 @@ func TestUnread(t *testing.T) {
 		"a device":                     {tree: tree{"home/.claude/x": ""}, change: link("/dev/zero", "home/.claude/settings.json"), want: "setting | settings.json |  | " + unread + "is not a regular file | true"},
 		"settings that are no JSON":    {tree: tree{"home/.claude/settings.json": "{"}, want: "setting | settings.json |  | " + unread + "hujson: line 2, column 1: parsing value: unexpected EOF | true"},
 		"a manifest that is no JSON":   {tree: tree{skill + manifest: "x", skill + hooks: `{"modules":["./register.js"]}`, skill + register: `on("tool.check", f)`}, want: "mod | m@skills-dir | tool.check | " + allows + " | true"},
-		"too many imports":             {tree: imports, want: "mod | m@skills-dir |  | " + unread + "it is too much | true"},
+		"too many imports":             {tree: imports, want: "mod | m@skills-dir |  | " + unread + "the modules are too much | true"},
 		"too many mods":                {tree: many, want: "files | ~/.claude/skills/*/.claude-plugin/plugin.json |  | " + unread + "there are more than 256 | true"},
 		"a long plugin":                {agent: "opencode", tree: tree{"project/.opencode/plugin/x.ts": long}, want: "plugin | x.ts |  | " + unread + "it is longer than 1 MiB | true"},
 		"a link in a circle":           {agent: "opencode", tree: tree{"project/.opencode/plugin/x": ""}, change: link("x.ts", "project/.opencode/plugin/x.ts"), want: "plugin | x.ts |  | " + unread + "EvalSymlinks: too many links | true"},
