@@ -137,14 +137,14 @@ func (f *finder) file(a *agent.AbovePlace, file string) {
 	}
 	var values map[string]any
 	f.decode(row, "", &values)
-	for setting, does := range a.Off {
+	for _, setting := range slices.Sorted(maps.Keys(a.Off)) {
 		var v any = values
 		for name := range strings.SplitSeq(setting, "/") {
 			in, _ := v.(map[string]any)
 			v = in[name]
 		}
 		if on, _ := v.(bool); on {
-			f.rows = append(f.rows, agent.Above{ID: filepath.Base(setting), Kind: "setting", Path: file, Events: []string{}, Can: []string{does}, Before: true})
+			f.rows = append(f.rows, agent.Above{ID: filepath.Base(setting), Kind: "setting", Path: file, Events: []string{}, Can: []string{a.Off[setting]}, Before: true})
 		}
 	}
 	hooks, _ := values["hooks"].(map[string]any)
