@@ -39,11 +39,14 @@ type finder struct {
 func (f *finder) find() []agent.Above {
 	f.rows, f.left = []agent.Above{}, 16*mostBytes
 	for i := range f.agent.Above {
-		if a := &f.agent.Above[i]; a.Kind == agent.Mods {
+		a := &f.agent.Above[i]
+		if a.Kind == agent.Mods {
 			f.mods(a)
-		} else {
-			for _, file := range f.glob(a.Files...) {
-				f.file(a, file)
+			continue
+		}
+		for _, pattern := range a.Files {
+			for _, file := range f.glob(pattern) {
+				f.file(a, file, filepath.IsAbs(pattern))
 			}
 		}
 	}
@@ -129,8 +132,11 @@ func (f *finder) decode(row agent.Above, below string, into any) bool {
 }
 
 // file adds rows for a plugin, or for a file with hooks, settings or a list of plugins.
-func (f *finder) file(a *agent.AbovePlace, file string) {
+func (f *finder) file(a *agent.AbovePlace, file string, managed bool) {
 	row := agent.Above{ID: filepath.Base(strings.TrimSuffix(file, filepath.FromSlash("/hooks/hooks.json"))), Kind: a.Kind, Path: file, Events: []string{}, Before: a.Last}
+	if managed {
+		row.Kind = "managed hooks"
+	}
 	if ext := filepath.Ext(file); ext == ".ts" || ext == ".js" {
 		f.program(a, row)
 		return

@@ -2,7 +2,8 @@ package agent
 
 // AbovePlace is a place where something may be installed that outvotes, hides or changes what Grapnel's hooks say.
 type AbovePlace struct {
-	// Kind says in a word or two what is installed there. Of [Mods], Files have the settings besides the project's.
+	// Kind says in a word what is installed there; absolute files have "managed hooks". Of [Mods], Files have the settings
+	// besides the project's.
 	Kind string
 	// Files are absolute, or below ~/ (the user's home) or ./ (the project), with * as in [path.Match].
 	Files []string

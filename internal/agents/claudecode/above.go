@@ -10,7 +10,7 @@ func above() []agent.AbovePlace {
 	}
 	const hooks = "keep Grapnel's hooks from running"
 	return []agent.AbovePlace{
-		{Kind: "setting", Files: append(files, "./.claude/settings.json", "./.claude/settings.local.json"), Off: map[string]string{
+		{Files: append(files, "./.claude/settings.json", "./.claude/settings.local.json"), Off: map[string]string{
 			"disableAllHooks": hooks, "allowManagedHooksOnly": hooks, "pluginConfigs/cc-plugin-sec-default@builtin/options/allowManagedModsOnly": "keep Grapnel's mod from running",
 		}},
 		{Kind: agent.Mods, Files: files, Last: true, Powers: map[string][]string{

@@ -27,13 +27,15 @@ func Agent() *agent.Agent {
 				"run: codex features disable unified_exec_tty. Otherwise the model can write more commands to one that reads its terminal, which no hook sees",
 			},
 		},
-		Above: []agent.AbovePlace{
-			{
-				Kind: "managed hooks", Files: []string{"/etc/codex/requirements.toml", "/etc/codex/config.toml", "/etc/codex/managed_config.toml", "/etc/codex/hooks.json"},
-				Off: map[string]string{"allow_managed_hooks_only": "keep Grapnel's hooks from running"}, Powers: powers(),
+		Above: []agent.AbovePlace{{
+			Kind: "plugin", Off: map[string]string{"allow_managed_hooks_only": "keep Grapnel's hooks from running"},
+			Files: []string{"/etc/codex/requirements.toml", "/etc/codex/config.toml", "/etc/codex/managed_config.toml", "/etc/codex/hooks.json", "~/.codex/plugins/cache/*/*/*/hooks/hooks.json"},
+			Powers: map[string][]string{
+				"change arguments that Grapnel judged": {"PreToolUse"},
+				"change results that Grapnel judged":   {"PostToolUse"},
+				"allow what Codex would ask":           {"PermissionRequest"},
 			},
-			{Kind: "plugin", Files: []string{"~/.codex/plugins/cache/*/*/*/hooks/hooks.json"}, Powers: powers()},
-		},
+		}},
 		Contract: &agent.Contract{
 			Package: "@openai/codex", VersionPerSystem: true, Files: "vendor/*/bin/codex*",
 			Run: []string{"app-server", "generate-json-schema", "--out", "."}, Out: "v2/HooksListResponse.json",
@@ -141,12 +143,4 @@ func skips(at string, config map[string]any) string {
 		return "it is not trusted yet: open /hooks in Codex"
 	}
 	return ""
-}
-
-func powers() map[string][]string {
-	return map[string][]string{
-		"change arguments that Grapnel judged": {"PreToolUse"},
-		"change results that Grapnel judged":   {"PostToolUse"},
-		"allow what Codex would ask":           {"PermissionRequest"},
-	}
 }
