@@ -98,6 +98,8 @@ type Options struct {
 	ConfigChange func(e *agent.Event) string
 	// HasTools reports whether the agent that sends an event has this gateway's MCP server. Without it none has.
 	HasTools func(e *agent.Event) bool
+	// Above returns what stands above the hooks of agents, for status; nil for nothing.
+	Above func() map[string][]agent.Above
 
 	// Jobs, Memories and Events are for the methods about them; without one those methods are unavailable.
 	Jobs     Jobs

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"github.com/grapnelhq/grapnel/internal/tree"
@@ -49,6 +50,8 @@ type Status struct {
 	Stats  runtime.Stats `json:"stats"`
 	// Queue is the state of background work.
 	Queue runtime.QueueStatus `json:"queue"`
+	// Above is for agents that have Grapnel's hooks or plugin for all projects.
+	Above map[string][]agent.Above `json:"above" jsonschema:"by agent, what is installed that can outvote, hide or change what Grapnel's hooks say"`
 }
 
 // TurnsKept counts kept turns.
@@ -103,11 +106,14 @@ func (g *Gateway) identityOf(c *rpc.Caller) identity {
 func (g *Gateway) status(ctx context.Context) Status {
 	s := Status{
 		Version: g.opts.Version, StartedAt: g.started.UTC(), UptimeSeconds: g.opts.Now().Sub(g.started).Seconds(),
-		Store: g.opts.StoreName, Config: *g.config.Load(), Reload: g.lastReload.Load(), Connections: int(g.open.Load()), Watchers: g.hub.count(), Turns: g.turns.status(), Issues: []Issue{},
+		Store: g.opts.StoreName, Config: *g.config.Load(), Reload: g.lastReload.Load(), Connections: int(g.open.Load()), Watchers: g.hub.count(), Turns: g.turns.status(), Issues: []Issue{}, Above: map[string][]agent.Above{},
 		Overview: runtime.Overview{Plugins: []runtime.PluginHealth{}, Hooks: []runtime.HookRow{}, Phases: []runtime.PhaseRow{}},
 	}
 	if _, sent, known := g.hub.place(); known {
 		s.Seq = &sent
+	}
+	if g.opts.Above != nil {
+		s.Above = g.opts.Above()
 	}
 	if g.opts.Engine != nil {
 		s.Overview = g.opts.Engine.Overview()

@@ -27,6 +27,8 @@ type hookCheck struct {
 	Hooks []checkedHook `json:"hooks" jsonschema:"in the order in which they were called"`
 	// Uncalled are events whose hooks were not called.
 	Uncalled []string `json:"uncalled" jsonschema:"events with a hook that the check cannot make up, and so did not send"`
+	// Above warns, and does not count for OK.
+	Above []agent.Above `json:"above" jsonschema:"what is installed that can outvote, hide or change what Grapnel's hooks say"`
 }
 
 type checkedHook struct {
@@ -52,8 +54,12 @@ func (a *app) hookCheck(ctx context.Context, f *hookCheckFlags, args []string) e
 	if err != nil {
 		return err
 	}
+	result := &hookCheck{Host: name, OK: true, Hooks: []checkedHook{}, Uncalled: []string{}, Above: aboveHere(host.Agent)}
 	if host.Plugin != "" {
-		return usagef("%s loads a plugin, which only it can call; start it, and see what it sent: grapnel manifest list", name)
+		return a.answer(true, result, func() {
+			a.printAbove(name, result.Above)
+			a.printf("%s loads a plugin, which only it can call; start it, and see what it sent: grapnel manifest list\n", name)
+		})
 	}
 	found, looked, err := installedHooks(host, agent.Scope(f.Scope))
 	if err != nil {
@@ -66,7 +72,6 @@ func (a *app) hookCheck(ctx context.Context, f *hookCheckFlags, args []string) e
 	if err != nil {
 		return unable(err)
 	}
-	result := &hookCheck{Host: name, OK: true, Hooks: []checkedHook{}, Uncalled: []string{}}
 	session := "hook-check-" + rand.Text()
 	for i := range found {
 		if found[i].order == 0 {
@@ -102,6 +107,7 @@ func (a *app) printHookCheck(r *hookCheck) {
 		t.add(h.Event, h.Scope, h.Effect, by, h.MS, clean(strings.Join(strings.Fields(cmp.Or(h.Skipped, h.Text)), " ")))
 	}
 	a.printTable(t)
+	a.printAbove(r.Host, r.Above)
 	if r.OK {
 		a.println("\nthe agent runs every hook" + words.If(len(r.Uncalled) > 0, " that was called") + ", and the gateway answers")
 	} else {

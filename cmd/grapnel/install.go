@@ -121,6 +121,9 @@ func (r *hookInstall) notes(f *installFlags, call *agent.Command, need *needed) 
 	if len(need.events) > 0 {
 		r.Todo = append(r.Todo, r.host.Install.Notes...)
 	}
+	for _, row := range aboveHere(r.host.Agent) {
+		r.Todo = append(r.Todo, printable(fmt.Sprintf("above Grapnel's hooks: %s %s (%s) can %s", row.Kind, row.ID, row.Path, cmp.Or(strings.Join(row.Can, ", "), "change nothing"))))
+	}
 	switch {
 	case r.host.Plugin != "" && len(need.events) > 0:
 		keep, err := keepGateway(need.from)

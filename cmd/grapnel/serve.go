@@ -228,7 +228,7 @@ func (a *app) newGateway(s *serving, eng *runtime.Engine, countTokens func(strin
 		Tokens: s.access.tokens, Hosts: append(s.doors.hosts(), s.cfg.Serve.Hosts...), Origins: s.cfg.Serve.Origins,
 		Limits: gateway.Limits{Drain: drainTime},
 		Probe:  s.store.DB().Probe, Secret: s.secret, Version: version, StoreName: s.ref.name, Logger: s.logger,
-		ConfigChange: refuseChange, HasTools: hasTools,
+		ConfigChange: refuseChange, HasTools: hasTools, Above: aboveInstalled(),
 		Config: s.from.name(), Load: again.load, OnReload: a.reportReload,
 	})
 	if err != nil {

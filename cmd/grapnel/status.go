@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -330,6 +331,9 @@ func (a *app) printStatus(r *statusResult) {
 		}
 	}
 	a.printHealth(r)
+	for _, host := range slices.Sorted(maps.Keys(r.Above)) {
+		a.printAbove(host, r.Above[host])
+	}
 	a.printNotGranted(r.Plugins)
 	if len(r.Issues) > 0 {
 		a.heading(fmt.Sprintf("\nissues (%d)", len(r.Issues)))

@@ -129,6 +129,7 @@ const layers = `
 	phases, config, loop, runtime, store, internal/agents/agent, internal/agents/bridge, internal/agents/inputlog, internal/facts/secret,
 	internal/digest, internal/proc/sandbox, internal/text, internal/text/words < internal/agents/backtest;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
+	internal/agents/agent, internal/agents/pluginfile, internal/agentsdoc/fsview, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/above;
 	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, manifest, store, internal/agents, internal/agents/agent, internal/agents/transcript < internal/agents/inputlog;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;

@@ -33,6 +33,7 @@ type check struct {
 	hook        hook   // the one that the agent has, instead of what grapnel install writes
 	preset      string // the agent has no hook; it finds instruction files, and Grapnel has this preset for them
 	tour        bool   // there is no configuration, and the steps are those of tour
+	mods        bool   // the steps are those of mods
 	uninstalled bool   // grapnel uninstall has taken the hooks out again
 
 	// What is wanted: the files that the calls leave, the texts that the model gets, and the calls on record as

@@ -149,6 +149,7 @@ func checks() []check {
 			again: []map[string]string{{"AGENTS.md": "House two.\n"}, {}}, times: map[string]int{"House one.": 1, "House two.": 1, "Claude one.": 1},
 		},
 		{name: "the first ten minutes", agents: []string{"claude-code", "codex"}, tour: true, answers: [][]call{{shell("cat .env")}}},
+		{name: "mods above the hooks", agents: claude, mods: true, guard: house, files: modFiles()},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 	}, contractChecks()...)
 }

@@ -59,6 +59,9 @@ func (l *lab) try(ctx context.Context, a *agent, c *check, home string) (err err
 	if c.tour {
 		return t.tour(ctx)
 	}
+	if c.mods {
+		return t.mods(ctx)
+	}
 	return cmp.Or(t.run(ctx), t.judge(ctx))
 }
 

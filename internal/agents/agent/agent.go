@@ -26,6 +26,8 @@ type Agent struct {
 	Plugin string
 	// Install says how hooks are configured.
 	Install Install
+	// Above are the places of what stands above Grapnel's hooks, as far as files tell.
+	Above []AbovePlace
 	// Scripts has the rules by which the agent runs its users' scripts; nil if they do not run here and its answers follow no
 	// known rules.
 	Scripts *Scripts

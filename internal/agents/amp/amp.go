@@ -31,6 +31,10 @@ func Agent() *agent.Agent {
 			Files: map[agent.Scope]string{agent.User: ".config/amp/plugins/grapnel.ts", agent.Project: ".amp/plugins/grapnel.ts"},
 			Notes: []string{"run \"plugins: reload\" in Amp's command palette, or start Amp again"},
 		},
+		Above: []agent.AbovePlace{{Kind: "plugin", Last: true, Files: []string{"~/.config/amp/plugins/*.ts", "./.amp/plugins/*.ts"}, Powers: map[string][]string{
+			"answer or change calls that Grapnel judged": {"tool.call"},
+			"change results that Grapnel judged":         {"tool.result"},
+		}}},
 		Contract: &agent.Contract{
 			Package: "@ampcode/cli", PerSystem: true, Files: "amp*", Run: []string{"plugins", "show-docs"},
 			What: "PluginEventMap of amp plugins show-docs", From: []string{"interface PluginEventMap {"}, To: "}", Name: `'([\w.]+)':`,

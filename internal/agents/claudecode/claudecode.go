@@ -31,6 +31,7 @@ func Agent() *agent.Agent {
 			Home: "CLAUDE_CONFIG_DIR", Shell: []string{"/bin/sh", "-c"}, ProjectVariable: "CLAUDE_PROJECT_DIR", Entry: entry, Nested: true, HTTP: true,
 			Notes: []string{"start Claude Code again: running sessions keep the hooks that they began with"},
 		},
+		Above: above(),
 		Contract: &agent.Contract{
 			Package: "@anthropic-ai/claude-agent-sdk", Files: "sdk.d.ts", What: "HOOK_EVENTS in sdk.d.ts",
 			From: []string{"HOOK_EVENTS: readonly ["}, To: "]", Name: `['"](\w+)['"]`,

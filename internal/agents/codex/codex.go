@@ -27,6 +27,15 @@ func Agent() *agent.Agent {
 				"run: codex features disable unified_exec_tty. Otherwise the model can write more commands to one that reads its terminal, which no hook sees",
 			},
 		},
+		Above: []agent.AbovePlace{{
+			Kind: "plugin", Off: map[string]string{"allow_managed_hooks_only": "keep Grapnel's hooks from running"},
+			Files: []string{"/etc/codex/requirements.toml", "/etc/codex/config.toml", "/etc/codex/managed_config.toml", "/etc/codex/hooks.json", "~/.codex/plugins/cache/*/*/*/hooks/hooks.json"},
+			Powers: map[string][]string{
+				"change arguments that Grapnel judged": {"PreToolUse"},
+				"change results that Grapnel judged":   {"PostToolUse"},
+				"allow what Codex would ask":           {"PermissionRequest"},
+			},
+		}},
 		Contract: &agent.Contract{
 			Package: "@openai/codex", VersionPerSystem: true, Files: "vendor/*/bin/codex*",
 			Run: []string{"app-server", "generate-json-schema", "--out", "."}, Out: "v2/HooksListResponse.json",

@@ -35,6 +35,10 @@ func Agent() *agent.Agent {
 			},
 			Notes: []string{"Cursor may also run the hooks of Claude Code (its setting for third-party hooks): use one of both"},
 		},
+		Above: []agent.AbovePlace{{
+			Files: []string{"/etc/cursor/hooks.json", "/Library/Application Support/Cursor/hooks.json", "C:/ProgramData/Cursor/hooks.json"}, Last: true,
+			Powers: map[string][]string{"answer before Grapnel: their answer is taken where two differ": {"*"}},
+		}},
 		Contract: &agent.Contract{
 			Package: "@cursor/sdk", Files: "dist/cjs/*.js", What: "the table of hooks in dist/cjs",
 			From: []string{`={beforeShellExecution:`}, To: "}", Name: `"(\w+)"`,

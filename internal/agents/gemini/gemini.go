@@ -24,6 +24,16 @@ func Agent() *agent.Agent {
 			Entry: agent.ShellEntry, Nested: true, Milliseconds: true,
 			Notes: []string{"start Gemini CLI again; of a project it asks whether you trust the hooks"},
 		},
+		Above: []agent.AbovePlace{{
+			Kind: "extension", Files: []string{
+				"~/.gemini/extensions/*/hooks/hooks.json", "/etc/gemini-cli/settings.json", "/Library/Application Support/GeminiCli/settings.json", "C:/ProgramData/gemini-cli/settings.json",
+			},
+			Powers: map[string][]string{
+				"change arguments that Grapnel judged": {"BeforeTool"},
+				"change results and answers":           {"AfterTool", "AfterModel"},
+				"change requests to the model":         {"BeforeModel", "BeforeToolSelection"},
+			},
+		}},
 		Contract: &agent.Contract{
 			Package: "@google/gemini-cli-core", Files: "dist/src/hooks/types.d.ts", What: "HookEventName in hooks/types.d.ts",
 			From: []string{"enum HookEventName {"}, To: "}", Name: `= "(\w+)"`,

@@ -45,6 +45,7 @@ func Agent() *agent.Agent {
 			Files: map[agent.Scope]string{agent.User: ".config/opencode/plugins/grapnel.ts", agent.Project: ".opencode/plugins/grapnel.ts"},
 			Home:  "XDG_CONFIG_HOME", Notes: []string{"start opencode again"},
 		},
+		Above: above(),
 		Contract: &agent.Contract{
 			Package: "@opencode-ai/plugin", Files: "dist/index.d.ts", What: "Hooks in index.d.ts",
 			From: []string{"interface Hooks {"}, To: "\n}", Name: `(?m)^ {4}"?([\w.]+)"?\??:`,
@@ -52,4 +53,16 @@ func Agent() *agent.Agent {
 	}
 	a.Transcripts = transcripts(a)
 	return a
+}
+
+func above() []agent.AbovePlace {
+	powers := map[string][]string{
+		"change arguments that Grapnel judged": {"tool.execute.before"},
+		"change results that Grapnel judged":   {"tool.execute.after"},
+		"allow what opencode would ask":        {"permission.ask"},
+		"change what the model reads":          {"chat.message", "experimental.chat.*", "experimental.session.compacting", "tool.definition"},
+	}
+	files := []string{"~/.config/opencode/plugin*/*.ts", "~/.config/opencode/plugin*/*.js", "./.opencode/plugin*/*.ts", "./.opencode/plugin*/*.js"}
+	lists := []string{"~/.config/opencode/opencode.json*", "./opencode.json*", "./.opencode/opencode.json*"}
+	return []agent.AbovePlace{{Kind: "plugin", Files: files, Last: true, Powers: powers}, {Kind: "plugin", Files: lists, List: "plugin", Last: true, Powers: powers}}
 }

@@ -42,6 +42,14 @@ func Server(file string) (command []string) {
 	return command
 }
 
+// Is reports whether a text is the plugin file of an agent, whatever its socket and server are.
+func Is(a *agent.Agent, text string) bool {
+	_, rest, _ := strings.Cut(text, "\nconst socket = env.GRAPNEL_SOCKET ?? ")
+	line, _, _ := strings.Cut(rest, "\n")
+	socket, _ := strconv.Unquote(line) // the usual one is an expression
+	return text != "" && text == string(File(a, socket, Server(text)...))
+}
+
 type payload struct {
 	agent.Payload
 

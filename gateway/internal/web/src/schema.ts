@@ -1855,6 +1855,20 @@ export interface Methods {
       actor?: string;
     };
     result: {
+      /** by agent, what is installed that can outvote, hide or change what Grapnel's hooks say */
+      above: { [name: string]: {
+        /** it has the last word: nothing of Grapnel's stands above it */
+        before: boolean;
+        /** what it can do, in plain words; empty for nothing */
+        can: string[];
+        /** those of the agent's events that it takes and that bear on Grapnel's hooks */
+        events: string[];
+        id: string;
+        /** mod, plugin, extension, managed hooks, setting, or Grapnel's mod */
+        kind: string;
+        /** its directory or file */
+        path: string;
+      }[] };
       config: string;
       connections: number;
       hooks: ({

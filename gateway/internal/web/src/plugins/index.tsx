@@ -39,12 +39,24 @@ function List({ status: s, reload }: { status: Status; reload: () => void }): JS
       <Issues issues={s.issues} ran={s.hooks.some((h) => h.runs + h.cached > 0)} />
       {s.reload && !s.reload.ok && <section class="card" aria-label="Last reload"><h2>The last reload was refused</h2><Reloaded result={s.reload} /></section>}
       <Table label="Plugins" columns={columns(s)} rows={s.plugins} rowKey={(p) => p.plugin} />
+      <Above status={s} />
       <div class="columns">
         <div class="part"><h2 id="phases">Phases</h2><Phases status={s} /></div>
         <div class="part"><h2 id="gateway">Gateway</h2><div class="card"><GatewayFacts status={s} /></div></div>
       </div>
     </>
   );
+}
+
+function Above({ status }: { status: Status }): JSX.Element | null {
+  const rows = Object.entries(status.above).flatMap(([agent, list]) => list.map((row) => ({ agent, ...row })));
+  const list: Column<(typeof rows)[number]>[] = [
+    { name: "Agent", cell: (r) => r.agent },
+    { name: "What", cell: (r) => <>{r.kind} <code><Shown text={r.id} /></code><br /><small class="quiet"><Shown text={r.path} /></small></> },
+    { name: "Can", cell: (r) => <Shown text={r.can.join(", ") || "nothing"} /> },
+    { name: "Last word", wide: true, cell: (r) => (r.before ? <Tag tone="warn">yes</Tag> : "no") },
+  ];
+  return rows.length > 0 ? <div class="part"><h2 id="above">Above Grapnel's hooks</h2><Table label="Above Grapnel's hooks" columns={list} rows={rows} rowKey={(r) => r.agent + r.path + r.id} /></div> : null;
 }
 
 function columns(s: Status): Column<Plugin>[] {
