@@ -244,6 +244,7 @@ func TestOneVerdict(t *testing.T) {
 		{"cat secret", false, true, 2}, // and once
 		{"cat open", true, false, 3},
 		{"cat secret2", false, true, 4}, // somebody has changed it
+		{"cat secret2", true, true, 4},  // the mod asks behind the hook
 	} {
 		got := m.send("PreToolUse", map[string]any{"prompt_id": "p1", "tool_name": "Bash", "tool_use_id": "t1", "tool_input": map[string]any{"command": tt.command}, "mod": tt.mod})
 		if strings.Contains(got, `"deny"`) != tt.denied || n.judged.Load()-before != tt.judged {

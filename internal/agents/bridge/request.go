@@ -184,10 +184,16 @@ func messageSums(r *compiler.Request) (sums []messageSum, all string) {
 	return sums, text.String()
 }
 
-// verdicts are the answers about the last calls that our mod has asked about: a hook asks about each too.
+// verdicts are the answers about the last calls: our mod and a hook ask about each.
 type verdicts struct {
-	of   map[string]agent.Outcome
+	of   map[string]verdict
 	keys []string
+}
+
+type verdict struct {
+	agent.Outcome
+
+	ofMod bool
 }
 
 func verdictKey(e *agent.Event) string {
@@ -197,9 +203,9 @@ func verdictKey(e *agent.Event) string {
 	return e.Call.ID + "\x00" + e.Call.Tool + "\x00" + string(e.Call.Arguments)
 }
 
-func (v *verdicts) keep(key string, out agent.Outcome) {
+func (v *verdicts) keep(key string, out verdict) {
 	if v.of == nil {
-		v.of = map[string]agent.Outcome{}
+		v.of = map[string]verdict{}
 	}
 	v.keys = append(v.keys, key)
 	if v.of[key] = out; len(v.keys) > mostVerdicts {

@@ -36,26 +36,27 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 	if err != nil {
 		return agent.Outcome{}, err
 	}
-	if e.FromMod {
+	if key != "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.verdicts.keep(key, out)
+		s.verdicts.keep(key, verdict{out, e.FromMod})
 	}
 	return out, nil
 }
 
-// judged returns the verdict that our mod got on a call with the same arguments.
+// judged returns the verdict on a call that our mod got if a hook asks now with the same arguments, or the other way round.
 func (s *session) judged(key string, e *agent.Event) (out agent.Outcome, again bool) {
-	if e.FromMod || key == "" {
-		return out, false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if out, again = s.verdicts.of[key]; again && s.turn != nil {
+	before, asked := s.verdicts.of[key]
+	if !asked || before.ofMod == e.FromMod {
+		return out, false
+	}
+	if s.turn != nil {
 		_ = report(s.turn, e) // a ledger that is full takes no facts
 	}
 	delete(s.verdicts.of, key)
-	return out, again
+	return before.Outcome, true
 }
 
 func (s *session) judge(ctx context.Context, t *loop.Turn, e *agent.Event) (out agent.Outcome, err error) {
