@@ -320,7 +320,9 @@ func (s *Server) exit(p *post) {
 type bodyKey struct{}
 
 // WithBody returns a context for a request to [Server.Handler] whose message may have n bytes instead of [Limits.Body].
-func WithBody(ctx context.Context, n int64) context.Context { return context.WithValue(ctx, bodyKey{}, n) }
+func WithBody(ctx context.Context, n int64) context.Context {
+	return context.WithValue(ctx, bodyKey{}, n)
+}
 
 // readBody reserves memory for what arrives, not for the announced length.
 func (s *Server) readBody(p *post, l *lease, w http.ResponseWriter, r *http.Request) ([]byte, *Error) {

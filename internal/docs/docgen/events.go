@@ -22,7 +22,7 @@ func eventTable(root string) (string, error) {
 		fates := agents.Fates(agents.Lookup(c.Host))
 		for _, event := range c.Events {
 			fate := fates[event]
-			becomes := "omitted: " + fate.Why
+			becomes := "omitted"
 			if fate.Why == "" {
 				becomes = becomesOf(fate.Steps)
 			}
