@@ -110,6 +110,7 @@ func (o *observation) section(p *RequestPart) {
 	n := utf8.RuneCountInString(p.Text)
 	s := manifest.Section{
 		SectionID: id, Title: valid(p.Title), Stability: p.Stability, Placement: phases.PlacementSystem, Owner: valid(p.Owner), Position: len(o.out.Sections), Chars: n, OriginalChars: n,
+		ContentMap: []manifest.Span{{Length: n, Owner: valid(p.Owner)}},
 	}
 	s.Fingerprint, s.Hash = o.text(p.Text)
 	if o.in.CountTokens != nil {

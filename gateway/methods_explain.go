@@ -36,7 +36,7 @@ func (m *manifestMethods) explain(ctx context.Context, c call[explainParams]) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &explain.Record{Manifest: *turn}
+	r := &explain.Record{Manifest: *turn.WithMessages()}
 	if m.engine != nil {
 		r.Know(m.engine.Config(), m.engine.Descriptions())
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/grapnelhq/grapnel/internal/rpc"
 	"github.com/grapnelhq/grapnel/manifest"
-	"github.com/grapnelhq/grapnel/phases"
 	"github.com/grapnelhq/grapnel/store"
 )
 
@@ -54,10 +53,7 @@ func (m *manifestMethods) textsWithin(ctx context.Context, of *manifest.Manifest
 			if !strings.HasPrefix(s.Hash, keyed) && manifest.Hash(text, nil) != s.Hash {
 				differ = append(differ, s.SectionID)
 			}
-			if s.Placement == phases.PlacementSystem {
-				_, text, _ = strings.Cut(text, "\n\n") // the heading
-			}
-			row.Text = &text
+			row.Text = new(of.Body(s, text))
 		case store.HasCode(err, store.CodeNotFound):
 			missing++
 		default:

@@ -1,5 +1,13 @@
 package manifest
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/grapnelhq/grapnel/phases"
+)
+
 // FileOfHost is the status of a file that the host gives the model by itself.
 const FileOfHost = "host"
 
@@ -22,3 +30,32 @@ type HostFact struct {
 	// Value is the host's text, or one that somebody else wrote, such as the name of a skill.
 	Value string `json:"value"`
 }
+
+// Body returns a rendered section without its heading, which messages and the parts of an observed request do not have.
+func (m *Manifest) Body(s *Section, rendered string) string {
+	if s.Placement == phases.PlacementSystem && m.Observed == "" {
+		_, rendered, _ = strings.Cut(rendered, "\n\n")
+	}
+	return rendered
+}
+
+// WithMessages returns the record of an observed request with the parts of its messages as sections behind its own, for
+// questions about texts; any other record as it is. It is not a valid record: ids repeat.
+func (m *Manifest) WithMessages() *Manifest {
+	if m.Observed == "" || m.History == nil {
+		return m
+	}
+	all := *m
+	all.Sections, all.SectionIDs = slices.Clip(m.Sections), slices.Clip(m.SectionIDs)
+	for _, p := range m.History.Added {
+		id := cmp.Or(p.ID, p.Kind)
+		all.SectionIDs = append(all.SectionIDs, id)
+		all.Sections = append(all.Sections, Section{
+			SectionID: id, Title: p.Kind, Stability: phases.StabilityDynamic, Placement: phases.PlacementUserMessage, Owner: p.Owner, Position: len(all.Sections),
+			Chars: p.Chars, OriginalChars: p.Chars, Hash: p.Hash, ContentMap: wholeOf(p.Chars, p.Owner), SourceRefs: []phases.SourceRef{},
+		})
+	}
+	return &all
+}
+
+func wholeOf(chars int, owner string) []Span { return []Span{{Length: chars, Owner: owner}} }

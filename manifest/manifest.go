@@ -215,7 +215,7 @@ type Section struct {
 	Fingerprint string `json:"fingerprint"`
 	// Hash is the SHA-256 of the rendered section, heading included.
 	Hash string `json:"hash"`
-	// ContentMap says who wrote what of the text, in order and without a gap; empty in an observed request.
+	// ContentMap says who wrote what of the text, in order and without a gap.
 	ContentMap []Span `json:"content_map"`
 	// SourceRefs say where the text came from.
 	SourceRefs []phases.SourceRef `json:"source_refs"`

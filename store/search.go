@@ -390,8 +390,9 @@ func (r *search) writers(to *SearchResult) error {
 		if err != nil {
 			return err
 		}
-		for i := range m.Sections {
-			if s := &m.Sections[i]; slices.Contains(newest[id], s.Hash) {
+		parts := m.WithMessages().Sections
+		for i := range parts {
+			if s := &parts[i]; slices.Contains(newest[id], s.Hash) {
 				writers := s.Writers(r.texts[s.Hash], r.query.Sentence)
 				if r.query.AnyOrder && len(writers) == 0 {
 					writers = []string{s.Owner}

@@ -126,7 +126,9 @@ func (a *app) recordKept(ctx context.Context, id string, f *turnFlags) (*record,
 		if m, err = api.Turn(ctx, s, m); err != nil {
 			return err
 		}
-		if r.Manifest = *m; found.ManifestID != m.ManifestID {
+		asked := m.ManifestID
+		m = m.WithMessages()
+		if r.Manifest = *m; found.ManifestID != asked {
 			r.asked = found.ManifestID
 		}
 		r.Know(cfg, nil)
@@ -323,10 +325,8 @@ func keptTexts(ctx context.Context, s *openedStore, m *manifest.Manifest) ([]str
 			return nil, nil
 		case err != nil:
 			return nil, err
-		case m.Sections[i].Placement == phases.PlacementSystem:
-			_, rendered, _ = strings.Cut(rendered, "\n\n")
 		}
-		texts[i] = rendered
+		texts[i] = m.Body(&m.Sections[i], rendered)
 	}
 	for i := range m.Reminders {
 		said, err := s.keptText(ctx, m.Reminders[i].Hash, "the reminder "+clean(m.Reminders[i].Type), m.ManifestID)

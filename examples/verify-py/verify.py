@@ -201,8 +201,8 @@ class Verifier:
                 source = span["owner"], span["contribution_id"], section["section_id"]
                 self.need(source in sources, f"{section['section_id']}: nobody brought {source[1]}")
             else:
-                self.need(span["owner"] in ("builtin", "host"), f"{section['section_id']}: {span['owner']} brought nothing")
-        self.need(at == (0 if "observed" in r else section["chars"]), f"{section['section_id']}: the content map covers {at} of {section['chars']} characters")
+                self.need("observed" in r or span["owner"] in ("builtin", "host"), f"{section['section_id']}: {span['owner']} brought nothing")
+        self.need(at == section["chars"], f"{section['section_id']}: the content map covers {at} of {section['chars']} characters")
 
     def prompt(self, r):
         parts = {"stable": [], "dynamic": [], "without": []}

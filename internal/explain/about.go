@@ -173,16 +173,16 @@ func (r *Record) explainTool(e *Result) {
 	e.Omitted = filtered(r.Omitted, func(l *phases.Omitted) bool { return l.ID == e.ID })
 	owners := []string{}
 	if len(e.Calls) > 0 {
-		e.Why = "it was called, as one of " + ownerText(e.Calls[0].Owner) + cmp.Or(words.If(r.Kind != manifest.KindPrompt, "; what the model was offered stands in records of prompts"),
+		e.Why = "it was called, as one of " + r.ownerText(e.Calls[0].Owner) + cmp.Or(words.If(r.Kind != manifest.KindPrompt, "; what the model was offered stands in records of prompts"),
 			words.If(e.Calls[0].Owner == phases.OwnerHost && len(r.HostTools) == 0, ", which did not say what it offers by itself"), ", and the model was not offered it")
 	}
-	if slices.ContainsFunc(r.HostTools, func(t manifest.HostTool) bool { return t.Name == e.ID }) {
-		e.In, e.Why = true, "it is the host's own"
+	if i := slices.IndexFunc(r.HostTools, func(t manifest.HostTool) bool { return t.Name == e.ID }); i >= 0 {
+		e.In, e.Why = true, "it is "+cmp.Or(words.If(r.HostTools[i].Owner != "", "of "+r.HostTools[i].Owner), "the host's own")
 	}
 	for _, t := range e.Tools {
 		owners = append(owners, t.Owner)
 		e.In = e.In || t.HiddenDomain == ""
-		e.Why = "it is answered by " + ownerText(t.Owner) + words.If(t.BundleID != "", ", in the bundle "+t.BundleID) +
+		e.Why = "it is answered by " + r.ownerText(t.Owner) + words.If(t.BundleID != "", ", in the bundle "+t.BundleID) +
 			words.If(t.HiddenDomain != "", ", and hidden until its domain "+t.HiddenDomain+" is asked for")
 	}
 	e.HookSources = filtered(r.HookSources, func(h *phases.HookSource) bool {
@@ -244,7 +244,7 @@ func (r *Record) Sentence(sentence string, texts []string) *Result {
 			lost++
 		}
 	}
-	e.Why = whySentence(e) + words.If(!e.In && lost > 0, "; the texts of "+words.Count(lost, "reminder", "reminders")+" of it were not kept")
+	e.Why = r.whySentence(e) + words.If(!e.In && lost > 0, "; the texts of "+words.Count(lost, "reminder", "reminders")+" of it were not kept")
 	return e
 }
 
@@ -270,13 +270,13 @@ func (r *Record) saidAt(s *manifest.Section, whole string, at int, sentence stri
 	return list
 }
 
-func whySentence(e *Result) string {
+func (r *Record) whySentence(e *Result) string {
 	if !e.In {
 		return "no section and no reminder has this text: it must be given as it stands in the prompt, line breaks and escapes included"
 	}
 	var who []string
 	for _, s := range e.Said {
-		if said := ownerText(s.Owner) + words.If(s.SubscriptionID != "", " ("+s.SubscriptionID+")") + " in " + words.If(s.SectionID == string(phases.KindReminder), "a ") + s.SectionID; !slices.Contains(who, said) {
+		if said := r.ownerText(s.Owner) + words.If(s.SubscriptionID != "", " ("+s.SubscriptionID+")") + " in " + words.If(s.SectionID == string(phases.KindReminder), "a ") + s.SectionID; !slices.Contains(who, said) {
 			who = append(who, said)
 		}
 	}

@@ -27,7 +27,7 @@ func (r *Record) whySection(e *Result) string {
 		return "the turn was blocked before there was a prompt"
 	case len(e.Sections) > 0:
 		s := &e.Sections[0]
-		why := fmt.Sprintf("it is section %d of %d, %s characters by %s", s.Position+1, len(r.Sections), text.Thousands(s.Chars), ownerText(s.Owner))
+		why := fmt.Sprintf("it is section %d of %d, %s characters by %s", s.Position+1, len(r.Sections), text.Thousands(s.Chars), r.ownerText(s.Owner))
 		if t := s.Truncation; t != nil {
 			why += fmt.Sprintf("; the limit %q cut it from %s to %s", t.Limit, text.Thousands(t.Original), text.Thousands(t.Kept))
 		}
@@ -36,7 +36,7 @@ func (r *Record) whySection(e *Result) string {
 	if len(e.Omitted) > 0 {
 		var each []string
 		for _, o := range e.Omitted {
-			each = append(each, fmt.Sprintf("%s (%s)", omittedText(o.Reason, r.Profile), ownerText(o.Owner)))
+			each = append(each, fmt.Sprintf("%s (%s)", omittedText(o.Reason, r.Profile), r.ownerText(o.Owner)))
 		}
 		why := "it was omitted: " + few(each, "; ")
 		if e.Omitted[0].Reason == compiler.ReasonHostCannot && len(e.Runs) > 0 {
@@ -188,7 +188,10 @@ func failedRun(s phases.RunState) bool {
 	return !s.Completed() && s != phases.StateFiltered && s != phases.StateDisabled && s != phases.StateShadowed && s != phases.StateQueued
 }
 
-func ownerText(owner string) string {
+func (r *Record) ownerText(owner string) string {
+	if r.Observed != "" && !slices.ContainsFunc(r.Plugins, func(p phases.PluginRow) bool { return p.Plugin == owner }) {
+		return owner
+	}
 	return cmp.Or(map[string]string{phases.OwnerBuiltin: "the compiler", phases.OwnerHost: "the host"}[owner], "the plugin "+owner)
 }
 
