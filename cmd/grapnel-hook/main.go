@@ -2,6 +2,10 @@
 // gateway's socket, and the answer to standard output.
 //
 //	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT]
+//	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--timeout TIME] --token
+//
+// The second form sends nothing. It prints the path of the socket and the gateway's token, each on a line, for a plugin of an
+// agent that calls the gateway itself but cannot see who owns a file, and starts a gateway if none runs.
 //
 // It knows nothing of payloads and answers, so that it stays small, starts fast and never changes: the mapping is the
 // gateway's. When no gateway answers, it starts one. What then still fails is blocked (exit code 2, with the reason on
@@ -55,11 +59,7 @@ func main() {
 	limit := time.AfterFunc(f.timeout, func() {
 		f.fail(doing.Load().(string) + " within " + f.timeout.String() + " (--timeout)") //nolint:forcetypeassert // it is what was stored
 	})
-	payload, err := readPayload(os.Stdin, f.room())
-	var answer []byte
-	if err == nil {
-		answer, err = f.ask(payload, func(what string) { doing.Store(what) })
-	}
+	answer, err := f.answer(func(what string) { doing.Store(what) })
 	if !limit.Stop() {
 		select {} // it ends the program
 	}
@@ -69,6 +69,32 @@ func main() {
 	if err != nil {
 		f.fail(err.Error())
 	}
+}
+
+// answer is what goes to standard output. Waiting is called with what it would say if it waited too long.
+func (f *flags) answer(waiting func(string)) ([]byte, error) {
+	if f.token {
+		return f.access(waiting)
+	}
+	payload, err := readPayload(os.Stdin, f.room())
+	if err != nil {
+		return nil, err
+	}
+	return f.ask(payload, waiting)
+}
+
+// access is where a gateway listens, and its token.
+func (f *flags) access(waiting func(string)) ([]byte, error) {
+	socket, err := f.place()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := f.connect(socket, waiting)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := token()
+	return []byte(socket + "\n" + secret + "\n"), errors.Join(err, conn.Close())
 }
 
 // room is the longest payload in bytes. That of a call leaves half of it to its result: agents show a result that no hook
@@ -96,6 +122,10 @@ func readPayload(in io.Reader, most int64) ([]byte, error) {
 
 // fail ends the program without an answer.
 func (f *flags) fail(why string) {
+	if f.token {
+		say(why)
+		os.Exit(exitBlocked)
+	}
 	if f.allow || !f.given && slices.Contains(contextEvents, f.event) {
 		say(why + " (allowed, as installed)")
 		os.Exit(exitAllowed)
@@ -112,18 +142,19 @@ func say(text string) {
 type flags struct {
 	socket, config, host, event string
 	noStart, allow              bool
+	token                       bool // no event is sent
 	given                       bool // --on-failure was
 	timeout                     time.Duration
 }
 
-var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT]")
+var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT] | --token")
 
 func parse(args []string) (*flags, error) {
 	f := &flags{timeout: totalTime}
 	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
 		switch {
-		case args[0] == "--no-start":
-			f.noStart = true
+		case args[0] == "--no-start" || args[0] == "--token":
+			f.noStart, f.token = f.noStart || args[0] == "--no-start", f.token || args[0] == "--token"
 			args = args[1:]
 			continue
 		case len(args) < 2:
@@ -144,7 +175,10 @@ func parse(args []string) (*flags, error) {
 		}
 		args = args[2:]
 	}
-	if len(args) == 0 || len(args) > 2 || !isWord(args[0]) || !isWord(args[len(args)-1]) {
+	if f.token && len(args) == 0 {
+		return f, nil
+	}
+	if f.token || len(args) == 0 || len(args) > 2 || !isWord(args[0]) || !isWord(args[len(args)-1]) {
 		return nil, errUsage
 	}
 	if f.host = args[0]; len(args) == 2 {
@@ -166,11 +200,9 @@ func isWord(s string) bool {
 // ask sends the payload to the gateway, which is started if none answers. Waiting is called with what it would say if it
 // waited too long. A gateway that ends while it has the event is replaced twice: the event is to be judged, and on record.
 func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err error) {
-	socket := f.socket
-	if socket == "" {
-		if socket, err = autostart.Socket(); err != nil {
-			return nil, err
-		}
+	socket, err := f.place()
+	if err != nil {
+		return nil, err
 	}
 	for range 3 {
 		answer, err = f.askAt(socket, payload, waiting)
@@ -181,15 +213,25 @@ func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err er
 	return nil, errors.New(err.Error() + autostart.Why(socket)) // also of a gateway that was started with a broken configuration
 }
 
-func (f *flags) askAt(socket string, payload []byte, waiting func(string)) ([]byte, error) {
-	waiting("no gateway has listened at " + socket)
-	var conn io.ReadWriteCloser
-	var err error
-	if f.noStart {
-		conn, err = autostart.Connect(socket)
-	} else {
-		conn, err = autostart.Gateway(socket, f.config, startTime)
+// place is the path of the gateway's socket.
+func (f *flags) place() (string, error) {
+	if f.socket != "" {
+		return f.socket, nil
 	}
+	return autostart.Socket()
+}
+
+// connect connects to the gateway, which is started if it may be.
+func (f *flags) connect(socket string, waiting func(string)) (io.ReadWriteCloser, error) {
+	waiting("no gateway has listened at " + socket)
+	if f.noStart {
+		return autostart.Connect(socket)
+	}
+	return autostart.Gateway(socket, f.config, startTime)
+}
+
+func (f *flags) askAt(socket string, payload []byte, waiting func(string)) ([]byte, error) {
+	conn, err := f.connect(socket, waiting)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,257 @@
+// Grapnel's mod for Claude Code: it has a gateway judge calls and prompts, brings sections and tools of plugins, and has it record what each request holds. See docs/BRIDGES.md.
+// Claude Code reads the source before it runs it: $ may stand only as $.noun.event(...), so helpers get promises and values.
+
+const PROGRAM = ['grapnel-hook'] // starts and names the gateway; grapnel install fills in the path, and its options
+const OURS = 'grapnel' // the name of this plugin
+const DECIDE = 25_000, RECORD = 5_000, USAGE = 2_000 // milliseconds that a post is waited for
+
+let link // calls of $ that posts need
+let place = {} // session_id and cwd
+let key // a promise of the gateway's socket and token
+let warned = false
+const others = new Set() // mods whose hooks were seen beneath ours
+const registered = new Set() // tools of plugins that this mod answers
+
+// What the next requests are recorded with.
+let sections = [], ours = [], files = []
+const tools = new Map()
+const labels = new Map() // by the id of a subagent
+const hidden = new Set() // calls whose result a mod kept from the hooks
+
+const bare = (s) => s.replace(/^Error: /, '')
+const why = (error) => 'Grapnel decided nothing: ' + bare(String(error?.message ?? error?.kind ?? error))
+const deep = (a, b) => JSON.stringify(a) === JSON.stringify(b)
+
+/** Rejects what takes too long. */
+function within(ms, promise) {
+  let timer
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error(`the gateway has not answered within ${ms / 1000} seconds`)), ms) })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
+
+/** Asks grapnel-hook, which checks who owns the socket and the token, and starts a gateway if none runs. */
+async function unlock() {
+  const r = await link.run([...PROGRAM, '--token'])
+  if (r.exitCode !== 0) throw new Error(r.stderr.trim() || `grapnel-hook has ended with ${r.exitCode}`)
+  const [socketPath, token] = r.stdout.split('\n')
+  return { socketPath, headers: { 'Content-Type': 'application/json', ...(token && { Authorization: `Bearer ${token}` }) } }
+}
+
+/** Posts a text. A gateway that does not answer is started again. */
+async function post(path, body, ms) {
+  for (let tries = 2; ; tries--) {
+    key ??= unlock()
+    const opened = key
+    let r
+    try {
+      r = await link.send('http://localhost' + path, { method: 'POST', body, ...(await opened) })
+    } catch (error) {
+      if (key === opened) key = undefined
+      if (tries === 0 || !link) throw error
+      continue
+    }
+    if (r.ok) return r.text ? JSON.parse(r.text) : {}
+    if (r.status === 401 && key === opened) key = undefined
+    if (r.status !== 401 || tries === 0) throw new Error(r.text.trim() || `the gateway said ${r.status}`)
+  }
+}
+
+/** Where the session is; other mods could answer in the engine's place, so what its events say comes first. */
+async function where() {
+  place.session_id ??= await link.id()
+  place.cwd ??= await link.cwd()
+  return place
+}
+
+const hook = (event, text, ms) => within(ms, post('/hook/claude-code?event=' + event, text))
+
+/** Sends an event. It rejects where nothing was decided. */
+const ask = async (event, fields, ms = DECIDE) => hook(event, JSON.stringify({ hook_event_name: event, ...(await where()), ...fields }), ms)
+
+const rpc = async (method, params) => {
+  const r = await within(DECIDE, post('/rpc', JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { workspace_id: 'local', dir: (await where()).cwd, ...params } })))
+  if (r.error) throw new Error(r.error.message)
+  return r.result
+}
+
+/** Says once that something is missing in the record. */
+function warn(error) {
+  if (!warned) link?.log('grapnel: not all is on record: ' + bare(String(error?.message ?? error)))
+  warned = true
+}
+
+/** The last entry of the engine itself beneath a hook; none where another mod answered in its place. */
+function engine(next) {
+  for (const t of next.trace) if (t.tier !== 'core' && t.plugin !== OURS) others.add(t.plugin)
+  return next.trace.findLast((t) => t.tier === 'core' && t.returned !== undefined)
+}
+
+/** What the engine gave to a call of ours on $, which other mods can see and answer. */
+async function untouched(result, next, e) {
+  const r = await result, core = engine(next)
+  if (r.deny !== undefined) return r
+  return core && deep(core.received, e) ? core.returned : { deny: 'another mod has answered or changed what Grapnel asked' }
+}
+
+const RANK = { allow: 0, ask: 1, deny: 2 }
+const stricter = (a, b) => (b && RANK[b.decision] > RANK[a.decision] ? b : a)
+
+/** The owner of a part: the engine if it has it, else the innermost mod that does. */
+function ownerOf(next, has) {
+  const first = next.trace.findLast((t) => t.returned !== undefined && has(t.returned))
+  return !first || first.tier === 'core' ? 'claude-code' : 'mod:' + first.plugin
+}
+
+/** The owner of a row's text, by the door that it came in and by who caused it. */
+function ownerOfRow(door, origin) {
+  if (origin.kind === 'plugin') return 'mod:' + (origin.name ?? origin.event)
+  if (origin.kind === 'hook') return 'hook:' + origin.event
+  if (door === 'response' || origin.kind === 'model' || origin.kind === 'coordinator') return 'model'
+  if (door === 'tool-result' || door === 'tool-message') return 'tool'
+  return door === 'prompt' && ['composer', 'bridge', 'sdk', 'unclassified', 'auto-continuation'].includes(origin.kind) ? 'user' : 'claude-code'
+}
+
+/** The texts of a content block that a request carries. */
+const textsOf = (b) => (b.type === 'text' ? [b.text] : b.type === 'tool_result' ? (typeof b.content === 'string' ? [b.content] : (b.content ?? []).flatMap(textsOf)) : [undefined])
+
+async function sha256(text) {
+  const sum = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
+  return [...new Uint8Array(sum)].map((x) => x.toString(16).padStart(2, '0')).join('')
+}
+
+/** Sends a request of the engine as it is, with who owns its parts. */
+async function record(agent, body) {
+  const rows = labels.get(agent) ?? []
+  labels.delete(agent)
+  const known = await Promise.all(rows.map(async ({ text, ...row }) => (text === undefined ? row : { sha256: await sha256(text), ...row })))
+  const event = { hook_event_name: 'http.fetch', ...(await where()), agent_id: agent, other_mods: [...others], sections, files, labels: known, tools: [...tools.values()] }
+  await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD)
+}
+
+export function register(on) {
+  on('session.start', async ($, e, next) => {
+    link = { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
+    try {
+      for (const t of (await rpc('mcp/tools')).tools ?? []) {
+        await $.tool.register({ name: t.name, description: t.description, inputSchema: t.input_schema ?? { type: 'object', properties: {} }, isDeferred: false })
+        registered.add(`mcp__${OURS}__${t.name}`)
+      }
+    } catch (error) { // an MCP server of the name has them, or the session goes on without them
+      $.ui.log('grapnel: tools of plugins: ' + bare(String(error?.message ?? error)), { to: 'debug' })
+    }
+    return next(e)
+  })
+
+  // Our own calls on $ pass all mods beneath.
+  on('http.fetch', async ($, e, next) => {
+    if (next.origin.plugin === OURS) return untouched(next(e), next, e)
+    if (next.origin.tier !== 'core' || !/\/v1\/messages$/.test(e.url.split('?')[0]) || typeof e.init?.body !== 'string') return next(e)
+    const recorded = record(e.init.headers?.['x-claude-code-agent-id'], e.init.body).catch(warn)
+    const r = await next(e)
+    engine(next)
+    await recorded
+    return r
+  }).catch(($, e, next) => (next.origin.plugin === OURS ? { deny: 'Grapnel could not see who answered' } : next(e)))
+  on('process.run', async ($, e, next) => (next.origin.plugin === OURS ? untouched(next(e), next, e) : next(e)))
+    .catch(($, e, next) => (next.origin.plugin === OURS ? { deny: 'Grapnel could not see who answered' } : next(e)))
+
+  // Guard: the gateway's verdict, the engine's with that of the settings' hooks, and the other mods': the strictest holds.
+  on('tool.check', async ($, e, next) => {
+    link ??= { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
+    const event = e.tool_use_id?.includes(':preamble-') ? 'PreSkillShellCommand' : 'PreToolUse'
+    const answer = await ask(event, { tool_name: e.tool, tool_input: e.input, tool_use_id: e.tool_use_id, agent_id: e.agentId })
+    const { permissionDecision: decision, permissionDecisionReason: reason } = answer.hookSpecificOutput ?? {}
+    const said = { decision: decision ?? 'allow', reason }
+    if (decision === 'deny') return said
+    const below = await next(e)
+    const core = engine(next)?.returned
+    if (!core) return { decision: 'deny', reason: 'Grapnel: another mod has answered in place of the rules and hooks' }
+    return stricter(stricter(core, below), said)
+  }).catch(($, e, next) => ({ decision: 'deny', reason: why(next.error) }))
+  on('tool.call', async ($, e, next) => {
+    const r = await next(e)
+    if (!engine(next)) return { deny: 'Grapnel: another mod has answered this call unseen' }
+    return hidden.delete(e.tool_use_id) ? { deny: 'Grapnel: another mod has kept the result from the hooks' } : r
+  }).catch(($, e, next) => (next.called ? next(e) : { deny: why(next.error) }))
+  on('classic.PreToolUse', async ($, e, next) => {
+    const r = await next(e)
+    return engine(next) ? r : { deny: 'Grapnel: another mod has kept the hooks of the settings from running' }
+  }).catch(($, e, next) => (next.called ? next(e) : { deny: why(next.error) }))
+  on('classic.PostToolUse', async ($, e, next) => {
+    const r = await next(e), core = engine(next)
+    if (!core || !deep(core.received, e)) hidden.add(e.tool_use_id)
+    return r
+  })
+
+  on('prompt.submit', async ($, e, next) => {
+    link ??= { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
+    const said = await ask('UserPromptSubmit', { prompt: e.text })
+    return said.decision === 'block' ? { drop: said.reason } : next(e)
+  }).catch(($, e, next) => (next.called ? next(e) : { drop: why(next.error) }))
+  on('classic.UserPromptSubmit', async ($, e, next) => {
+    place = { session_id: e.session_id, cwd: e.cwd }
+    const r = await next(e)
+    return engine(next) ? r : { block: 'Grapnel: another mod has kept the hooks of the settings from running' }
+  }).catch(($, e, next) => (next.called ? next(e) : { block: why(next.error) }))
+  on('classic.SessionStart', async ($, e, next) => {
+    place = { session_id: e.session_id, cwd: e.cwd }
+    return next(e)
+  })
+
+  // Sections and tools of plugins.
+  on('prompt.compose', async ($, e, next) => {
+    const r = await next(e)
+    if (!e.traits.includes('analysis')) { // a render that is only measured is not sent
+      const answer = await ask('prompt.compose', { model: e.model }).catch((error) => warn(error))
+      ours = (answer?.sections ?? []).map((s) => ({ id: OURS + ':' + s.id, text: s.text, scope: 'session' }))
+      const owner = (s) => ownerOf(next, (all) => all.sections.some((x) => x.id === s.id && x.text === s.text))
+      sections = [...r.sections.map((s) => ({ ...s, owner: owner(s) })), ...ours.map((s) => ({ ...s, owner: OURS }))]
+    }
+    return { sections: [...r.sections, ...ours] }
+  })
+  on('tool.run', async ($, e, next) => {
+    if (!registered.has(e.tool)) return next(e)
+    const { tool, tool_use_id, agentId, ...args } = e
+    const r = await rpc('mcp/call', { tool: tool.slice(`mcp__${OURS}__`.length), arguments: args })
+    if (r.refused) return { deny: r.refused.text }
+    return r.is_error ? { deny: r.text } : { result: r.text }
+  }).catch(($, e, next) => (next.called || !registered.has(e.tool) ? next(e) : { deny: why(next.error) }))
+
+  // Record: who owns what the requests hold.
+  on('prompt.context', async ($, e, next) => {
+    const r = await next(e)
+    const owner = (list, same) => ownerOf(next, (all) => all[list].some(same))
+    files = r.instructionFiles.map((f) => ({ path: f.path, kind: f.kind, content: f.content, owner: owner('instructionFiles', (x) => x.path === f.path && x.content === f.content) }))
+    for (const b of r.blocks) files.push({ block: b.name, content: b.text, owner: owner('blocks', (x) => x.name === b.name && x.text === b.text) })
+    return r
+  })
+  on('session.append', async ($, e, next) => {
+    const r = await next(e)
+    if (!e.message.role || e.door === 'queue') return r // no request carries it
+    const rows = labels.get(e.agentId) ?? []
+    labels.set(e.agentId, rows)
+    for (const b of r.message?.content ?? []) {
+      for (const text of textsOf(b)) {
+        const at = next.trace.findIndex((t) => t.received?.message?.content.flatMap(textsOf).includes(text))
+        rows.push({ text, owner: at > 0 ? 'mod:' + next.trace[at - 1].plugin : ownerOfRow(e.door, e.origin), kind: e.door, id: e.message.name ?? b.tool_use_id ?? b.id ?? e.uuid })
+      }
+    }
+    return r
+  })
+  on('tool.describe', async ($, e, next) => {
+    const { tier } = e.provider, plugin = e.provider.plugin.split('@')[0] // it may be PLUGIN@MARKETPLACE
+    const owner = tier === 'core' ? 'claude-code' : plugin === OURS || plugin.startsWith('mcp:') ? plugin : 'mod:' + plugin
+    tools.set(e.tool, { name: e.tool, owner, tier })
+    return next(e)
+  })
+  on('turn.step', async function* ($, e, next) {
+    const r = yield* next(e)
+    const u = r.usage
+    if (u && link) {
+      const read = u.cache_read_input_tokens ?? 0, write = u.cache_creation_input_tokens ?? 0
+      const usage = { input_tokens: u.input_tokens + read + write, output_tokens: u.output_tokens, cache_read_tokens: read, cache_write_tokens: write }
+      await ask('turn.step', { agent_id: e.agentId, model: u.model ?? e.model, usage }, USAGE).catch(warn)
+    }
+    return r
+  })
+}
