@@ -14,8 +14,18 @@ import (
 
 // Add implements [Document]: what is new stands behind what is there.
 func (f *File) Add(w *Wanted) error {
-	if err := f.addServer(w.Server); err != nil || !f.isHooks || len(w.Entries) == 0 {
+	if err := f.addServer(w.Server); err != nil || !f.isHooks {
 		return err
+	}
+	if f.addHooks(w); len(w.Mod) > 0 {
+		f.addSeat()
+	}
+	return nil
+}
+
+func (f *File) addHooks(w *Wanted) {
+	if len(w.Entries) == 0 {
+		return
 	}
 	root := f.object()
 	if f.host.Install.Versioned && find(root, "version") == nil {
@@ -26,7 +36,29 @@ func (f *File) Add(w *Wanted) error {
 	for _, e := range w.Entries {
 		f.add(f.ensure(hooks, outer, e.Event, "[]"), f.childIndent(hooks, outer), "", e.value)
 	}
-	return nil
+}
+
+// addSeat puts the host's mod before the others in its list.
+func (f *File) addSeat() {
+	root, mod := f.object(), f.host.Install.Mod
+	list := f.ensure(root, "", mod.Seats, "[]").(*hujson.Array) //nolint:forcetypeassert // Parse has looked
+	f.add(list, f.childIndent(root, ""), "", agent.Marshal(mod.Seat))
+	for i := len(list.Elements) - 1; i > 0; i-- { // what stands around the values stays where it is
+		list.Elements[i].Value, list.Elements[i-1].Value = list.Elements[i-1].Value, list.Elements[i].Value
+	}
+}
+
+// removeSeat takes the host's mod out of its list, and reports whether it was there.
+func (f *File) removeSeat() bool {
+	at := f.seat()
+	if at < 0 {
+		return false
+	}
+	list := f.seatsValue().Value.(*hujson.Array) //nolint:forcetypeassert // Parse has looked
+	if remove(list, at); len(list.Elements) == 0 {
+		removeNamed(f.object(), f.host.Install.Mod.Seats)
+	}
+	return true
 }
 
 func (f *File) addServer(s *agent.Server) error {
@@ -143,18 +175,19 @@ func indentOf(before hujson.Extra) string {
 
 // Remove implements [Document]. Groups, lists and objects that are empty without what is ours go with it.
 func (f *File) Remove() bool {
-	removed := false
+	removed := f.removeSeat()
 	if hooks := f.hooks(); hooks != nil {
+		taken := false
 		for i, m := range slices.Backward(hooks.Members) {
 			list, ok := m.Value.Value.(*hujson.Array)
 			if !ok || !f.removeFrom(list) {
 				continue
 			}
-			if removed = true; len(list.Elements) == 0 {
+			if removed, taken = true, true; len(list.Elements) == 0 {
 				remove(hooks, i)
 			}
 		}
-		if removed && len(hooks.Members) == 0 {
+		if taken && len(hooks.Members) == 0 {
 			removeNamed(f.object(), "hooks")
 		}
 	}

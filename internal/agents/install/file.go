@@ -75,6 +75,9 @@ func (f *File) check(root *hujson.Object) error {
 	if v := find(root, f.key); f.key != "" && v != nil && v.Value.Kind() != '{' {
 		return f.errorAt(v, f.key, "an object")
 	}
+	if v := f.seatsValue(); v != nil && v.Value.Kind() != '[' {
+		return f.errorAt(v, f.host.Install.Mod.Seats, "a list")
+	}
 	hooks := find(root, "hooks")
 	if hooks == nil || !f.isHooks {
 		return nil
@@ -167,12 +170,34 @@ func (f *File) Ours() []Definition {
 	return found
 }
 
-// Standing are the entries with hooks of ours, each with its event.
+// Standing are the entries with hooks of ours, each with its event, and the list in which the host's mod stands first.
 func (f *File) Standing() (all []string) {
 	for _, d := range f.Ours() {
 		all = append(all, d.Event+" "+string(d.entry))
 	}
+	if f.seat() == 0 {
+		all = append(all, f.host.Install.Mod.Seats)
+	}
 	return all
+}
+
+// seatsValue is the list in which the host's mod has its seat; nil if there is none.
+func (f *File) seatsValue() *hujson.Value {
+	if f.host.Install.Mod == nil || !f.isHooks {
+		return nil
+	}
+	return find(f.object(), f.host.Install.Mod.Seats)
+}
+
+// seat is the place of the host's mod in its list; -1 for none.
+func (f *File) seat() int {
+	v := f.seatsValue()
+	if v == nil {
+		return -1
+	}
+	return slices.IndexFunc(v.Value.(*hujson.Array).Elements, func(e hujson.Value) bool { //nolint:forcetypeassert // Parse has looked
+		return agent.TextOf(standard(&e)) == f.host.Install.Mod.Seat
+	})
 }
 
 // Has implements [Document].
@@ -187,6 +212,9 @@ func (f *File) Has(w *Wanted) bool {
 	}
 	if !f.isHooks {
 		return true
+	}
+	if at := f.seat(); len(w.Mod) > 0 && at != 0 || len(w.Mod) == 0 && at >= 0 {
+		return false
 	}
 	found := f.Ours()
 	return len(found) == len(w.Entries) && !slices.ContainsFunc(w.Entries, func(e Entry) bool {

@@ -9,14 +9,14 @@ let link // calls of $ that posts need
 let place = {} // session_id and cwd
 let key // a promise of the gateway's socket and token
 let warned = false
-const others = new Set() // mods whose hooks were seen beneath ours
+const others = new Set() // mods that saw requests beneath this one
 const registered = new Set() // tools of plugins that this mod answers
 
 // What the next requests are recorded with.
 let sections = [], ours = [], files = []
 const tools = new Map()
 const labels = new Map() // by the id of a subagent
-const hidden = new Set() // calls whose result a mod kept from the hooks
+const hidden = new Map() // calls whose result a mod kept from the hooks, and why they are refused
 
 const bare = (s) => s.replace(/^Error: /, '')
 const why = (error) => 'Grapnel decided nothing: ' + bare(String(error?.message ?? error?.kind ?? error))
@@ -81,16 +81,16 @@ function warn(error) {
 }
 
 /** The last entry of the engine itself beneath a hook; none where another mod answered in its place. */
-function engine(next) {
-  for (const t of next.trace) if (t.tier !== 'core' && t.plugin !== OURS) others.add(t.plugin)
-  return next.trace.findLast((t) => t.tier === 'core' && t.returned !== undefined)
-}
+const engine = (next) => next.trace.findLast((t) => t.tier === 'core' && t.returned !== undefined)
+
+const mods = (next) => next.trace.filter((t) => t.tier !== 'core').map((t) => t.plugin)
+const blame = (next, what) => `Grapnel: another mod (${mods(next).join(', ')}) ${what}`
 
 /** What the engine gave to a call of ours on $, which other mods can see and answer. */
 async function untouched(result, next, e) {
   const r = await result, core = engine(next)
   if (r.deny !== undefined) return r
-  return core && deep(core.received, e) ? core.returned : { deny: 'another mod has answered or changed what Grapnel asked' }
+  return core && deep(core.received, e) ? core.returned : { deny: blame(next, 'has answered or changed what the gateway was asked') }
 }
 
 const RANK = { allow: 0, ask: 1, deny: 2 }
@@ -144,11 +144,11 @@ export function register(on) {
 
   // Our own calls on $ pass all mods beneath.
   on('http.fetch', async ($, e, next) => {
-    if (next.origin.plugin === OURS) return untouched(next(e), next, e)
+    if (next.origin.plugin === OURS) return untouched(next(e), next, e).finally(() => mods(next).forEach((m) => others.add(m)))
     if (next.origin.tier !== 'core' || !/\/v1\/messages$/.test(e.url.split('?')[0]) || typeof e.init?.body !== 'string') return next(e)
     const recorded = record(e.init.headers?.['x-claude-code-agent-id'], e.init.body).catch(warn)
     const r = await next(e)
-    engine(next)
+    mods(next).forEach((m) => others.add(m))
     await recorded
     return r
   }).catch(($, e, next) => (next.origin.plugin === OURS ? { deny: 'Grapnel could not see who answered' } : next(e)))
@@ -165,21 +165,23 @@ export function register(on) {
     if (decision === 'deny') return said
     const below = await next(e)
     const core = engine(next)?.returned
-    if (!core) return { decision: 'deny', reason: 'Grapnel: another mod has answered in place of the rules and hooks' }
+    if (!core) return { decision: 'deny', reason: blame(next, 'has answered in place of the rules and hooks') }
     return stricter(stricter(core, below), said)
   }).catch(($, e, next) => ({ decision: 'deny', reason: why(next.error) }))
   on('tool.call', async ($, e, next) => {
     const r = await next(e)
-    if (!engine(next)) return { deny: 'Grapnel: another mod has answered this call unseen' }
-    return hidden.delete(e.tool_use_id) ? { deny: 'Grapnel: another mod has kept the result from the hooks' } : r
+    if (!engine(next)) return { deny: blame(next, 'has answered this call unseen') }
+    const kept = hidden.get(e.tool_use_id)
+    hidden.delete(e.tool_use_id)
+    return kept ? { deny: kept } : r
   }).catch(($, e, next) => (next.called ? next(e) : { deny: why(next.error) }))
   on('classic.PreToolUse', async ($, e, next) => {
     const r = await next(e)
-    return engine(next) ? r : { deny: 'Grapnel: another mod has kept the hooks of the settings from running' }
+    return engine(next) ? r : { deny: blame(next, 'has kept the hooks of the settings from running') }
   }).catch(($, e, next) => (next.called ? next(e) : { deny: why(next.error) }))
   on('classic.PostToolUse', async ($, e, next) => {
     const r = await next(e), core = engine(next)
-    if (!core || !deep(core.received, e)) hidden.add(e.tool_use_id)
+    if (!core || !deep(core.received, e)) hidden.set(e.tool_use_id, blame(next, 'has kept the result from the hooks of the settings'))
     return r
   })
 
@@ -191,7 +193,7 @@ export function register(on) {
   on('classic.UserPromptSubmit', async ($, e, next) => {
     place = { session_id: e.session_id, cwd: e.cwd }
     const r = await next(e)
-    return engine(next) ? r : { block: 'Grapnel: another mod has kept the hooks of the settings from running' }
+    return engine(next) ? r : { block: blame(next, 'has kept the hooks of the settings from running') }
   }).catch(($, e, next) => (next.called ? next(e) : { block: why(next.error) }))
   on('classic.SessionStart', async ($, e, next) => {
     place = { session_id: e.session_id, cwd: e.cwd }
@@ -201,13 +203,14 @@ export function register(on) {
   // Sections and tools of plugins.
   on('prompt.compose', async ($, e, next) => {
     const r = await next(e)
+    const theirs = r.sections.filter((s) => !s.id.startsWith(OURS + ':'))
     if (!e.traits.includes('analysis')) { // a render that is only measured is not sent
       const answer = await ask('prompt.compose', { model: e.model }).catch((error) => warn(error))
       ours = (answer?.sections ?? []).map((s) => ({ id: OURS + ':' + s.id, text: s.text, scope: 'session' }))
       const owner = (s) => ownerOf(next, (all) => all.sections.some((x) => x.id === s.id && x.text === s.text))
-      sections = [...r.sections.map((s) => ({ ...s, owner: owner(s) })), ...ours.map((s) => ({ ...s, owner: OURS }))]
+      sections = [...theirs.map((s) => ({ ...s, owner: owner(s) })), ...ours.map((s) => ({ ...s, owner: OURS }))]
     }
-    return { sections: [...r.sections, ...ours] }
+    return { sections: [...theirs, ...ours] }
   })
   on('tool.run', async ($, e, next) => {
     if (!registered.has(e.tool)) return next(e)
