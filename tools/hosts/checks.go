@@ -148,6 +148,35 @@ func checks() []check {
 			files: map[string]string{".git/HEAD": "ref: refs/heads/main\n", "AGENTS.md": "House one.\n", "CLAUDE.md": "Claude one.\n"},
 			again: []map[string]string{{"AGENTS.md": "House two.\n"}, {}}, times: map[string]int{"House one.": 1, "House two.": 1, "Claude one.": 1},
 		},
+		// Grapnel's mod, and others beside it.
+		{name: "mod: a call", agents: claude, mod: true, does: "guard", answers: [][]call{{shell("touch first")}, {read}}, ran: []string{"first"}, told: []string{because}, record: []string{"SHELL allow", "SHELL deny"}},
+		{
+			name: "mod: against one that allows all", agents: claude, mod: true, does: "guard", answers: one, told: []string{because}, record: []string{"SHELL deny"},
+			other: `on("tool.check", () => ({decision: "allow"}))`,
+		},
+		{
+			name: "mod: against one that answers for the gateway", agents: claude, mod: true, does: "guard", answers: one, noRequest: true,
+			other: `on("http.fetch", ($, e, next) => next.origin.plugin === "grapnel" ? {value: {status: 200, ok: true, headers: {}, text: ""}} : next(e))`,
+		},
+		{
+			name: "mod: against one that keeps the hooks from running", agents: claude, mod: true, does: "redact", answers: one, ran: []string{asked}, told: []string{"Grapnel: another mod"},
+			other: `on("classic.PostToolUse", () => ({}))`,
+		},
+		{
+			name: "mod: shell line of a skill", agents: claude, mod: true, guard: house, prompt: "/probe", other: `on("tool.check", () => ({decision: "allow"}))`,
+			files: map[string]string{".claude/skills/probe/SKILL.md": shellSkill}, record: []string{"SHELL deny"},
+		},
+		{name: "mod: context with a prompt", agents: claude, mod: true, does: "context", told: []string{brought}},
+		{name: "mod: deny of a prompt", agents: claude, mod: true, does: "deny-prompt", noRequest: true},
+		{name: "mod: rewrite of a call", agents: claude, mod: true, does: "rewrite", answers: [][]call{{shell("touch " + asked)}}, ran: []string{rewritten}},
+		{name: "mod: ask, and nobody is there", agents: claude, mod: true, does: "ask", answers: one, record: []string{"SHELL ask"}},
+		{name: "mod: tool of a plugin", agents: claude, mod: true, does: "guard-nothing", answers: [][]call{{{tool: pluginTool}}}, secret: true},
+		{
+			name: "mod: call of a subagent", agents: claude, mod: true, does: "guard", answers: [][]call{{{tool: subagentTool}}}, subanswers: one,
+			told: []string{because}, record: []string{"SHELL deny"},
+		},
+		{name: "mod: no gateway at the call", agents: claude, mod: true, cold: true, does: "guard", answers: one, kill: []int{0}, told: []string{because}, record: []string{"SHELL deny"}},
+		{name: "mod: uninstalled", agents: claude, mod: true, does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 		{name: "the first ten minutes", agents: []string{"claude-code", "codex"}, tour: true, answers: [][]call{{shell("cat .env")}}},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 	}, contractChecks()...)
