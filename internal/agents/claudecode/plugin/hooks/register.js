@@ -3,12 +3,12 @@
 
 const PROGRAM = ['grapnel-hook'] // starts and names the gateway; grapnel install fills in the path, and its options
 const OURS = 'grapnel' // the name of this plugin
-const DECIDE = 25_000, RECORD = 5_000, USAGE = 2_000 // milliseconds that a post is waited for
+const DECIDE = 25_000, CALL = 300_000, OFFER = 10_000, RECORD = 5_000, USAGE = 2_000 // milliseconds that a post is waited for
 
 let link // calls of $ that posts need
 let place = {} // session_id and cwd
 let key // a promise of the gateway's socket and token
-let warned = false
+let warned = false, slow = false // a record is missing; the last one was not taken in time
 const others = new Set() // mods that saw requests beneath this one
 const registered = new Set() // tools of plugins that this mod answers
 
@@ -37,8 +37,9 @@ async function unlock() {
   return { socketPath, headers: { 'Content-Type': 'application/json', ...(token && { Authorization: `Bearer ${token}` }) } }
 }
 
-/** Posts a text. A gateway that does not answer is started again. */
-async function post(path, body, ms) {
+/** Posts a text. A gateway that cannot be reached is started again. */
+async function send(path, body, ms) {
+  const until = Date.now() + ms
   for (let tries = 2; ; tries--) {
     key ??= unlock()
     const opened = key
@@ -47,7 +48,7 @@ async function post(path, body, ms) {
       r = await link.send('http://localhost' + path, { method: 'POST', body, ...(await opened) })
     } catch (error) {
       if (key === opened) key = undefined
-      if (tries === 0 || !link) throw error
+      if (tries === 0 || Date.now() > until) throw error
       continue
     }
     if (r.ok) return r.text ? JSON.parse(r.text) : {}
@@ -63,13 +64,14 @@ async function where() {
   return place
 }
 
-const hook = (event, text, ms) => within(ms, post('/hook/claude-code?event=' + event, text))
+const post = (path, text, ms) => within(ms, send(path, text, ms))
+const hook = (event, text, ms) => post('/hook/claude-code?event=' + event, text, ms)
 
 /** Sends an event. It rejects where nothing was decided. */
 const ask = async (event, fields, ms = DECIDE) => hook(event, JSON.stringify({ hook_event_name: event, ...(await where()), ...fields }), ms)
 
-const rpc = async (method, params) => {
-  const r = await within(DECIDE, post('/rpc', JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { workspace_id: 'local', dir: (await where()).cwd, ...params } })))
+const rpc = async (method, params, ms) => {
+  const r = await post('/rpc', JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { workspace_id: 'local', dir: (await where()).cwd, ...params } }), ms)
   if (r.error) throw new Error(r.error.message)
   return r.result
 }
@@ -125,14 +127,14 @@ async function record(agent, body) {
   labels.delete(agent)
   const known = await Promise.all(rows.map(async ({ text, ...row }) => (text === undefined ? row : { sha256: await sha256(text), ...row })))
   const event = { hook_event_name: 'http.fetch', ...(await where()), agent_id: agent, other_mods: [...others], sections, files, labels: known, tools: [...tools.values()] }
-  await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD)
+  slow = !(await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD).then(() => true, warn))
 }
 
 export function register(on) {
   on('session.start', async ($, e, next) => {
     link = { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
     try {
-      for (const t of (await rpc('mcp/tools')).tools ?? []) {
+      for (const t of (await rpc('mcp/tools', {}, OFFER)).tools ?? []) {
         await $.tool.register({ name: t.name, description: t.description, inputSchema: t.input_schema ?? { type: 'object', properties: {} }, isDeferred: false })
         registered.add(`mcp__${OURS}__${t.name}`)
       }
@@ -146,10 +148,10 @@ export function register(on) {
   on('http.fetch', async ($, e, next) => {
     if (next.origin.plugin === OURS) return untouched(next(e), next, e).finally(() => mods(next).forEach((m) => others.add(m)))
     if (next.origin.tier !== 'core' || !/\/v1\/messages$/.test(e.url.split('?')[0]) || typeof e.init?.body !== 'string') return next(e)
-    const recorded = record(e.init.headers?.['x-claude-code-agent-id'], e.init.body).catch(warn)
+    const recorded = record(e.init.headers?.['x-claude-code-agent-id'], e.init.body)
     const r = await next(e)
     mods(next).forEach((m) => others.add(m))
-    await recorded
+    if (!slow) await recorded // -p could end before
     return r
   }).catch(($, e, next) => (next.origin.plugin === OURS ? { deny: 'Grapnel could not see who answered' } : next(e)))
   on('process.run', async ($, e, next) => (next.origin.plugin === OURS ? untouched(next(e), next, e) : next(e)))
@@ -158,15 +160,14 @@ export function register(on) {
   // Guard: the gateway's verdict, the engine's with that of the settings' hooks, and the other mods': the strictest holds.
   on('tool.check', async ($, e, next) => {
     link ??= { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
+    const below = await next(e) // which runs nothing
+    const core = engine(next)?.returned
+    if (!core) return { decision: 'deny', reason: blame(next, 'has answered in place of the rules and hooks') }
+    if (core.decision === 'deny') return core
     const event = e.tool_use_id?.includes(':preamble-') ? 'PreSkillShellCommand' : 'PreToolUse'
     const answer = await ask(event, { tool_name: e.tool, tool_input: e.input, tool_use_id: e.tool_use_id, agent_id: e.agentId })
     const { permissionDecision: decision, permissionDecisionReason: reason } = answer.hookSpecificOutput ?? {}
-    const said = { decision: decision ?? 'allow', reason }
-    if (decision === 'deny') return said
-    const below = await next(e)
-    const core = engine(next)?.returned
-    if (!core) return { decision: 'deny', reason: blame(next, 'has answered in place of the rules and hooks') }
-    return stricter(stricter(core, below), said)
+    return stricter(stricter(core, below), { decision, reason })
   }).catch(($, e, next) => ({ decision: 'deny', reason: why(next.error) }))
   on('tool.call', async ($, e, next) => {
     const r = await next(e)
@@ -196,6 +197,7 @@ export function register(on) {
     return engine(next) ? r : { block: blame(next, 'has kept the hooks of the settings from running') }
   }).catch(($, e, next) => (next.called ? next(e) : { block: why(next.error) }))
   on('classic.SessionStart', async ($, e, next) => {
+    if (place.session_id !== e.session_id) labels.clear() // rows of another conversation
     place = { session_id: e.session_id, cwd: e.cwd }
     return next(e)
   })
@@ -205,7 +207,7 @@ export function register(on) {
     const r = await next(e)
     const theirs = r.sections.filter((s) => !s.id.startsWith(OURS + ':'))
     if (!e.traits.includes('analysis')) { // a render that is only measured is not sent
-      const answer = await ask('prompt.compose', { model: e.model }).catch((error) => warn(error))
+      const answer = await ask('prompt.compose', { model: e.model }, OFFER).catch(warn)
       ours = (answer?.sections ?? []).map((s) => ({ id: OURS + ':' + s.id, text: s.text, scope: 'session' }))
       const owner = (s) => ownerOf(next, (all) => all.sections.some((x) => x.id === s.id && x.text === s.text))
       sections = [...theirs.map((s) => ({ ...s, owner: owner(s) })), ...ours.map((s) => ({ ...s, owner: OURS }))]
@@ -215,7 +217,7 @@ export function register(on) {
   on('tool.run', async ($, e, next) => {
     if (!registered.has(e.tool)) return next(e)
     const { tool, tool_use_id, agentId, ...args } = e
-    const r = await rpc('mcp/call', { tool: tool.slice(`mcp__${OURS}__`.length), arguments: args })
+    const r = await rpc('mcp/call', { tool: tool.slice(`mcp__${OURS}__`.length), arguments: args }, CALL)
     if (r.refused) return { deny: r.refused.text }
     return r.is_error ? { deny: r.text } : { result: r.text }
   }).catch(($, e, next) => (next.called || !registered.has(e.tool) ? next(e) : { deny: why(next.error) }))
@@ -253,7 +255,8 @@ export function register(on) {
     if (u && link) {
       const read = u.cache_read_input_tokens ?? 0, write = u.cache_creation_input_tokens ?? 0
       const usage = { input_tokens: u.input_tokens + read + write, output_tokens: u.output_tokens, cache_read_tokens: read, cache_write_tokens: write }
-      await ask('turn.step', { agent_id: e.agentId, model: u.model ?? e.model, usage }, USAGE).catch(warn)
+      const told = ask('turn.step', { agent_id: e.agentId, model: u.model ?? e.model, usage }, USAGE).catch(warn)
+      if (!slow) await told
     }
     return r
   })
