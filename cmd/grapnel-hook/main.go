@@ -153,8 +153,12 @@ func parse(args []string) (*flags, error) {
 	f := &flags{timeout: totalTime}
 	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
 		switch {
-		case args[0] == "--no-start" || args[0] == "--token":
-			f.noStart, f.token = f.noStart || args[0] == "--no-start", f.token || args[0] == "--token"
+		case args[0] == "--no-start":
+			f.noStart = true
+			args = args[1:]
+			continue
+		case args[0] == "--token":
+			f.token = true
 			args = args[1:]
 			continue
 		case len(args) < 2:
@@ -175,16 +179,21 @@ func parse(args []string) (*flags, error) {
 		}
 		args = args[2:]
 	}
+	return f, f.name(args)
+}
+
+// name takes the host and the event, which a call without an event has none of.
+func (f *flags) name(args []string) error {
 	if f.token && len(args) == 0 {
-		return f, nil
+		return nil
 	}
 	if f.token || len(args) == 0 || len(args) > 2 || !isWord(args[0]) || !isWord(args[len(args)-1]) {
-		return nil, errUsage
+		return errUsage
 	}
 	if f.host = args[0]; len(args) == 2 {
 		f.event = args[1]
 	}
-	return f, nil
+	return nil
 }
 
 // isWord keeps the names of the host and the event from being anything else in a request.

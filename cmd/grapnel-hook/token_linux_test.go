@@ -39,11 +39,11 @@ func TestToken(t *testing.T) {
 			t.Errorf("%s: exit code %d: %q %q", what, code, out, errs)
 		}
 	}
-	if err := os.Chmod(filepath.Join(h.dir, ".local/share/grapnel/token"), 0o644); err != nil { //nolint:gosec // that is refused
+	if err := os.Chmod(filepath.Join(h.dir, ".local/share/grapnel/token"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	refused("a token that others may read", "the token: ")
-	if err := os.Chmod(filepath.Dir(h.socket), 0o777); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(filepath.Dir(h.socket), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	refused("a socket that others may replace", "others may write to")

@@ -40,7 +40,7 @@ type installFlags struct {
 	HTTP      bool   `flag:"http"     usage:"have the agent call the running gateway's address (claude-code); no process is started for an event then"`
 	Partial   bool   `flag:"partial"  usage:"install although the agent has no place for the tools of plugins"`
 	Mod       bool   `flag:"mod"      usage:"add a mod, which no other mod of the agent outvotes, and which records what the agent's requests hold (claude-code)"`
-	OnFailure string `default:"block" flag:"on-failure"                                                                                                usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow" words:"block|allow"`
+	OnFailure string `default:"block" flag:"on-failure"                                                                                                               usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow" words:"block|allow"`
 }
 
 // hookInstall is the result of install and uninstall.

@@ -6,7 +6,8 @@ const OURS = 'grapnel' // the name of this plugin
 const DECIDE = 25_000, CALL = 300_000, OFFER = 10_000, RECORD = 5_000, USAGE = 2_000 // milliseconds that a post is waited for
 
 let link // calls of $ that posts need
-let place = {} // session_id and cwd
+let session // its id
+const cwds = new Map() // by the id of a subagent
 let key // a promise of the gateway's socket and token
 let warned = false, slow = false // a record is missing; the last one was not taken in time
 const others = new Set() // mods that saw requests beneath this one
@@ -57,18 +58,20 @@ async function send(path, body, ms) {
   }
 }
 
-/** Where the session is; other mods could answer in the engine's place, so what its events say comes first. */
-async function where() {
-  place.session_id ??= await link.id()
-  place.cwd ??= await link.cwd()
-  return place
+/** Keeps where an event of the settings' hooks happened. Other mods cannot change what those say, unlike answers of $. */
+function keepPlace(e) {
+  if (e.session_id !== session) [labels, cwds].forEach((of) => of.clear()) // they are of another conversation
+  session = e.session_id
+  cwds.set(e.agent_id, e.cwd)
 }
+
+const where = async (agent) => ({ session_id: session ?? (await link.id()), cwd: cwds.get(agent) ?? cwds.get(undefined) ?? (await link.cwd()) })
 
 const post = (path, text, ms) => within(ms, send(path, text, ms))
 const hook = (event, text, ms) => post('/hook/claude-code?event=' + event, text, ms)
 
 /** Sends an event. It rejects where nothing was decided. */
-const ask = async (event, fields, ms = DECIDE) => hook(event, JSON.stringify({ hook_event_name: event, ...(await where()), ...fields }), ms)
+const ask = async (event, fields, ms = DECIDE) => hook(event, JSON.stringify({ hook_event_name: event, ...(await where(fields.agent_id)), ...fields }), ms)
 
 const rpc = async (method, params, ms) => {
   const r = await post('/rpc', JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { workspace_id: 'local', dir: (await where()).cwd, ...params } }), ms)
@@ -96,7 +99,7 @@ async function untouched(result, next, e) {
 }
 
 const RANK = { allow: 0, ask: 1, deny: 2 }
-const stricter = (a, b) => (b && RANK[b.decision] > RANK[a.decision] ? b : a)
+const stricter = (a, b) => (RANK[b.decision] > RANK[a.decision] ? b : a)
 
 /** The owner of a part: the engine if it has it, else the innermost mod that does. */
 function ownerOf(next, has) {
@@ -126,7 +129,7 @@ async function record(agent, body) {
   const rows = labels.get(agent) ?? []
   labels.delete(agent)
   const known = await Promise.all(rows.map(async ({ text, ...row }) => (text === undefined ? row : { sha256: await sha256(text), ...row })))
-  const event = { hook_event_name: 'http.fetch', ...(await where()), agent_id: agent, other_mods: [...others], sections, files, labels: known, tools: [...tools.values()] }
+  const event = { hook_event_name: 'http.fetch', ...(await where(agent)), agent_id: agent, other_mods: [...others], sections, files, labels: known, tools: [...tools.values()] }
   slow = !(await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD).then(() => true, warn))
 }
 
@@ -138,7 +141,7 @@ export function register(on) {
         await $.tool.register({ name: t.name, description: t.description, inputSchema: t.input_schema ?? { type: 'object', properties: {} }, isDeferred: false })
         registered.add(`mcp__${OURS}__${t.name}`)
       }
-    } catch (error) { // an MCP server of the name has them, or the session goes on without them
+    } catch (error) { // an MCP server of the name brings them, or the session goes on without
       $.ui.log('grapnel: tools of plugins: ' + bare(String(error?.message ?? error)), { to: 'debug' })
     }
     return next(e)
@@ -148,9 +151,11 @@ export function register(on) {
   on('http.fetch', async ($, e, next) => {
     if (next.origin.plugin === OURS) return untouched(next(e), next, e).finally(() => mods(next).forEach((m) => others.add(m)))
     if (next.origin.tier !== 'core' || !/\/v1\/messages$/.test(e.url.split('?')[0]) || typeof e.init?.body !== 'string') return next(e)
-    const recorded = record(e.init.headers?.['x-claude-code-agent-id'], e.init.body)
+    const agent = e.init.headers?.['x-claude-code-agent-id']
+    let recorded = others.size === 0 && record(agent, e.init.body) // another mod may change it yet
     const r = await next(e)
     mods(next).forEach((m) => others.add(m))
+    recorded ||= record(agent, engine(next)?.received.init?.body ?? e.init.body)
     if (!slow) await recorded // -p could end before
     return r
   }).catch(($, e, next) => (next.origin.plugin === OURS ? { deny: 'Grapnel could not see who answered' } : next(e)))
@@ -162,11 +167,12 @@ export function register(on) {
     link ??= { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
     const below = await next(e) // which runs nothing
     const core = engine(next)?.returned
-    if (!core) return { decision: 'deny', reason: blame(next, 'has answered in place of the rules and hooks') }
-    if (core.decision === 'deny') return core
+    if (core?.decision === 'deny') return core
     const event = e.tool_use_id?.includes(':preamble-') ? 'PreSkillShellCommand' : 'PreToolUse'
     const answer = await ask(event, { tool_name: e.tool, tool_input: e.input, tool_use_id: e.tool_use_id, agent_id: e.agentId })
     const { permissionDecision: decision, permissionDecisionReason: reason } = answer.hookSpecificOutput ?? {}
+    if (decision === 'deny') return { decision, reason }
+    if (!core) return { decision: 'deny', reason: blame(next, 'has answered in place of the rules and hooks') }
     return stricter(stricter(core, below), { decision, reason })
   }).catch(($, e, next) => ({ decision: 'deny', reason: why(next.error) }))
   on('tool.call', async ($, e, next) => {
@@ -181,6 +187,7 @@ export function register(on) {
     return engine(next) ? r : { deny: blame(next, 'has kept the hooks of the settings from running') }
   }).catch(($, e, next) => (next.called ? next(e) : { deny: why(next.error) }))
   on('classic.PostToolUse', async ($, e, next) => {
+    keepPlace(e)
     const r = await next(e), core = engine(next)
     if (!core || !deep(core.received, e)) hidden.set(e.tool_use_id, blame(next, 'has kept the result from the hooks of the settings'))
     return r
@@ -192,15 +199,12 @@ export function register(on) {
     return said.decision === 'block' ? { drop: said.reason } : next(e)
   }).catch(($, e, next) => (next.called ? next(e) : { drop: why(next.error) }))
   on('classic.UserPromptSubmit', async ($, e, next) => {
-    place = { session_id: e.session_id, cwd: e.cwd }
+    keepPlace(e)
     const r = await next(e)
     return engine(next) ? r : { block: blame(next, 'has kept the hooks of the settings from running') }
   }).catch(($, e, next) => (next.called ? next(e) : { block: why(next.error) }))
-  on('classic.SessionStart', async ($, e, next) => {
-    if (place.session_id !== e.session_id) labels.clear() // rows of another conversation
-    place = { session_id: e.session_id, cwd: e.cwd }
-    return next(e)
-  })
+  on('classic.SessionStart', ($, e, next) => (keepPlace(e), next(e)))
+  on('classic.SubagentStart', ($, e, next) => (keepPlace(e), next(e)))
 
   // Sections and tools of plugins.
   on('prompt.compose', async ($, e, next) => {
