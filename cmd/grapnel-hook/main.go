@@ -2,10 +2,10 @@
 // gateway's socket, and the answer to standard output.
 //
 //	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT]
-//	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--timeout TIME] --token
+//	grapnel-hook [--socket PATH] [--config FILE] [--no-start] --token
 //
-// The second form sends nothing. It prints the path of the socket and the gateway's token, each on a line, for a plugin of an
-// agent that calls the gateway itself but cannot see who owns a file, and starts a gateway if none runs.
+// The second form is for plugins that call the gateway themselves: it prints the path of the socket and the gateway's token,
+// each on a line.
 //
 // It knows nothing of payloads and answers, so that it stays small, starts fast and never changes: the mapping is the
 // gateway's. When no gateway answers, it starts one. What then still fails is blocked (exit code 2, with the reason on
@@ -59,7 +59,13 @@ func main() {
 	limit := time.AfterFunc(f.timeout, func() {
 		f.fail(doing.Load().(string) + " within " + f.timeout.String() + " (--timeout)") //nolint:forcetypeassert // it is what was stored
 	})
-	answer, err := f.answer(func(what string) { doing.Store(what) })
+	var payload, answer []byte
+	if !f.token {
+		payload, err = readPayload(os.Stdin, f.room())
+	}
+	if err == nil {
+		answer, err = f.ask(payload, func(what string) { doing.Store(what) })
+	}
 	if !limit.Stop() {
 		select {} // it ends the program
 	}
@@ -69,32 +75,6 @@ func main() {
 	if err != nil {
 		f.fail(err.Error())
 	}
-}
-
-// answer is what goes to standard output. Waiting is called with what it would say if it waited too long.
-func (f *flags) answer(waiting func(string)) ([]byte, error) {
-	if f.token {
-		return f.access(waiting)
-	}
-	payload, err := readPayload(os.Stdin, f.room())
-	if err != nil {
-		return nil, err
-	}
-	return f.ask(payload, waiting)
-}
-
-// access is where a gateway listens, and its token.
-func (f *flags) access(waiting func(string)) ([]byte, error) {
-	socket, err := f.place()
-	if err != nil {
-		return nil, err
-	}
-	conn, err := f.connect(socket, waiting)
-	if err != nil {
-		return nil, err
-	}
-	secret, err := token()
-	return []byte(socket + "\n" + secret + "\n"), errors.Join(err, conn.Close())
 }
 
 // room is the longest payload in bytes. That of a call leaves half of it to its result: agents show a result that no hook
@@ -142,23 +122,22 @@ func say(text string) {
 type flags struct {
 	socket, config, host, event string
 	noStart, allow              bool
-	token                       bool // no event is sent
 	given                       bool // --on-failure was
+	token                       bool // no event is sent
 	timeout                     time.Duration
 }
 
-var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT] | --token")
+var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT], or --token")
 
 func parse(args []string) (*flags, error) {
 	f := &flags{timeout: totalTime}
+	if n := len(args); n > 0 && args[n-1] == "--token" {
+		f.token, args = true, append(slices.Clone(args[:n-1]), "any") // a host that is not asked
+	}
 	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
 		switch {
 		case args[0] == "--no-start":
 			f.noStart = true
-			args = args[1:]
-			continue
-		case args[0] == "--token":
-			f.token = true
 			args = args[1:]
 			continue
 		case len(args) < 2:
@@ -179,21 +158,13 @@ func parse(args []string) (*flags, error) {
 		}
 		args = args[2:]
 	}
-	return f, f.name(args)
-}
-
-// name takes the host and the event, which a call without an event has none of.
-func (f *flags) name(args []string) error {
-	if f.token && len(args) == 0 {
-		return nil
-	}
-	if f.token || len(args) == 0 || len(args) > 2 || !isWord(args[0]) || !isWord(args[len(args)-1]) {
-		return errUsage
+	if len(args) == 0 || len(args) > 2 || !isWord(args[0]) || !isWord(args[len(args)-1]) {
+		return nil, errUsage
 	}
 	if f.host = args[0]; len(args) == 2 {
 		f.event = args[1]
 	}
-	return nil
+	return f, nil
 }
 
 // isWord keeps the names of the host and the event from being anything else in a request.
@@ -209,9 +180,11 @@ func isWord(s string) bool {
 // ask sends the payload to the gateway, which is started if none answers. Waiting is called with what it would say if it
 // waited too long. A gateway that ends while it has the event is replaced twice: the event is to be judged, and on record.
 func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err error) {
-	socket, err := f.place()
-	if err != nil {
-		return nil, err
+	socket := f.socket
+	if socket == "" {
+		if socket, err = autostart.Socket(); err != nil {
+			return nil, err
+		}
 	}
 	for range 3 {
 		answer, err = f.askAt(socket, payload, waiting)
@@ -222,29 +195,23 @@ func (f *flags) ask(payload []byte, waiting func(string)) (answer []byte, err er
 	return nil, errors.New(err.Error() + autostart.Why(socket)) // also of a gateway that was started with a broken configuration
 }
 
-// place is the path of the gateway's socket.
-func (f *flags) place() (string, error) {
-	if f.socket != "" {
-		return f.socket, nil
-	}
-	return autostart.Socket()
-}
-
-// connect connects to the gateway, which is started if it may be.
-func (f *flags) connect(socket string, waiting func(string)) (io.ReadWriteCloser, error) {
-	waiting("no gateway has listened at " + socket)
-	if f.noStart {
-		return autostart.Connect(socket)
-	}
-	return autostart.Gateway(socket, f.config, startTime)
-}
-
 func (f *flags) askAt(socket string, payload []byte, waiting func(string)) ([]byte, error) {
-	conn, err := f.connect(socket, waiting)
+	waiting("no gateway has listened at " + socket)
+	var conn io.ReadWriteCloser
+	var err error
+	if f.noStart {
+		conn, err = autostart.Connect(socket)
+	} else {
+		conn, err = autostart.Gateway(socket, f.config, startTime)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // the answer has been read
+	if f.token {
+		secret, err := token()
+		return []byte(socket + "\n" + secret + "\n"), err
+	}
 	waiting("the gateway at " + socket + " has not answered")
 	return f.exchange(conn, payload)
 }

@@ -25,7 +25,7 @@ func TestToken(t *testing.T) {
 		t.Errorf("no token: exit code %d: %q %q", code, out, errs)
 	}
 	h.write(t, ".local/share/grapnel/token", "hush\n", 0o600)
-	for _, args := range [][]string{{"--token"}, {"--token", "--socket", h.socket, "--config", "/c.yaml"}} {
+	for _, args := range [][]string{{"--token"}, {"--socket", h.socket, "--config", "/c.yaml", "--no-start", "--token"}} {
 		if code, out, errs := h.hook(t, nil, args...); code != exitAllowed || out != h.socket+"\nhush\n" {
 			t.Errorf("%q: exit code %d: %q %q", args, code, out, errs)
 		}

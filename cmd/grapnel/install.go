@@ -39,8 +39,8 @@ type installFlags struct {
 
 	HTTP      bool   `flag:"http"     usage:"have the agent call the running gateway's address (claude-code); no process is started for an event then"`
 	Partial   bool   `flag:"partial"  usage:"install although the agent has no place for the tools of plugins"`
-	Mod       bool   `flag:"mod"      usage:"add a mod, which no other mod of the agent outvotes, and which records what the agent's requests hold (claude-code)"`
-	OnFailure string `default:"block" flag:"on-failure"                                                                                                               usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow" words:"block|allow"`
+	Mod       bool   `flag:"mod"      usage:"add a mod, which no other mod of the agent outvotes, and which records what is sent (claude-code)"`
+	OnFailure string `default:"block" flag:"on-failure"                                                                                                usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow" words:"block|allow"`
 }
 
 // hookInstall is the result of install and uninstall.
@@ -80,8 +80,8 @@ func (a *app) install(ctx context.Context, f *installFlags, args []string) error
 	if host.Plugin != "" && (f.HTTP || f.OnFailure == "allow") {
 		return usagef("%s loads a plugin, which calls the gateway's socket and refuses what nobody judged; install it without --http and --on-failure", name)
 	}
-	if err := f.mayHaveMod(result); err != nil {
-		return err
+	if result.Mod = f.Mod; f.Mod && (host.Install.Mod == nil || result.Scope != agent.User || f.HTTP || f.OnFailure == "allow") {
+		return usagef("--mod: only claude-code has a mod, in the scope user; it calls the gateway's socket and refuses what nobody judged, so give neither --http nor --on-failure")
 	}
 	need, err := a.neededEvents(ctx, host)
 	if err != nil {
@@ -118,21 +118,6 @@ func (a *app) install(ctx context.Context, f *installFlags, args []string) error
 	return a.printInstall(result)
 }
 
-// mayHaveMod refuses a mod where there is none.
-func (f *installFlags) mayHaveMod(r *hookInstall) error {
-	switch {
-	case !f.Mod:
-		return nil
-	case r.host.Install.Mod == nil:
-		return usagef("--mod: %s takes no mod of Grapnel's; install it without", r.Host)
-	case r.Scope != agent.User:
-		return usagef("--mod: a mod is the user's; give --scope user")
-	case f.HTTP || f.OnFailure == "allow":
-		return usagef("--mod: the mod calls the gateway's socket and refuses what nobody judged; install it without --http and --on-failure")
-	}
-	return nil
-}
-
 // notes adds what to know after an installation.
 func (r *hookInstall) notes(f *installFlags, call *agent.Command, need *needed) error {
 	if n := hookGateway(call); n != nil && !f.HTTP {
@@ -161,12 +146,12 @@ func (r *hookInstall) wanted(f *installFlags, call *agent.Command, need *needed)
 	case r.host.Plugin == "":
 		w.Entries = r.host.Entries(call, need.events)
 	case len(need.events) > 0:
-		w.Script = pluginfile.File(r.host.Agent, call.Socket)
+		w.Files = map[string][]byte{"": pluginfile.File(r.host.Agent, call.Socket)}
 	}
-	if r.Mod = f.Mod; f.Mod {
-		w.Mod = r.host.Install.Mod.Files(call)
+	if r.Mod {
+		w.Files = r.host.Install.Mod(call, r.host.Agent)
 	}
-	if len(need.tools) == 0 || f.Mod {
+	if len(need.tools) == 0 || r.Mod { // which registers them itself
 		return w, nil
 	}
 	program, err := findProgram("grapnel")
@@ -189,7 +174,7 @@ func (r *hookInstall) wanted(f *installFlags, call *agent.Command, need *needed)
 	case r.MCP:
 		w.Server = r.host.Server(program, args, os.Getenv)
 		if r.host.Plugin != "" {
-			w.Script = pluginfile.File(r.host.Agent, call.Socket, append([]string{program}, args...)...)
+			w.Files = map[string][]byte{"": pluginfile.File(r.host.Agent, call.Socket, append([]string{program}, args...)...)}
 		}
 	case hasTools(&agent.Event{Host: r.Host, Dir: dir}):
 	case f.Partial:
@@ -251,8 +236,8 @@ func (a *app) uninstall(_ context.Context, f *uninstallFlags, args []string) err
 
 func (a *app) printInstall(r *hookInstall) error {
 	for _, f := range r.files {
-		if f.place.Mod && f.data == nil && f.after == nil {
-			continue
+		if f.place.Whole && f.data == nil && f.after == nil && r.host.Plugin == "" {
+			continue // there is no mod
 		}
 		row := installedFile{File: f.path, Changed: f.changed()}
 		if row.Changed {

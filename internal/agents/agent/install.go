@@ -53,17 +53,10 @@ type Install struct {
 	Milliseconds bool
 	// HTTP says that a server can be called for events.
 	HTTP bool
-	// Mod is a plugin of ours that runs inside the agent, beside the hooks; nil for none.
-	Mod *Mod
-}
-
-// Mod is a plugin that install adds to the user's files if asked.
-type Mod struct {
-	// Dir has its files, below the home directory; Files are their texts, by their names.
-	Dir   string
-	Files func(c *Command) map[string][]byte
-	// Seat is its name in the list Seats of the user's file of hooks. Who stands first there has the last word.
-	Seats, Seat string
+	// Mod makes the files of our plugin inside the agent, which is in the user's directory ModDir; nil for none. It has its name
+	// ModSeat in the list ModSeats of the user's file of hooks: who stands first there has the last word.
+	Mod                       func(c *Command, a *Agent) map[string][]byte
+	ModDir, ModSeats, ModSeat string
 }
 
 // ByHTTP reports whether the agent can call a server for an event.

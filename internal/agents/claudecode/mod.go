@@ -7,8 +7,6 @@ import (
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 )
 
-// The directory plugin is Claude Code's plugin as a marketplace has it: its hooks.json has hooks too. What install writes has
-// those in the user's settings, where they hold without the mod.
 var (
 	//go:embed plugin/.claude-plugin/plugin.json
 	modManifest []byte
@@ -16,19 +14,13 @@ var (
 	modSource string
 )
 
-// modFiles are the files of the mod for a command that calls the gateway.
-func modFiles(c *agent.Command) map[string][]byte {
-	program := []string{c.Program}
-	if c.Socket != "" {
-		program = append(program, "--socket", c.Socket)
-	}
-	if c.Config != "" {
-		program = append(program, "--config", c.Config)
-	}
-	source := strings.Replace(modSource, "const PROGRAM = ['grapnel-hook']", "const PROGRAM = "+string(agent.Marshal(program)), 1)
+// modFiles are the plugin's files without its hooks, which stand in the user's settings and hold without the mod.
+func modFiles(c *agent.Command, a *agent.Agent) map[string][]byte {
+	args := c.Args(a, skillLine)
+	program := append([]string{c.Program}, args[:len(args)-2]...) // without the host and the event
 	return map[string][]byte{
 		".claude-plugin/plugin.json": modManifest,
-		"hooks/hooks.json":           []byte("{\"modules\": [\"./register.js\"]}\n"),
-		"hooks/register.js":          []byte(source),
+		"hooks/hooks.json":           []byte(`{"modules": ["./register.js"]}` + "\n"),
+		"hooks/register.js":          []byte(strings.Replace(modSource, "['grapnel-hook']", string(agent.Marshal(program)), 1)),
 	}
 }

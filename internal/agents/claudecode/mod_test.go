@@ -58,7 +58,7 @@ func TestMod(t *testing.T) {
 	t.Parallel()
 
 	host := install.Lookup("claude-code")
-	files := host.Install.Mod.Files(&agent.Command{Program: "/a 'b'/grapnel-hook", Socket: "/s", Config: "/c.yaml"})
+	files := host.Install.Mod(&agent.Command{Program: "/a 'b'/grapnel-hook", Socket: "/s", Config: "/c.yaml"}, host.Agent)
 	source := files["hooks/register.js"]
 	if want := `const PROGRAM = ["/a 'b'/grapnel-hook","--socket","/s","--config","/c.yaml"] `; !bytes.Contains(source, []byte("\n"+want)) {
 		t.Errorf("the mod lacks %s", want)
@@ -75,8 +75,8 @@ func TestMod(t *testing.T) {
 	var manifest struct {
 		Name string `json:"name"`
 	}
-	if err := json.Unmarshal(files[".claude-plugin/plugin.json"], &manifest); err != nil || !strings.HasPrefix(host.Install.Mod.Seat, manifest.Name+"@") {
-		t.Errorf("the plugin is %q, its seat %q, %v", manifest.Name, host.Install.Mod.Seat, err)
+	if err := json.Unmarshal(files[".claude-plugin/plugin.json"], &manifest); err != nil || !strings.HasPrefix(host.Install.ModSeat, manifest.Name+"@") {
+		t.Errorf("the plugin is %q, its seat %q, %v", manifest.Name, host.Install.ModSeat, err)
 	}
 	if !bytes.Contains(source, []byte("const OURS = '"+manifest.Name+"'")) {
 		t.Errorf("the mod does not know its name %s", manifest.Name)

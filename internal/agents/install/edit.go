@@ -17,17 +17,13 @@ func (f *File) Add(w *Wanted) error {
 	if err := f.addServer(w.Server); err != nil || !f.isHooks {
 		return err
 	}
-	if f.addHooks(w); len(w.Mod) > 0 {
-		f.addSeat()
-	}
-	return nil
-}
-
-func (f *File) addHooks(w *Wanted) {
-	if len(w.Entries) == 0 {
-		return
-	}
 	root := f.object()
+	if len(w.Files) > 0 {
+		f.addSeat(root)
+	}
+	if len(w.Entries) == 0 {
+		return nil
+	}
 	if f.host.Install.Versioned && find(root, "version") == nil {
 		f.add(root, "", "version", []byte("1"))
 	}
@@ -36,29 +32,16 @@ func (f *File) addHooks(w *Wanted) {
 	for _, e := range w.Entries {
 		f.add(f.ensure(hooks, outer, e.Event, "[]"), f.childIndent(hooks, outer), "", e.value)
 	}
+	return nil
 }
 
-// addSeat puts the host's mod before the others in its list.
-func (f *File) addSeat() {
-	root, mod := f.object(), f.host.Install.Mod
-	list := f.ensure(root, "", mod.Seats, "[]").(*hujson.Array) //nolint:forcetypeassert // Parse has looked
-	f.add(list, f.childIndent(root, ""), "", agent.Marshal(mod.Seat))
-	for i := len(list.Elements) - 1; i > 0; i-- { // what stands around the values stays where it is
+// addSeat puts the host's mod before the others in its list. What stands around the values stays where it is.
+func (f *File) addSeat(root *hujson.Object) {
+	list := f.ensure(root, "", f.host.Install.ModSeats, "[]").(*hujson.Array) //nolint:forcetypeassert // Parse has looked
+	f.add(list, f.childIndent(root, ""), "", agent.Marshal(f.host.Install.ModSeat))
+	for i := len(list.Elements) - 1; i > 0; i-- {
 		list.Elements[i].Value, list.Elements[i-1].Value = list.Elements[i-1].Value, list.Elements[i].Value
 	}
-}
-
-// removeSeat takes the host's mod out of its list, and reports whether it was there.
-func (f *File) removeSeat() bool {
-	at := f.seat()
-	if at < 0 {
-		return false
-	}
-	list := f.seatsValue().Value.(*hujson.Array) //nolint:forcetypeassert // Parse has looked
-	if remove(list, at); len(list.Elements) == 0 {
-		removeNamed(f.object(), f.host.Install.Mod.Seats)
-	}
-	return true
 }
 
 func (f *File) addServer(s *agent.Server) error {
@@ -175,21 +158,26 @@ func indentOf(before hujson.Extra) string {
 
 // Remove implements [Document]. Groups, lists and objects that are empty without what is ours go with it.
 func (f *File) Remove() bool {
-	removed := f.removeSeat()
+	removed := false
 	if hooks := f.hooks(); hooks != nil {
-		taken := false
 		for i, m := range slices.Backward(hooks.Members) {
 			list, ok := m.Value.Value.(*hujson.Array)
 			if !ok || !f.removeFrom(list) {
 				continue
 			}
-			if removed, taken = true, true; len(list.Elements) == 0 {
+			if removed = true; len(list.Elements) == 0 {
 				remove(hooks, i)
 			}
 		}
-		if taken && len(hooks.Members) == 0 {
+		if removed && len(hooks.Members) == 0 {
 			removeNamed(f.object(), "hooks")
 		}
+	}
+	if list, at := f.seat(); at >= 0 {
+		if remove(list, at); len(list.Elements) == 0 {
+			removeNamed(f.object(), f.host.Install.ModSeats)
+		}
+		removed = true
 	}
 	if _, ours := f.server(); !ours {
 		return removed

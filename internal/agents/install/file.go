@@ -75,8 +75,8 @@ func (f *File) check(root *hujson.Object) error {
 	if v := find(root, f.key); f.key != "" && v != nil && v.Value.Kind() != '{' {
 		return f.errorAt(v, f.key, "an object")
 	}
-	if v := f.seatsValue(); v != nil && v.Value.Kind() != '[' {
-		return f.errorAt(v, f.host.Install.Mod.Seats, "a list")
+	if v := find(root, f.host.Install.ModSeats); f.isHooks && f.host.Install.Mod != nil && v != nil && v.Value.Kind() != '[' {
+		return f.errorAt(v, f.host.Install.ModSeats, "a list")
 	}
 	hooks := find(root, "hooks")
 	if hooks == nil || !f.isHooks {
@@ -175,29 +175,20 @@ func (f *File) Standing() (all []string) {
 	for _, d := range f.Ours() {
 		all = append(all, d.Event+" "+string(d.entry))
 	}
-	if f.seat() == 0 {
-		all = append(all, f.host.Install.Mod.Seats)
+	if _, at := f.seat(); at == 0 {
+		all = append(all, f.host.Install.ModSeats)
 	}
 	return all
 }
 
-// seatsValue is the list in which the host's mod has its seat; nil if there is none.
-func (f *File) seatsValue() *hujson.Value {
-	if f.host.Install.Mod == nil || !f.isHooks {
-		return nil
+// seat is the list in which the host's mod has a place, and that place; -1 for none.
+func (f *File) seat() (list *hujson.Array, at int) {
+	v := find(f.object(), f.host.Install.ModSeats)
+	if v == nil || !f.isHooks || f.host.Install.Mod == nil {
+		return nil, -1
 	}
-	return find(f.object(), f.host.Install.Mod.Seats)
-}
-
-// seat is the place of the host's mod in its list; -1 for none.
-func (f *File) seat() int {
-	v := f.seatsValue()
-	if v == nil {
-		return -1
-	}
-	return slices.IndexFunc(v.Value.(*hujson.Array).Elements, func(e hujson.Value) bool { //nolint:forcetypeassert // Parse has looked
-		return agent.TextOf(standard(&e)) == f.host.Install.Mod.Seat
-	})
+	list = v.Value.(*hujson.Array) //nolint:forcetypeassert // Parse has looked
+	return list, slices.IndexFunc(list.Elements, func(e hujson.Value) bool { return agent.TextOf(standard(&e)) == f.host.Install.ModSeat })
 }
 
 // Has implements [Document].
@@ -213,7 +204,7 @@ func (f *File) Has(w *Wanted) bool {
 	if !f.isHooks {
 		return true
 	}
-	if at := f.seat(); len(w.Mod) > 0 && at != 0 || len(w.Mod) == 0 && at >= 0 {
+	if _, at := f.seat(); len(w.Files) > 0 && at != 0 || len(w.Files) == 0 && at >= 0 {
 		return false
 	}
 	found := f.Ours()

@@ -195,9 +195,8 @@ var (
 type Wanted struct {
 	Entries []Entry
 	Server  *agent.Server
-	Script  []byte
-	// Mod are the files of the host's mod, by their names.
-	Mod map[string][]byte
+	// Files are ours as a whole: those of the host's mod by their names, or its plugin, which has none.
+	Files map[string][]byte
 }
 
 // Place is a file of a host in which something of ours stands.
@@ -205,8 +204,8 @@ type Place struct {
 	Path string
 	// Parse reads the file; one that is empty, or not there, has nothing of ours.
 	Parse func([]byte) (Document, error)
-	// Whole says that the file is ours as a whole, Mod that it is of the host's mod.
-	Whole, Mod bool
+	// Whole says that the file is ours as a whole.
+	Whole bool
 }
 
 // Places are the files of a scope: that of the hooks, and that of MCP servers if it is another one. Home, project and env
@@ -215,35 +214,30 @@ func (h *Host) Places(s agent.Scope, home, project string, env func(string) stri
 	json := func(hooks bool, key string) func([]byte) (Document, error) {
 		return func(data []byte) (Document, error) { return h.parse(data, hooks, key) }
 	}
-	hooks := Place{Path: h.Path(s, home, project, env), Parse: json(true, "")}
+	whole := func(name string, known []byte) func([]byte) (Document, error) {
+		return func(data []byte) (Document, error) { return &script{data, known, name}, nil }
+	}
+	hooks := Place{h.Path(s, home, project, env), json(true, ""), h.Plugin != ""}
 	if h.Plugin != "" {
-		hooks.Whole, hooks.Parse = true, func(data []byte) (Document, error) {
-			return &script{text: data, known: pluginfile.File(h.Agent, "")}, nil
-		}
+		hooks.Parse = whole("", pluginfile.File(h.Agent, ""))
 	}
 	if h.Install.Servers[s] == "" {
 		return []Place{hooks}
 	}
-	servers := Place{Path: h.place(h.Install.Servers[s], s, home, project, env), Parse: json(false, h.Install.ServersKey)}
+	servers := Place{h.place(h.Install.Servers[s], s, home, project, env), json(false, h.Install.ServersKey), false}
 	switch {
 	case servers.Path == hooks.Path:
-		return []Place{{Path: hooks.Path, Parse: json(true, h.Install.ServersKey)}}
+		return []Place{{hooks.Path, json(true, h.Install.ServersKey), false}}
 	case path.Ext(servers.Path) == ".toml":
 		servers.Parse = func(data []byte) (Document, error) { return parseTables(data) }
 	}
-	return append([]Place{hooks, servers}, h.modPlaces(s, home, env)...)
-}
-
-// modPlaces are the files of the host's mod, which only users have.
-func (h *Host) modPlaces(s agent.Scope, home string, env func(string) string) (list []Place) {
-	if h.Install.Mod == nil || s != agent.User {
-		return nil
+	places := []Place{hooks, servers}
+	if h.Install.Mod != nil && s == agent.User {
+		for _, name := range slices.Sorted(maps.Keys(h.Install.Mod(&agent.Command{}, h.Agent))) {
+			places = append(places, Place{h.place(path.Join(h.Install.ModDir, name), s, home, project, env), whole(name, nil), true})
+		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(h.Install.Mod.Files(&agent.Command{}))) {
-		parse := func(data []byte) (Document, error) { return &script{text: data, mod: name}, nil }
-		list = append(list, Place{Path: h.place(path.Join(h.Install.Mod.Dir, name), s, home, "", env), Parse: parse, Whole: true, Mod: true})
-	}
-	return list
+	return places
 }
 
 // HasServers reports whether the host has a file for MCP servers in a scope, or takes one from its plugin.
@@ -251,34 +245,24 @@ func (h *Host) HasServers(s agent.Scope) bool {
 	return h.Install.Servers[s] != "" || pluginfile.TakesServer(h.Agent)
 }
 
-// script is a file that is ours as a whole: a plugin, or the file of a mod that has the name.
+// script is a file that is ours as a whole.
 type script struct {
 	text, known []byte
-	mod         string
+	name        string // in a mod
 }
-
-// modProgram stands in a mod before the list of the program that finds it the gateway.
-const modProgram = "const PROGRAM = "
 
 var errOther = errors.New("it is not what grapnel install wrote, or somebody has changed it since; move it away")
 
-func (s *script) wanted(w *Wanted) []byte {
-	if s.mod != "" {
-		return w.Mod[s.mod]
-	}
-	return w.Script
-}
-
-func (s *script) Has(w *Wanted) bool { return bytes.Equal(s.text, s.wanted(w)) }
+func (s *script) Has(w *Wanted) bool { return bytes.Equal(s.text, w.Files[s.name]) }
 
 func (s *script) Add(w *Wanted) error {
-	if s.wanted(w) == nil {
+	if w.Files[s.name] == nil {
 		return nil
 	}
 	if len(s.text) > 0 {
 		return errOther
 	}
-	s.text = s.wanted(w)
+	s.text = w.Files[s.name]
 	return nil
 }
 
@@ -290,10 +274,9 @@ func (s *script) Remove() bool {
 	return true
 }
 
-// Serves returns for a mod, which registers plugins' tools itself, the program that finds it the gateway.
 func (s *script) Serves() []string {
-	if s.mod != "" {
-		return pluginfile.List(string(s.text), modProgram)
+	if bytes.Contains(s.text, []byte("$.tool.register(")) { // a mod brings the tools itself
+		return []string{"grapnel"}
 	}
 	return pluginfile.Server(string(s.text))
 }

@@ -36,13 +36,10 @@ func File(a *agent.Agent, socket string, server ...string) []byte {
 }
 
 // Server returns the command that starts the MCP server by a plugin file, if it has one.
-func Server(file string) []string { return List(file, serverList) }
-
-// List returns the list behind the first such text in a file, if there is one.
-func List(file, before string) (list []string) {
-	_, rest, _ := strings.Cut(file, before)
-	_ = json.NewDecoder(strings.NewReader(rest)).Decode(&list) // there may be none
-	return list
+func Server(file string) (command []string) {
+	_, list, _ := strings.Cut(file, serverList)
+	_ = json.NewDecoder(strings.NewReader(list)).Decode(&command) // there may be none
+	return command
 }
 
 type payload struct {
