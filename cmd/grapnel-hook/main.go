@@ -131,9 +131,7 @@ var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [
 
 func parse(args []string) (*flags, error) {
 	f := &flags{timeout: totalTime}
-	if n := len(args); n > 0 && args[n-1] == "--token" {
-		f.token, args = true, append(slices.Clone(args[:n-1]), "any") // a host that is not asked
-	}
+	args, f.token = cutToken(args)
 	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
 		switch {
 		case args[0] == "--no-start":
@@ -165,6 +163,14 @@ func parse(args []string) (*flags, error) {
 		f.event = args[1]
 	}
 	return f, nil
+}
+
+// cutToken has the name of a host, which is not asked, in place of --token at the end.
+func cutToken(args []string) (rest []string, is bool) {
+	if n := len(args) - 1; n >= 0 && args[n] == "--token" {
+		return append(slices.Clone(args[:n]), "any"), true
+	}
+	return args, false
 }
 
 // isWord keeps the names of the host and the event from being anything else in a request.
