@@ -14,7 +14,7 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 
 	h := newHome(t)
-	if code, out, errs := h.hook(t, nil, "--no-start", "--token"); code != exitBlocked || out != "" || !strings.HasPrefix(errs, "grapnel-hook: no gateway listens at ") || strings.Contains(errs, "installed") {
+	if code, out, errs := h.hook(t, nil, "--no-start", "--token"); code != exitBlocked || out != "" || !strings.HasPrefix(errs, "grapnel-hook: no gateway listens at ") {
 		t.Errorf("no gateway: exit code %d: %q %q", code, out, errs)
 	}
 	if err := os.Mkdir(filepath.Dir(h.socket), 0o700); err != nil {

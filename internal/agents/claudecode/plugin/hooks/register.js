@@ -9,7 +9,7 @@ let link // calls of $ that posts need
 let session // its id
 const cwds = new Map() // by the id of a subagent
 let key // a promise of the gateway's socket and token
-let warned = false, slow = false // a record is missing; the last one was not taken in time
+let warned = false, slow = false // something is missing in the record; the last one was not taken
 const others = new Set() // mods that saw requests beneath this one
 const registered = new Set() // tools of plugins that this mod answers
 
@@ -79,11 +79,13 @@ const rpc = async (method, params, ms) => {
   return r.result
 }
 
-/** Says once that something is missing in the record. */
+/** Says once that something is missing. Nobody waits for a record then, until one is taken. */
 function warn(error) {
   if (!warned) link?.log('grapnel: not all is on record: ' + bare(String(error?.message ?? error)))
-  warned = true
+  warned = slow = true
 }
+
+const kept = (promise) => promise.then(() => { slow = false }, warn)
 
 /** The last entry of the engine itself beneath a hook; none where another mod answered in its place. */
 const engine = (next) => next.trace.findLast((t) => t.tier === 'core' && t.returned !== undefined)
@@ -130,7 +132,7 @@ async function record(agent, body) {
   labels.delete(agent)
   const known = await Promise.all(rows.map(async ({ text, ...row }) => (text === undefined ? row : { sha256: await sha256(text), ...row })))
   const event = { hook_event_name: 'http.fetch', ...(await where(agent)), agent_id: agent, other_mods: [...others], sections, files, labels: known, tools: [...tools.values()] }
-  slow = !(await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD).then(() => true, warn))
+  await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD)
 }
 
 export function register(on) {
@@ -152,10 +154,10 @@ export function register(on) {
     if (next.origin.plugin === OURS) return untouched(next(e), next, e).finally(() => mods(next).forEach((m) => others.add(m)))
     if (next.origin.tier !== 'core' || !/\/v1\/messages$/.test(e.url.split('?')[0]) || typeof e.init?.body !== 'string') return next(e)
     const agent = e.init.headers?.['x-claude-code-agent-id']
-    let recorded = others.size === 0 && record(agent, e.init.body) // another mod may change it yet
+    let recorded = others.size === 0 && kept(record(agent, e.init.body)) // else another mod may change it yet
     const r = await next(e)
     mods(next).forEach((m) => others.add(m))
-    recorded ||= record(agent, engine(next)?.received.init?.body ?? e.init.body)
+    recorded ||= kept(record(agent, engine(next)?.received.init?.body ?? e.init.body))
     if (!slow) await recorded // -p could end before
     return r
   }).catch(($, e, next) => (next.origin.plugin === OURS ? { deny: 'Grapnel could not see who answered' } : next(e)))
@@ -178,9 +180,9 @@ export function register(on) {
   on('tool.call', async ($, e, next) => {
     const r = await next(e)
     if (!engine(next)) return { deny: blame(next, 'has answered this call unseen') }
-    const kept = hidden.get(e.tool_use_id)
+    const refused = hidden.get(e.tool_use_id)
     hidden.delete(e.tool_use_id)
-    return kept ? { deny: kept } : r
+    return refused ? { deny: refused } : r
   }).catch(($, e, next) => (next.called ? next(e) : { deny: why(next.error) }))
   on('classic.PreToolUse', async ($, e, next) => {
     const r = await next(e)
@@ -259,7 +261,7 @@ export function register(on) {
     if (u && link) {
       const read = u.cache_read_input_tokens ?? 0, write = u.cache_creation_input_tokens ?? 0
       const usage = { input_tokens: u.input_tokens + read + write, output_tokens: u.output_tokens, cache_read_tokens: read, cache_write_tokens: write }
-      const told = ask('turn.step', { agent_id: e.agentId, model: u.model ?? e.model, usage }, USAGE).catch(warn)
+      const told = kept(ask('turn.step', { agent_id: e.agentId, model: u.model ?? e.model, usage }, USAGE))
       if (!slow) await told
     }
     return r
