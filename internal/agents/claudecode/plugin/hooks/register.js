@@ -5,7 +5,7 @@ const PROGRAM = ['grapnel-hook'] // starts and names the gateway; grapnel instal
 const OURS = 'grapnel' // the name of this plugin
 const DECIDE = 25_000, CALL = 300_000, OFFER = 10_000, RECORD = 5_000, USAGE = 2_000 // milliseconds that a post is waited for
 
-let link // calls of $ that posts need
+let link // calls of $ that posts need, from session.start, which comes again when this file is loaded again
 let session // its id
 const cwds = new Map() // by the id of a subagent
 let key // a promise of the gateway's socket and token
@@ -166,7 +166,6 @@ export function register(on) {
 
   // Guard: the gateway's verdict, the engine's with that of the settings' hooks, and the other mods': the strictest holds.
   on('tool.check', async ($, e, next) => {
-    link ??= { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
     const below = await next(e) // which runs nothing
     const core = engine(next)?.returned
     if (core?.decision === 'deny') return core
@@ -196,7 +195,6 @@ export function register(on) {
   })
 
   on('prompt.submit', async ($, e, next) => {
-    link ??= { run: (argv) => $.process.run(argv), send: (url, init) => $.http.fetch(url, init), id: () => $.session.id(), cwd: () => $.session.cwd(), log: (text) => $.ui.log(text) }
     const said = await ask('UserPromptSubmit', { prompt: e.text })
     return said.decision === 'block' ? { drop: said.reason } : next(e)
   }).catch(($, e, next) => (next.called ? next(e) : { drop: why(next.error) }))
