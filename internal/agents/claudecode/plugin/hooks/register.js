@@ -71,7 +71,7 @@ const post = (path, text, ms) => within(ms, send(path, text, ms))
 const hook = (event, text, ms) => post('/hook/claude-code?event=' + event, text, ms)
 
 /** Sends an event. It rejects where nothing was decided. */
-const ask = async (event, fields, ms = DECIDE) => hook(event, JSON.stringify({ hook_event_name: event, ...(await where(fields.agent_id)), ...fields }), ms)
+const ask = async (event, fields, ms = DECIDE) => hook(event, JSON.stringify({ hook_event_name: event, mod: true, ...(await where(fields.agent_id)), ...fields }), ms)
 
 const rpc = async (method, params, ms) => {
   const r = await post('/rpc', JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { workspace_id: 'local', dir: (await where()).cwd, ...params } }), ms)
@@ -118,20 +118,11 @@ function ownerOfRow(door, origin) {
   return door === 'prompt' && ['composer', 'bridge', 'sdk', 'unclassified', 'auto-continuation'].includes(origin.kind) ? 'user' : 'claude-code'
 }
 
-/** The texts of a content block that a request carries. */
-const textsOf = (b) => (b.type === 'text' ? [b.text] : b.type === 'tool_result' ? (typeof b.content === 'string' ? [b.content] : (b.content ?? []).flatMap(textsOf)) : [undefined])
-
-async function sha256(text) {
-  const sum = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
-  return [...new Uint8Array(sum)].map((x) => x.toString(16).padStart(2, '0')).join('')
-}
-
 /** Sends a request of the engine as it is, with who owns its parts. */
 async function record(agent, body) {
   const rows = labels.get(agent) ?? []
   labels.delete(agent)
-  const known = await Promise.all(rows.map(async ({ text, ...row }) => (text === undefined ? row : { sha256: await sha256(text), ...row })))
-  const event = { hook_event_name: 'http.fetch', ...(await where(agent)), agent_id: agent, other_mods: [...others], sections, files, labels: known, tools: [...tools.values()] }
+  const event = { hook_event_name: 'http.fetch', mod: true, ...(await where(agent)), agent_id: agent, other_mods: [...others], sections, files, labels: rows, tools: [...tools.values()] }
   await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD)
 }
 
@@ -239,11 +230,10 @@ export function register(on) {
     if (!e.message.role || e.door === 'queue') return r // no request carries it
     const rows = labels.get(e.agentId) ?? []
     labels.set(e.agentId, rows)
-    for (const b of r.message?.content ?? []) {
-      for (const text of textsOf(b)) {
-        const at = next.trace.findIndex((t) => t.received?.message?.content.flatMap(textsOf).includes(text))
-        rows.push({ text, owner: at > 0 ? 'mod:' + next.trace[at - 1].plugin : ownerOfRow(e.door, e.origin), kind: e.door, id: e.message.name ?? b.tool_use_id ?? b.id ?? e.uuid })
-      }
+    for (const { type, text } of r.message?.content ?? []) {
+      if (type !== 'text') continue // a request says itself whose calls and results are
+      const at = next.trace.findIndex((t) => t.received?.message?.content.some((b) => b.text === text))
+      rows.push({ text, owner: at > 0 ? 'mod:' + next.trace[at - 1].plugin : ownerOfRow(e.door, e.origin), kind: e.door, id: e.message.name ?? e.uuid })
     }
     return r
   })
