@@ -118,9 +118,15 @@ function ownerOfRow(door, origin) {
   return door === 'prompt' && ['composer', 'bridge', 'sdk', 'unclassified', 'auto-continuation'].includes(origin.kind) ? 'user' : 'claude-code'
 }
 
+/** What the next request of an agent is labelled with. */
+function rowsOf(agent) {
+  if (!labels.has(agent)) labels.set(agent, [])
+  return labels.get(agent)
+}
+
 /** Sends a request of the engine as it is, with who owns its parts. */
 async function record(agent, body) {
-  const rows = labels.get(agent) ?? []
+  const rows = rowsOf(agent)
   labels.delete(agent)
   const event = { hook_event_name: 'http.fetch', mod: true, ...(await where(agent)), agent_id: agent, other_mods: [...others], sections, files, labels: rows, tools: [...tools.values()] }
   await hook('http.fetch', JSON.stringify(event).slice(0, -1) + ',"request":' + body + '}', RECORD)
@@ -222,14 +228,16 @@ export function register(on) {
     const r = await next(e)
     const owner = (list, same) => ownerOf(next, (all) => all[list].some(same))
     files = r.instructionFiles.map((f) => ({ path: f.path, kind: f.kind, content: f.content, owner: owner('instructionFiles', (x) => x.path === f.path && x.content === f.content) }))
-    for (const b of r.blocks) files.push({ block: b.name, content: b.text, owner: owner('blocks', (x) => x.name === b.name && x.text === b.text) })
+    for (const b of r.blocks) {
+      const by = owner('blocks', (x) => x.name === b.name && x.text === b.text)
+      if (by !== 'claude-code') rowsOf(undefined).push({ text: b.text, owner: by, kind: 'context', id: b.name })
+    }
     return r
   })
   on('session.append', async ($, e, next) => {
     const r = await next(e)
     if (!e.message.role || e.door === 'queue') return r // no request carries it
-    const rows = labels.get(e.agentId) ?? []
-    labels.set(e.agentId, rows)
+    const rows = rowsOf(e.agentId)
     for (const { type, text } of r.message?.content ?? []) {
       if (type !== 'text') continue // a request says itself whose calls and results are
       const at = next.trace.findIndex((t) => t.received?.message?.content.some((b) => b.text === text))
