@@ -60,7 +60,7 @@ async function send(path, body, ms) {
 
 /** Keeps where an event of the settings' hooks happened. Other mods cannot change what those say, unlike answers of $. */
 function keepPlace(e) {
-  if (e.session_id !== session) [labels, cwds].forEach((of) => of.clear()) // they are of another conversation
+  if (session && e.session_id !== session) [labels, cwds].forEach((of) => of.clear()) // they are of another conversation
   session = e.session_id
   cwds.set(e.agent_id, e.cwd)
 }
