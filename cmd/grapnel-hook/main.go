@@ -2,6 +2,10 @@
 // gateway's socket, and the answer to standard output.
 //
 //	grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT]
+//	grapnel-hook [--socket PATH] [--config FILE] [--no-start] --token
+//
+// The second form is for plugins that call the gateway themselves: it prints the path of the socket and the gateway's token,
+// each on a line.
 //
 // It knows nothing of payloads and answers, so that it stays small, starts fast and never changes: the mapping is the
 // gateway's. When no gateway answers, it starts one. What then still fails is blocked (exit code 2, with the reason on
@@ -55,8 +59,10 @@ func main() {
 	limit := time.AfterFunc(f.timeout, func() {
 		f.fail(doing.Load().(string) + " within " + f.timeout.String() + " (--timeout)") //nolint:forcetypeassert // it is what was stored
 	})
-	payload, err := readPayload(os.Stdin, f.room())
-	var answer []byte
+	var payload, answer []byte
+	if !f.token {
+		payload, err = readPayload(os.Stdin, f.room())
+	}
 	if err == nil {
 		answer, err = f.ask(payload, func(what string) { doing.Store(what) })
 	}
@@ -113,13 +119,15 @@ type flags struct {
 	socket, config, host, event string
 	noStart, allow              bool
 	given                       bool // --on-failure was
+	token                       bool // no event is sent
 	timeout                     time.Duration
 }
 
-var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT]")
+var errUsage = errors.New("usage: grapnel-hook [--socket PATH] [--config FILE] [--no-start] [--on-failure block|allow] [--timeout TIME] HOST [EVENT], or --token")
 
 func parse(args []string) (*flags, error) {
 	f := &flags{timeout: totalTime}
+	args, f.token = cutToken(args)
 	for len(args) > 0 && len(args[0]) > 0 && args[0][0] == '-' {
 		switch {
 		case args[0] == "--no-start":
@@ -151,6 +159,14 @@ func parse(args []string) (*flags, error) {
 		f.event = args[1]
 	}
 	return f, nil
+}
+
+// cutToken has the name of a host, which is not asked, in place of --token at the end.
+func cutToken(args []string) (rest []string, is bool) {
+	if n := len(args) - 1; n >= 0 && args[n] == "--token" {
+		return append(slices.Clone(args[:n]), "any"), true
+	}
+	return args, false
 }
 
 // isWord keeps the names of the host and the event from being anything else in a request.
@@ -194,6 +210,10 @@ func (f *flags) askAt(socket string, payload []byte, waiting func(string)) ([]by
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // the answer has been read
+	if f.token {
+		secret, err := token()
+		return []byte(socket + "\n" + secret + "\n"), err
+	}
 	waiting("the gateway at " + socket + " has not answered")
 	return f.exchange(conn, payload)
 }

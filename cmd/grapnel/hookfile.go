@@ -100,7 +100,7 @@ func (f *hookFile) install(w *install.Wanted) error {
 
 // isNobodys reports whether nothing is wanted in a file that has nothing of ours: it need not be one that can be read.
 func (f *hookFile) isNobodys(w *install.Wanted) bool {
-	return len(w.Entries) == 0 && w.Server == nil && w.Script == nil && !bytes.Contains(f.data, []byte("grapnel"))
+	return !f.place.Whole && len(w.Entries) == 0 && w.Server == nil && len(w.Files) == 0 && !bytes.Contains(f.data, []byte("grapnel"))
 }
 
 func (f *hookFile) parse(data []byte) (install.Document, error) {

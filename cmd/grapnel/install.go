@@ -39,6 +39,7 @@ type installFlags struct {
 
 	HTTP      bool   `flag:"http"     usage:"have the agent call the running gateway's address (claude-code); no process is started for an event then"`
 	Partial   bool   `flag:"partial"  usage:"install although the agent has no place for the tools of plugins"`
+	Mod       bool   `flag:"mod"      usage:"add a mod, which no other mod of the agent outvotes, and which records what is sent (claude-code)"`
 	OnFailure string `default:"block" flag:"on-failure"                                                                                                usage:"what happens to prompts and calls that nobody judged, because the gateway failed: block or allow" words:"block|allow"`
 }
 
@@ -51,6 +52,7 @@ type hookInstall struct {
 	DryRun  bool            `json:"dry_run" jsonschema:"nothing was written"`
 	Events  []string        `json:"events"  jsonschema:"the agent's events that reach Grapnel now"`
 	MCP     bool            `json:"mcp"     jsonschema:"the agent has the gateway's MCP server, with the tools of plugins, now"`
+	Mod     bool            `json:"mod"     jsonschema:"the agent has Grapnel's mod now"`
 	Todo    []string        `json:"todo"    jsonschema:"what only a person can do, and what to know"`
 
 	host  *install.Host
@@ -77,6 +79,9 @@ func (a *app) install(ctx context.Context, f *installFlags, args []string) error
 	host := result.host
 	if host.Plugin != "" && (f.HTTP || f.OnFailure == "allow") {
 		return usagef("%s loads a plugin, which calls the gateway's socket and refuses what nobody judged; install it without --http and --on-failure", name)
+	}
+	if result.Mod = f.Mod; f.Mod && (host.Install.Mod == nil || result.Scope != agent.User || f.HTTP || f.OnFailure == "allow") {
+		return usagef("--mod: only claude-code has a mod, in the scope user; it calls the gateway's socket and refuses what nobody judged, so give neither --http nor --on-failure")
 	}
 	need, err := a.neededEvents(ctx, host)
 	if err != nil {
@@ -144,9 +149,12 @@ func (r *hookInstall) wanted(f *installFlags, call *agent.Command, need *needed)
 	case r.host.Plugin == "":
 		w.Entries = r.host.Entries(call, need.events)
 	case len(need.events) > 0:
-		w.Script = pluginfile.File(r.host.Agent, call.Socket)
+		w.Files = map[string][]byte{"": pluginfile.File(r.host.Agent, call.Socket)}
 	}
-	if len(need.tools) == 0 {
+	if r.Mod {
+		w.Files = r.host.Install.Mod(call, r.host.Agent)
+	}
+	if len(need.tools) == 0 || r.Mod { // which registers them itself
 		return w, nil
 	}
 	program, err := findProgram("grapnel")
@@ -169,7 +177,7 @@ func (r *hookInstall) wanted(f *installFlags, call *agent.Command, need *needed)
 	case r.MCP:
 		w.Server = r.host.Server(program, args, os.Getenv)
 		if r.host.Plugin != "" {
-			w.Script = pluginfile.File(r.host.Agent, call.Socket, append([]string{program}, args...)...)
+			w.Files = map[string][]byte{"": pluginfile.File(r.host.Agent, call.Socket, append([]string{program}, args...)...)}
 		}
 	case hasTools(&agent.Event{Host: r.Host, Dir: dir}):
 	case f.Partial:
@@ -217,7 +225,7 @@ func (a *app) uninstall(_ context.Context, f *uninstallFlags, args []string) err
 		return err
 	}
 	for _, file := range result.files {
-		if result.host.Plugin != "" && len(file.after) > 0 {
+		if file.place.Whole && len(file.after) > 0 {
 			result.Todo = append(result.Todo, file.path+" is not what install wrote, or was changed since, and stays: remove it yourself")
 		}
 	}
@@ -231,6 +239,9 @@ func (a *app) uninstall(_ context.Context, f *uninstallFlags, args []string) err
 
 func (a *app) printInstall(r *hookInstall) error {
 	for _, f := range r.files {
+		if f.place.Whole && f.data == nil && f.after == nil && r.host.Plugin == "" {
+			continue // there is no mod
+		}
 		row := installedFile{File: f.path, Changed: f.changed()}
 		if row.Changed {
 			row.Diff = udiff.Unified(f.path, f.path, string(f.data), string(f.after))
@@ -244,14 +255,14 @@ func (a *app) printInstall(r *hookInstall) error {
 			case f.Changed:
 				a.printf("%s%s %s: %s, %d removed\n", words.If(r.diff, f.Diff), words.If(r.DryRun, "would change")+words.If(!r.DryRun, "changed"), f.File,
 					words.Count(strings.Count(lines, "\n+")-1, "line added", "lines added"), strings.Count(lines, "\n-")-1)
-			case len(r.Events) == 0 && !r.MCP:
+			case len(r.Events) == 0 && !r.MCP && !r.Mod:
 				a.println("nothing of Grapnel's is in", f.File)
 			default:
 				a.println("nothing to change in", f.File)
 			}
 		}
 		if r.Changed {
-			a.printf("%s %s: %s%s\n", r.Host, words.If(r.DryRun, "would have")+words.If(!r.DryRun, "has"), hooksOf(r.Events), words.If(r.MCP, ", and the MCP server grapnel"))
+			a.printf("%s %s: %s%s\n", r.Host, words.If(r.DryRun, "would have")+words.If(!r.DryRun, "has"), hooksOf(r.Events), words.If(r.MCP, ", and the MCP server grapnel")+words.If(r.Mod, ", and the mod grapnel"))
 		}
 		for _, what := range r.Todo {
 			a.println("note:", what)

@@ -54,7 +54,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cmd := exec.CommandContext(ctx, path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "TZ", "PATH", "TMPDIR", "WORK", "GRAPNEL_CONFIG", "SECRET", "BIRD", "GORACE", "GOCOVERDIR"} {
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "TZ", "PATH", "TMPDIR", "WORK", "GRAPNEL_CONFIG", "SECRET", "BIRD", "GORACE", "GOCOVERDIR", "CLAUDE_CONFIG_DIR"} {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}

@@ -24,6 +24,8 @@ type check struct {
 	prompt string            // userPrompt by default
 	before string            // the prompt of a session before, of which the plugin memory keeps what told has
 	server bool              // the agent has the MCP server "probe"
+	mod    bool              // Grapnel's mod is installed too
+	other  string            // the hooks of another mod of the user's
 	// answers of the model, which make calls, and those to a subagent. At the end it says "done".
 	answers, subanswers [][]call
 	// kill are the answers before which the gateway is killed with -9, if one runs. One more than there are is the last.

@@ -85,6 +85,12 @@ func (t *trial) write() error {
 	if !t.check.tour {
 		files[filepath.Join(t.home, ".config", "grapnel", "grapnel.yaml")] = config
 	}
+	if t.check.other != "" {
+		dir := filepath.Join(t.home, ".claude", "skills", "other")
+		files[filepath.Join(dir, ".claude-plugin", "plugin.json")] = `{"name": "other"}`
+		files[filepath.Join(dir, "hooks", "hooks.json")] = `{"modules": ["./register.js"]}`
+		files[filepath.Join(dir, "hooks", "register.js")] = "export function register(on) {\n" + t.check.other + "\n}\n"
+	}
 	for name, text := range t.check.files {
 		files[filepath.Join(t.dir, name)] = text
 	}
@@ -151,7 +157,11 @@ func (t *trial) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.grapnel(ctx, "install", t.agent.name); err != nil {
+	install := []string{"install", t.agent.name}
+	if t.check.mod {
+		install = append(install, "--mod")
+	}
+	if _, err := t.grapnel(ctx, install...); err != nil {
 		return err
 	}
 	if t.check.uninstalled {

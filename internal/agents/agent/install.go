@@ -53,6 +53,10 @@ type Install struct {
 	Milliseconds bool
 	// HTTP says that a server can be called for events.
 	HTTP bool
+	// Mod makes the files of our plugin inside the agent, which is in the user's directory ModDir; nil for none. It has its name
+	// ModSeat in the list ModSeats of the user's file of hooks: who stands first there has the last word.
+	Mod                       func(c *Command, a *Agent) map[string][]byte
+	ModDir, ModSeats, ModSeat string
 }
 
 // ByHTTP reports whether the agent can call a server for an event.

@@ -29,6 +29,7 @@ func Agent() *agent.Agent {
 			Files:   map[agent.Scope]string{agent.User: ".claude/settings.json", agent.Project: ".claude/settings.json", agent.Local: ".claude/settings.local.json"},
 			Servers: map[agent.Scope]string{agent.User: ".claude.json", agent.Project: ".mcp.json"}, ServersKey: "mcpServers", Server: agent.StdioServer,
 			Home: "CLAUDE_CONFIG_DIR", Shell: []string{"/bin/sh", "-c"}, ProjectVariable: "CLAUDE_PROJECT_DIR", Entry: entry, Nested: true, HTTP: true,
+			Mod: modFiles, ModDir: ".claude/skills/grapnel", ModSeats: "prependPlugins", ModSeat: "grapnel@skills-dir",
 			Notes: []string{"start Claude Code again: running sessions keep the hooks that they began with"},
 		},
 		Above: above(),

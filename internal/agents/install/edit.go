@@ -14,10 +14,16 @@ import (
 
 // Add implements [Document]: what is new stands behind what is there.
 func (f *File) Add(w *Wanted) error {
-	if err := f.addServer(w.Server); err != nil || !f.isHooks || len(w.Entries) == 0 {
+	if err := f.addServer(w.Server); err != nil || !f.isHooks {
 		return err
 	}
 	root := f.object()
+	if len(w.Files) > 0 {
+		f.addSeat(root)
+	}
+	if len(w.Entries) == 0 {
+		return nil
+	}
 	if f.host.Install.Versioned && find(root, "version") == nil {
 		f.add(root, "", "version", []byte("1"))
 	}
@@ -27,6 +33,15 @@ func (f *File) Add(w *Wanted) error {
 		f.add(f.ensure(hooks, outer, e.Event, "[]"), f.childIndent(hooks, outer), "", e.value)
 	}
 	return nil
+}
+
+// addSeat puts the host's mod before the others in its list. What stands around the values stays where it is.
+func (f *File) addSeat(root *hujson.Object) {
+	list := f.ensure(root, "", f.host.Install.ModSeats, "[]").(*hujson.Array) //nolint:forcetypeassert // Parse has looked
+	f.add(list, f.childIndent(root, ""), "", agent.Marshal(f.host.Install.ModSeat))
+	for i := len(list.Elements) - 1; i > 0; i-- {
+		list.Elements[i].Value, list.Elements[i-1].Value = list.Elements[i-1].Value, list.Elements[i].Value
+	}
 }
 
 func (f *File) addServer(s *agent.Server) error {
@@ -157,6 +172,12 @@ func (f *File) Remove() bool {
 		if removed && len(hooks.Members) == 0 {
 			removeNamed(f.object(), "hooks")
 		}
+	}
+	if list, at := f.seat(); at >= 0 {
+		if remove(list, at); len(list.Elements) == 0 {
+			removeNamed(f.object(), f.host.Install.ModSeats)
+		}
+		removed = true
 	}
 	if _, ours := f.server(); !ours {
 		return removed

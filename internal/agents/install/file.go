@@ -75,6 +75,9 @@ func (f *File) check(root *hujson.Object) error {
 	if v := find(root, f.key); f.key != "" && v != nil && v.Value.Kind() != '{' {
 		return f.errorAt(v, f.key, "an object")
 	}
+	if v := find(root, f.host.Install.ModSeats); f.isHooks && f.host.Install.Mod != nil && v != nil && v.Value.Kind() != '[' {
+		return f.errorAt(v, f.host.Install.ModSeats, "a list")
+	}
 	hooks := find(root, "hooks")
 	if hooks == nil || !f.isHooks {
 		return nil
@@ -167,12 +170,25 @@ func (f *File) Ours() []Definition {
 	return found
 }
 
-// Standing are the entries with hooks of ours, each with its event.
+// Standing are the entries with hooks of ours, each with its event, and the list in which the host's mod stands first.
 func (f *File) Standing() (all []string) {
 	for _, d := range f.Ours() {
 		all = append(all, d.Event+" "+string(d.entry))
 	}
+	if _, at := f.seat(); at == 0 {
+		all = append(all, f.host.Install.ModSeats)
+	}
 	return all
+}
+
+// seat is the list in which the host's mod has a place, and that place; -1 for none.
+func (f *File) seat() (list *hujson.Array, at int) {
+	v := find(f.object(), f.host.Install.ModSeats)
+	if v == nil || !f.isHooks || f.host.Install.Mod == nil {
+		return nil, -1
+	}
+	list = v.Value.(*hujson.Array) //nolint:forcetypeassert // Parse has looked
+	return list, slices.IndexFunc(list.Elements, func(e hujson.Value) bool { return agent.TextOf(standard(&e)) == f.host.Install.ModSeat })
 }
 
 // Has implements [Document].
@@ -187,6 +203,9 @@ func (f *File) Has(w *Wanted) bool {
 	}
 	if !f.isHooks {
 		return true
+	}
+	if _, at := f.seat(); len(w.Files) > 0 && at != 0 || len(w.Files) == 0 && at >= 0 {
+		return false
 	}
 	found := f.Ours()
 	return len(found) == len(w.Entries) && !slices.ContainsFunc(w.Entries, func(e Entry) bool {

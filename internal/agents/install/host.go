@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -194,7 +195,8 @@ var (
 type Wanted struct {
 	Entries []Entry
 	Server  *agent.Server
-	Script  []byte
+	// Files are ours as a whole: those of the host's mod by their names, or its plugin, which has none.
+	Files map[string][]byte
 }
 
 // Place is a file of a host in which something of ours stands.
@@ -202,6 +204,8 @@ type Place struct {
 	Path string
 	// Parse reads the file; one that is empty, or not there, has nothing of ours.
 	Parse func([]byte) (Document, error)
+	// Whole says that the file is ours as a whole.
+	Whole bool
 }
 
 // Places are the files of a scope: that of the hooks, and that of MCP servers if it is another one. Home, project and env
@@ -210,21 +214,30 @@ func (h *Host) Places(s agent.Scope, home, project string, env func(string) stri
 	json := func(hooks bool, key string) func([]byte) (Document, error) {
 		return func(data []byte) (Document, error) { return h.parse(data, hooks, key) }
 	}
-	hooks := Place{h.Path(s, home, project, env), json(true, "")}
+	whole := func(name string, known []byte) func([]byte) (Document, error) {
+		return func(data []byte) (Document, error) { return &script{data, known, name}, nil }
+	}
+	hooks := Place{h.Path(s, home, project, env), json(true, ""), h.Plugin != ""}
 	if h.Plugin != "" {
-		hooks.Parse = func(data []byte) (Document, error) { return &script{data, pluginfile.File(h.Agent, "")}, nil }
+		hooks.Parse = whole("", pluginfile.File(h.Agent, ""))
 	}
 	if h.Install.Servers[s] == "" {
 		return []Place{hooks}
 	}
-	servers := Place{h.place(h.Install.Servers[s], s, home, project, env), json(false, h.Install.ServersKey)}
+	servers := Place{h.place(h.Install.Servers[s], s, home, project, env), json(false, h.Install.ServersKey), false}
 	switch {
 	case servers.Path == hooks.Path:
-		return []Place{{hooks.Path, json(true, h.Install.ServersKey)}}
+		return []Place{{hooks.Path, json(true, h.Install.ServersKey), false}}
 	case path.Ext(servers.Path) == ".toml":
 		servers.Parse = func(data []byte) (Document, error) { return parseTables(data) }
 	}
-	return []Place{hooks, servers}
+	places := []Place{hooks, servers}
+	if h.Install.Mod != nil && s == agent.User {
+		for _, name := range slices.Sorted(maps.Keys(h.Install.Mod(&agent.Command{}, h.Agent))) {
+			places = append(places, Place{h.place(path.Join(h.Install.ModDir, name), s, home, project, env), whole(name, nil), true})
+		}
+	}
+	return places
 }
 
 // HasServers reports whether the host has a file for MCP servers in a scope, or takes one from its plugin.
@@ -233,20 +246,23 @@ func (h *Host) HasServers(s agent.Scope) bool {
 }
 
 // script is a file that is ours as a whole.
-type script struct{ text, known []byte }
+type script struct {
+	text, known []byte
+	name        string // in a mod
+}
 
 var errOther = errors.New("it is not what grapnel install wrote, or somebody has changed it since; move it away")
 
-func (s *script) Has(w *Wanted) bool { return bytes.Equal(s.text, w.Script) }
+func (s *script) Has(w *Wanted) bool { return bytes.Equal(s.text, w.Files[s.name]) }
 
 func (s *script) Add(w *Wanted) error {
-	if w.Script == nil {
+	if w.Files[s.name] == nil {
 		return nil
 	}
 	if len(s.text) > 0 {
 		return errOther
 	}
-	s.text = w.Script
+	s.text = w.Files[s.name]
 	return nil
 }
 
@@ -258,7 +274,12 @@ func (s *script) Remove() bool {
 	return true
 }
 
-func (s *script) Serves() []string { return pluginfile.Server(string(s.text)) }
+func (s *script) Serves() []string {
+	if bytes.Contains(s.text, []byte("$.tool.register(")) { // a mod brings the tools itself
+		return []string{"grapnel"}
+	}
+	return pluginfile.Server(string(s.text))
+}
 
 func (s *script) Bytes() []byte { return s.text }
 
