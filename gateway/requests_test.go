@@ -225,6 +225,28 @@ func TestRequestsOfAnAgent(t *testing.T) {
 	}
 }
 
+// TestSystemPromptBehindPrompt: an agent that asks for its system prompt behind the prompt gets the stable sections there, and one
+// that never asks gets them with the next prompt.
+func TestSystemPromptBehindPrompt(t *testing.T) {
+	t.Parallel()
+
+	log, tree, n := logStore(t), storetest.Tree(t, time.Now), &tenant{}
+	p := serve(t, Options{Tree: tree, Engine: engineWith(t, tree, log, time.Now, n.plugin()), Log: log}).post(t, "")
+	for _, asks := range []bool{true, false} {
+		m := &modded{p, t, fmt.Sprint("s", asks)}
+		m.send("SessionStart", map[string]any{"source": "startup"})
+		for i := range 3 {
+			told := m.send("UserPromptSubmit", map[string]any{"prompt": "look", "mod": true})
+			if want := !asks && i == 1; strings.Contains(told, "Revision 0.") != want {
+				t.Errorf("asks %t, prompt %d: %s", asks, i, told)
+			}
+			if asks && !strings.Contains(m.send("prompt.compose", nil), "Revision 0.") {
+				t.Errorf("prompt %d: the system prompt lacks the section", i)
+			}
+		}
+	}
+}
+
 // TestOneVerdict: what our mod has asked about is not judged again when a hook asks, unless it is another call by then.
 func TestOneVerdict(t *testing.T) {
 	t.Parallel()

@@ -311,6 +311,9 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if s.turn, s.id, s.compacted = begun, e.TurnID, ""; where.ParentSessionID == "" {
 		s.says.Store(&Prompt{Text: e.Text, Dir: where.Dir})
 	}
+	if e.FromMod {
+		s.expect(p)
+	}
 	out, err := s.give(p, e, e.Room())
 	if s.asked = nil; e.FromMod && err == nil {
 		s.asked = &out

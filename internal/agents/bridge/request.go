@@ -29,6 +29,7 @@ type requests struct {
 	system []agent.Section
 	owners map[string]string
 	epoch  int
+	asks   bool // it has asked for them
 }
 
 // messageSum stands for a message, whose parts may have other bounds in another request, and for its parts.
@@ -54,6 +55,7 @@ func (s *session) gives(text string) {
 // compose returns the stable sections for the agent's system prompt. They stay what they were until the conversation is
 // compacted, cleared or resumed: a change comes with a prompt, and the provider keeps the system prompt.
 func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, e *agent.Event) (agent.Outcome, error) {
+	s.asks = true
 	if s.system != nil && s.requests.epoch == s.memory.epoch {
 		return agent.Outcome{Sections: s.system}, nil
 	}
@@ -68,6 +70,12 @@ func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, 
 	if err != nil {
 		return agent.Outcome{}, t.Done(ctx, "", err)
 	}
+	s.enter(p)
+	return agent.Outcome{Sections: s.system}, errors.Join(t.ReportRequest(nil), t.Done(ctx, "", nil))
+}
+
+// enter makes the stable sections of a prompt those of the system prompt, but for what the conversation has.
+func (s *session) enter(p *loop.Prompt) {
 	s.system, s.owners, s.requests.epoch = []agent.Section{}, map[string]string{}, s.memory.epoch
 	has := map[string]given{}
 	for id, was := range s.has {
@@ -85,7 +93,21 @@ func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, 
 		s.system = append(s.system, agent.Section{ID: m.SectionID, Text: p.Parts[i]})
 	}
 	s.has = has
-	return agent.Outcome{Sections: s.system}, errors.Join(t.ReportRequest(nil), t.Done(ctx, "", nil))
+}
+
+// expect leaves the stable sections of a prompt to the system prompt, which some agents put together behind it. An agent that
+// has not asked for them by the next prompt gets them with that.
+func (s *session) expect(p *loop.Prompt) {
+	switch {
+	case s.system == nil:
+		s.enter(p)
+	case !s.asks:
+		for id, g := range s.has {
+			if g.system {
+				delete(s.has, id)
+			}
+		}
+	}
 }
 
 // inSystem are the sections that a system prompt keeps when the conversation is compacted.
