@@ -195,7 +195,7 @@ func TestRequestsOfAnAgent(t *testing.T) {
 	})]
 	want := []string{
 		"system=claude-code", "lease=house", "tidy:style=mod:tidy", "Bash=claude-code", "mcp__probe__tell=mcp:probe",
-		"0 reminder=claude-code", "0 /w/CLAUDE.md=claude-code", "0 reminder=claude-code", "1 " + given.ManifestID + "=grapnel", "2 u=user",
+		"0 reminder=claude-code", "0 /w/CLAUDE.md=claude-code", "0 reminder=claude-code", "1 reminder=claude-code", "1 " + given.ManifestID + "=grapnel", "1 reminder=claude-code", "2 u=user",
 	}
 	if !slices.Equal(owners, want) {
 		t.Errorf("owners:\n%s\nwant\n%s", strings.Join(owners, "\n"), strings.Join(want, "\n"))

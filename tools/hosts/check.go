@@ -32,11 +32,13 @@ type check struct {
 	kill []int
 	// again are further runs, each of which goes on with the session, with files that have another text then.
 	again       []map[string]string
-	hook        hook   // the one that the agent has, instead of what grapnel install writes
-	preset      string // the agent has no hook; it finds instruction files, and Grapnel has this preset for them
-	tour        bool   // there is no configuration, and the steps are those of tour
-	mods        bool   // the steps are those of mods
-	uninstalled bool   // grapnel uninstall has taken the hooks out again
+	hook        hook          // the one that the agent has, instead of what grapnel install writes
+	preset      string        // the agent has no hook; it finds instruction files, and Grapnel has this preset for them
+	tour        bool          // there is no configuration, and the steps are those of tour
+	mods        bool          // the steps are those of mods
+	truth       bool          // the steps are those of truth
+	lasts       time.Duration // runTime by default
+	uninstalled bool          // grapnel uninstall has taken the hooks out again
 
 	// What is wanted: the files that the calls leave, the texts that the model gets, and the calls on record as
 	// "TOOL VERDICT", where SHELL and SERVER are the agent's own names. The secret reaches it only if the check says so.

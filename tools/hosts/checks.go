@@ -176,6 +176,7 @@ func checks() []check {
 		{name: "mod: no gateway at the call", agents: claude, mod: true, cold: true, does: "guard", answers: one, kill: []int{0}, told: []string{because}, record: []string{"SHELL deny"}},
 		{name: "mod: uninstalled", agents: claude, mod: true, does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 		{name: "the first ten minutes", agents: []string{"claude-code", "codex"}, tour: true, answers: [][]call{{shell("cat .env")}}},
+		{name: "record: 50 turns against what the model got", agents: claude, truth: true, lasts: 5 * runTime, guard: leased, server: true, other: tidying, files: truthFiles(), prompt: "say hi"},
 		{name: "mods above the hooks", agents: claude, mods: true, guard: house, files: modFiles()},
 		{name: "uninstalled", does: "guard", uninstalled: true, answers: one, ran: []string{asked}, secret: true},
 	}, contractChecks()...)

@@ -64,6 +64,13 @@ func (m *model) next(c *conversation) []call {
 	return m.script(c)
 }
 
+// count is how many requests there were.
+func (m *model) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.bodies)
+}
+
 // seen are the requests so far.
 func (m *model) seen() [][]item {
 	m.mu.Lock()
@@ -117,7 +124,7 @@ func (m *model) messages(w http.ResponseWriter, r *http.Request) {
 	}
 	usage := map[string]any{"input_tokens": 100, "output_tokens": 1}
 	events := []map[string]any{{"type": "message_start", "message": map[string]any{
-		"id": "msg_1", "type": "message", "role": "assistant", "model": req.Model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
+		"id": fmt.Sprint("msg_", m.count()), "type": "message", "role": "assistant", "model": req.Model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage,
 	}}}
 	stop := "end_turn"
 	add := func(n int, block, delta map[string]any) {

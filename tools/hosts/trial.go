@@ -47,7 +47,7 @@ func (l *lab) newTrial(a *agent, c *check, home string) (*trial, error) {
 
 // try runs a check once.
 func (l *lab) try(ctx context.Context, a *agent, c *check, home string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, runTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.lasts, runTime))
 	defer cancel()
 	t, err := l.newTrial(a, c, home)
 	if err != nil {
@@ -58,6 +58,9 @@ func (l *lab) try(ctx context.Context, a *agent, c *check, home string) (err err
 	defer t.model.server.Close()
 	if c.tour {
 		return t.tour(ctx)
+	}
+	if c.truth {
+		return t.truth(ctx)
 	}
 	if c.mods {
 		return t.mods(ctx)

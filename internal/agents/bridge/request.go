@@ -174,14 +174,26 @@ func (s *session) claim(r *compiler.Request) {
 			p.Owner = owner
 		}
 	}
-	for i := range r.Messages {
-		p := &r.Messages[i]
+	var parts []compiler.RequestPart
+	for _, p := range r.Messages {
+		empty := p.Text == ""
 		for _, g := range s.gave {
-			if strings.Contains(p.Text, g.text) {
-				p.Owner, p.ID = ownName, g.manifest
+			before, behind, found := strings.Cut(p.Text, g.text)
+			if !found {
+				continue
 			}
+			ours := p
+			ours.Text, ours.Owner, ours.ID = g.text, ownName, g.manifest
+			if p.Text = before; before != "" {
+				parts = append(parts, p)
+			}
+			parts, p.Text = append(parts, ours), behind
+		}
+		if p.Text != "" || empty {
+			parts = append(parts, p)
 		}
 	}
+	r.Messages = parts
 }
 
 const ownName = "grapnel" // who wrote what is of several plugins

@@ -1,6 +1,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type sent struct {
 	Labels   []label          `json:"labels"`
 	Files    []struct {
 		Path    string `json:"path"`
+		Owner   string `json:"owner"`
 		Content string `json:"content"`
 	} `json:"files"`
 	Tools []struct {
@@ -129,7 +131,7 @@ func (s *sent) system(r *compiler.Request) {
 func (s *sent) messages(r *compiler.Request, owners map[string]string) {
 	var files []label
 	for _, f := range s.Files {
-		files = append(files, label{ID: f.Path, Kind: "instructions", Owner: name, Text: f.Content})
+		files = append(files, label{ID: f.Path, Kind: "instructions", Owner: cmp.Or(f.Owner, name), Text: f.Content})
 	}
 	calls := map[string]string{} // the tools of calls
 	for i := range s.Request.Messages {
@@ -195,9 +197,12 @@ func split(text string, labels []label, rest label) (pieces []label) {
 	type place struct{ from, to, label int }
 	var found []place
 	for i := range labels {
-		if own := strings.TrimSpace(labels[i].Text); own != "" {
-			if at := strings.Index(text, own); at >= 0 {
+		own := strings.TrimSpace(labels[i].Text)
+		bare := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(own, "<system-reminder>"), "</system-reminder>")) // as it stands among others
+		for _, own := range []string{own, bare} {
+			if at := strings.Index(text, own); at >= 0 && own != "" {
 				found = append(found, place{at, at + len(own), i})
+				break
 			}
 		}
 	}

@@ -114,7 +114,7 @@ function ownerOfRow(door, origin) {
   if (origin.kind === 'plugin') return 'mod:' + (origin.name ?? origin.event)
   if (origin.kind === 'hook') return 'hook:' + origin.event
   if (door === 'response' || origin.kind === 'model' || origin.kind === 'coordinator') return 'model'
-  if (door === 'tool-result' || door === 'tool-message') return 'tool'
+  if (door === 'tool-message') return tools.get(origin.tool)?.owner ?? 'claude-code'
   return door === 'prompt' && ['composer', 'bridge', 'sdk', 'unclassified', 'auto-continuation'].includes(origin.kind) ? 'user' : 'claude-code'
 }
 
