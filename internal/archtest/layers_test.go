@@ -130,7 +130,7 @@ const layers = `
 	internal/digest, internal/proc/sandbox, internal/text, internal/text/words < internal/agents/backtest;
 	internal/agents, internal/agents/agent < internal/agents/contracts;
 	internal/agents/agent, internal/agents/pluginfile, internal/agentsdoc/fsview, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/above;
-	internal/agents, internal/agents/agent, internal/agents/contracts, store < tools/hosts;
+	internal/agents, internal/agents/agent, internal/agents/contracts < tools/hosts;
 	phases, manifest, store, internal/agents, internal/agents/agent, internal/agents/transcript < internal/agents/inputlog;
 	phases, internal/agents, internal/agents/agent, internal/agents/pluginfile, internal/agents/scripts, github.com/BurntSushi/toml, github.com/tailscale/hujson < internal/agents/install;
 	phases, config, internal/engine/jobs, manifest, compiler, runtime, history, loop, store, internal/tree, sdk, internal/rpc, internal/recent, internal/api, internal/explain, internal/text,
