@@ -18,7 +18,7 @@ import (
 func Agent() *agent.Agent {
 	files := map[agent.Scope]string{agent.User: ".gemini/settings.json", agent.Project: ".gemini/settings.json"}
 	a := &agent.Agent{
-		Name: "gemini", Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
+		Name: name, Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
 		Install: agent.Install{
 			Files: files, Servers: files, ServersKey: "mcpServers", Shell: []string{"bash", "-c"}, ProjectVariable: "GEMINI_PROJECT_DIR",
 			Entry: agent.ShellEntry, Nested: true, Milliseconds: true,
@@ -70,10 +70,8 @@ type payload struct {
 		Content json.RawMessage `json:"llmContent"`
 		Error   json.RawMessage `json:"error"`
 	} `json:"tool_response"`
-	Request struct {
-		Model string `json:"model"`
-	} `json:"llm_request"`
-	Chunk struct {
+	Request sent `json:"llm_request"`
+	Chunk   struct {
 		Candidates []struct {
 			Finish string `json:"finishReason"`
 		} `json:"candidates"`
@@ -95,6 +93,9 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 		e.Model, e.Usage = p.Request.Model, phases.Usage{InputTokens: p.Chunk.Usage.Input, OutputTokens: p.Chunk.Usage.Output}
 		if len(p.Chunk.Candidates) == 0 || p.Chunk.Candidates[0].Finish == "" {
 			e.Step = agent.StepNone // a chunk: the last one has the sum
+		} else if len(p.Request.Messages) > 0 {
+			e.Provider, e.Request = "gemini", p.Request.observed()
+			e.Facts = append(e.Facts, agent.NotSeen("system, tools, calls, results"))
 		}
 	default:
 	}

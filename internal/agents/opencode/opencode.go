@@ -16,12 +16,13 @@ var plugin string
 func Agent() *agent.Agent {
 	room, persons := agent.Room{Most: agent.Unlimited}, "providers are the person's"
 	a := &agent.Agent{
-		Name: "opencode", Decode: pluginfile.Decode, Encode: pluginfile.Encode, Plugin: plugin, ReplacesPrompts: true,
+		Name: name, Decode: decode, Encode: pluginfile.Encode, Plugin: plugin, ReplacesPrompts: true,
 		Events: map[string]agent.Meaning{
 			"SessionStart":     {Step: agent.StepSessionStart, From: []string{"event"}},
 			"UserPromptSubmit": {Step: agent.StepPrompt, Room: room, From: []string{"chat.message", "experimental.chat.system.transform"}},
 			"PreToolUse":       {Step: agent.StepToolCall, From: []string{"tool.execute.before"}},
 			"PostToolUse":      {Step: agent.StepToolResult, Room: room, From: []string{"tool.execute.after"}},
+			"Request":          {Step: agent.StepRequest, From: []string{"experimental.chat.messages.transform", "experimental.chat.system.transform", "chat.params"}},
 			"Usage":            {Step: agent.StepUsage, From: []string{"event"}},
 			"Stop":             {Step: agent.StepStop, From: []string{"experimental.text.complete", "event"}},
 			"StopFailure":      {Step: agent.StepFailed, From: []string{"event"}},
@@ -29,13 +30,13 @@ func Agent() *agent.Agent {
 			"PostCompact":      {Step: agent.StepCompacted, From: []string{"event"}},
 			"SessionEnd":       {Step: agent.StepSessionEnd, From: []string{"event"}},
 
-			"dispose":     {Why: "nothing is open"},
-			"config":      {Why: "it decides nothing; the plugin file registers the MCP server there"},
-			"tool":        {Why: "plugins' tools come over that MCP server"},
-			"auth":        {Why: "keys are the person's"},
-			"provider":    {Why: persons},
-			"chat.params": {Why: agent.NoRequests}, "chat.headers": {Why: agent.NoRequests}, "tool.definition": {Why: agent.NoRequests},
-			"experimental.chat.messages.transform": {Why: agent.NoRequests}, "experimental.provider.small_model": {Why: persons},
+			"dispose":      {Why: "nothing is open"},
+			"config":       {Why: "it decides nothing; the plugin file registers the MCP server there"},
+			"tool":         {Why: "plugins' tools come over that MCP server"},
+			"auth":         {Why: "keys are the person's"},
+			"provider":     {Why: persons},
+			"chat.headers": {Why: agent.NoRequests}, "tool.definition": {Why: agent.NoRequests},
+			"experimental.provider.small_model":    {Why: persons},
 			"permission.ask":                       {Why: "tool.execute.before has judged the same call"},
 			"command.execute.before":               {Why: "the shell lines of the command have run before it; what it brings is judged as the prompt"},
 			"shell.env":                            {Why: "it sets variables, and decides nothing"},

@@ -6,6 +6,8 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
   const context = new Map<string, string>(), said = new Map<string, string>() // by session: what the system prompt tells the model, and its last text
   const parents = new Map<string, string | undefined>() // by session: the one whose task it works on
   const parentOf = async (id: string) => (await client.session.get({ path: { id } })).data?.parentID
+  const prompts = new Map<string, string[][]>() // by session: the system prompts of requests that are being made
+  const sent = new Map<string, { agent: string; messages: unknown[] }>(), tools = new Map<string, unknown>() // by session: its last messages, and the tools as of its last prompt
   const going = new Set<string>(), counted = new Set<string>() // sessions whose next message is ours; messages, which are updated more than once
   const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, parent_session_id: parents.get(session_id), cwd: directory, ...more })
   const observe = (...args: Parameters<typeof tell>) => tell(...args).catch((e) => console.error(String(e)))
@@ -20,10 +22,23 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
       const answer = await tell("UserPromptSubmit", input.sessionID, { prompt, turn_id: output.message.id, model: input.model?.modelID })
       if (answer.deny) throw new Error(answer.deny)
       context.set(input.sessionID, answer.context ?? "")
+      tools.delete(input.sessionID)
     },
     "experimental.chat.system.transform": async (input, output) => {
       const text = context.get(input.sessionID ?? "")
       if (text) output.system.push(text)
+      if (input.sessionID) prompts.set(input.sessionID, [...(prompts.get(input.sessionID) ?? []), output.system])
+    },
+    "experimental.chat.messages.transform": async (_, { messages }) => {
+      const info = messages.findLast((message) => message.info.role === "user")?.info
+      if (info?.role === "user") sent.set(info.sessionID, { agent: info.agent, messages })
+    },
+    "chat.params": async ({ sessionID, agent, model }) => {
+      const system = prompts.get(sessionID)?.shift(), own = sent.get(sessionID)
+      if (own?.agent !== agent) return // one for a title or a summary, whose messages no hook sees
+      const of = { provider: model.providerID, model: model.id }
+      if (!tools.has(sessionID)) tools.set(sessionID, (await client.tool.list({ query: of }).catch(() => undefined))?.data ?? [])
+      await observe("Request", sessionID, { ...of, system, context: context.get(sessionID), messages: own.messages, tools: tools.get(sessionID) })
     },
     "tool.execute.before": async (input, output) => {
       const answer = await tell("PreToolUse", input.sessionID, { tool_name: input.tool, tool_use_id: input.callID, tool_input: output.args })
