@@ -63,7 +63,7 @@ func testRollout(t *testing.T, dir, id, want string) {
 	t.Helper()
 	codex := agents.Lookup("codex")
 	file, data := filepath.Join(dir, id+".jsonl"), rolloutOf(t, id)
-	e := agent.Event{SessionID: id, Kept: file}
+	e := agent.Event{Agent: codex, SessionID: id, Kept: file}
 	var (
 		read    agent.Reading
 		parts   []compiler.RequestPart
@@ -75,9 +75,9 @@ func testRollout(t *testing.T, dir, id, want string) {
 		if err := os.WriteFile(file, append(bytes.Join(lines[:i], nil), lines[i][:half]...), 0o600); err != nil || i == 0 {
 			continue
 		}
-		r, next, err := codex.ReadRequest(&e, read)
-		if err != nil {
-			t.Fatal(i, err)
+		r, next := codex.ReadRequest(&e, read)
+		if r == nil {
+			t.Fatal(i, next.Lost)
 		}
 		if same := r.History.Same; same < entries {
 			entries, parts = 0, nil // it was compacted
@@ -90,14 +90,14 @@ func testRollout(t *testing.T, dir, id, want string) {
 		t.Fatal(err)
 	}
 	e.Facts = nil
-	whole, last, err := codex.ReadRequest(&e, agent.Reading{})
-	if err != nil || e.Provider != "fake" {
-		t.Fatal(e.Provider, err)
+	whole, last := codex.ReadRequest(&e, agent.Reading{})
+	if whole == nil || e.Provider != "fake" {
+		t.Fatal(e.Provider, last.Lost)
 	}
 	if diff := cmp.Diff(parts, whole.Messages); diff != "" || !reflect.DeepEqual(read.History, last.History) || whole.History.Hash == "" {
 		t.Errorf("%+v and %+v, piece by piece and at once (-/+)\n%s", read.History, last.History, diff)
 	}
-	if diff := cmp.Diff(e.Facts, []manifest.HostFact{{Name: "read_from", Value: "rollout"}, {Name: "not_seen", Value: "tools"}}); diff != "" {
+	if diff := cmp.Diff(e.Facts, []manifest.HostFact{{Name: "not_seen", Value: "tools"}, {Name: "read_from", Value: "rollout"}}); diff != "" {
 		t.Error(diff)
 	}
 	var got strings.Builder
@@ -143,7 +143,7 @@ var wantRollouts = map[string]string{
 // TestRolloutsThatAreNotRead: only a file of the session below Codex's directory is read, nothing is waited for, and what a
 // conversation is not any more is not said.
 func TestRolloutsThatAreNotRead(t *testing.T) {
-	dir := rollouts(t)
+	dir, codex := rollouts(t), agents.Lookup("codex")
 	in := func(name string) string { return filepath.Join(dir, name) }
 	data := rolloutOf(t, talk)
 	first, _, _ := bytes.Cut(data, []byte("\n"))
@@ -167,23 +167,23 @@ func TestRolloutsThatAreNotRead(t *testing.T) {
 	must(os.Mkdir(in("directory.jsonl"), 0o700))
 	must(syscall.Mkfifo(in("pipe.jsonl"), 0o600))
 	for name, want := range map[string]string{
-		"own.jsonl": "", "inside.jsonl": "", "empty.jsonl": "EOF", "begun.jsonl": "EOF", "rolled.jsonl": "rolled back", "link.jsonl": "escapes", "../auth.json": "is not below",
+		"own.jsonl": "", "inside.jsonl": "", "empty.jsonl": "EOF", "begun.jsonl": "EOF", "rolled.jsonl": "", "link.jsonl": "escapes", "../auth.json": "escapes",
 		"gone.jsonl": "no such file", "directory.jsonl": "not a regular file", "pipe.jsonl": "not a regular file", "long.jsonl": "more than",
 	} {
-		e := agent.Event{SessionID: talk, Kept: in(name)}
-		if _, _, err := agents.Lookup("codex").ReadRequest(&e, agent.Reading{}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v instead of %q", name, err, want)
+		e := agent.Event{Agent: codex, SessionID: talk, Kept: in(name)}
+		if r, read := codex.ReadRequest(&e, agent.Reading{}); (r != nil) != (want == "") || !strings.Contains(read.Lost, want) {
+			t.Errorf("%s: %q instead of %q", name, read.Lost, want)
 		}
 	}
 	for _, e := range []agent.Event{{SessionID: "s"}, {SessionID: talk, AgentID: "a"}} {
-		e.Kept = in("own.jsonl")
-		if _, _, err := agents.Lookup("codex").ReadRequest(&e, agent.Reading{}); err == nil || !strings.Contains(err.Error(), "is of the session") {
-			t.Errorf("of another session: %v", err)
+		e.Agent, e.Kept = codex, in("own.jsonl")
+		if r, read := codex.ReadRequest(&e, agent.Reading{}); r != nil || !strings.Contains(read.Lost, "is of the session") {
+			t.Errorf("of another session: %+v", read)
 		}
 	}
 	must(os.WriteFile(in("sub.jsonl"), rolloutOf(t, subagent), 0o600))
-	e := agent.Event{SessionID: "s", AgentID: subagent, Kept: in("sub.jsonl")}
-	if _, _, err := agents.Lookup("codex").ReadRequest(&e, agent.Reading{}); err != nil {
-		t.Errorf("of a subagent: %v", err)
+	e := agent.Event{Agent: codex, SessionID: "s", AgentID: subagent, Kept: in("sub.jsonl")}
+	if r, read := codex.ReadRequest(&e, agent.Reading{}); r == nil {
+		t.Errorf("of a subagent: %s", read.Lost)
 	}
 }

@@ -180,11 +180,13 @@ const layers = `
 	internal/jsonscan, internal/agents/agent < internal/agents/transcript;
 	phases, manifest, compiler, internal/agents/agent, internal/agents/transcript < internal/agents/claudecode;
 	phases, manifest, compiler, internal/owned, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/codex;
-	phases, compiler, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/copilot, internal/agents/gemini;
+	phases, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/copilot;
+	phases, manifest, compiler, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/gemini;
 	internal/agents/agent, internal/agents/claudecode < internal/agents/vscode;
-	phases, internal/agents/agent < internal/agents/cursor, internal/agents/pluginfile;
+	phases, internal/agents/agent < internal/agents/cursor;
+	phases, manifest, compiler, internal/agents/agent < internal/agents/pluginfile;
 	internal/agents/agent, internal/agents/pluginfile < internal/agents/amp;
-	phases, compiler, internal/agents/agent, internal/agents/pluginfile, internal/agents/transcript < internal/agents/opencode;
+	internal/agents/agent, internal/agents/pluginfile, internal/agents/transcript < internal/agents/opencode;
 	phases, manifest, internal/agents/agent, internal/agents/amp, internal/agents/claudecode, internal/agents/codex, internal/agents/copilot, internal/agents/cursor,
 	internal/agents/gemini, internal/agents/opencode, internal/agents/vscode < internal/agents;
 	internal/agents, internal/agents/agent, github.com/tailscale/hujson < internal/agents/scripts;

@@ -23,10 +23,8 @@ const (
 type requests struct {
 	last string       // the record of the last one
 	seen []messageSum // its messages
-	// read is how far the agent's file was read that has requests, and unread why it was not.
-	read   agent.Reading
-	unread string
-	gave   []gaveText
+	read agent.Reading
+	gave []gaveText
 	// system are the sections in the agent's system prompt, as of an epoch of the session, with the plugins that brought them;
 	// nil if it has not asked.
 	system []agent.Section
@@ -150,24 +148,20 @@ func (b *Bridge) request(ctx context.Context, s *session, where phases.Context, 
 // usage records the usage of a request, with the request if the agent shows or keeps it. Without its own session, a subagent's
 // request is not one of the host's conversation.
 func (b *Bridge) usage(ctx context.Context, s *session, where phases.Context, e *agent.Event) (err error) {
-	read := s.read
+	from := s.read
 	if e.Kept != "" && (e.AgentID == "" || where.ParentSessionID != "") {
-		if e.Request, read, err = e.Agent.ReadRequest(e, s.read); err == nil {
-			s.unread = ""
-		} else if why := err.Error(); why != s.unread { // said once
-			s.unread, e.Facts = why, append(e.Facts, manifest.HostFact{Name: "unread", Value: why})
+		if e.Request, s.read = e.Agent.ReadRequest(e, from); e.Request == nil && s.read.Lost != from.Lost { // said once
+			e.Facts = append(e.Facts, manifest.HostFact{Name: "unread", Value: s.read.Lost})
 		}
 	}
-	switch {
-	case e.Request != nil:
-		if err = b.request(ctx, s, where, e); err == nil {
-			s.read = read
+	if e.Request != nil {
+		if err = b.request(ctx, s, where, e); err != nil {
+			s.read = from
 		}
-		return err
-	case s.turn == nil:
-		return nil
+	} else if s.turn != nil {
+		err = errors.Join(report(s.turn, e), ignoreUnknown(s.turn.Used(ctx, e.Usage)))
 	}
-	return errors.Join(report(s.turn, e), ignoreUnknown(s.turn.Used(ctx, e.Usage)))
+	return err
 }
 
 func (s *session) observe(ctx context.Context, t *loop.Turn, e *agent.Event) error {

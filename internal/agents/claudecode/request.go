@@ -89,16 +89,24 @@ func (s *sent) observed() *compiler.Request {
 
 // ownerOf is who brought a tool, by what the mod saw or else by its name.
 func ownerOf(tool string, owners map[string]string) string {
-	server, _, ofServer := strings.Cut(strings.TrimPrefix(tool, mcpPrefix), "__")
-	switch owner := owners[tool]; {
-	case ofServer && server == ownMod && strings.HasPrefix(tool, mcpPrefix):
-		return ownMod
-	case owner != "":
-		return owner
-	case ofServer && strings.HasPrefix(tool, mcpPrefix):
-		return "mcp:" + server
+	owner := ToolOwner(name, tool)
+	if owner != ownMod && owners[tool] != "" {
+		return owners[tool]
 	}
-	return name
+	return owner
+}
+
+// ToolOwner returns whose a tool is by its name: that of the server in mcp__SERVER__TOOL, or else the agent's.
+func ToolOwner(agent, tool string) string {
+	rest, named := strings.CutPrefix(tool, mcpPrefix)
+	server, _, ok := strings.Cut(rest, "__")
+	switch {
+	case !named || !ok:
+		return agent
+	case server == ownMod:
+		return server
+	}
+	return "mcp:" + server
 }
 
 // system adds the parts of the system prompt. What stands before the last place that the provider is asked to cache is stable.

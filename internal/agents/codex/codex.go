@@ -11,6 +11,8 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+const name = "codex"
+
 // Agent describes the agent.
 func Agent() *agent.Agent {
 	a := &agent.Agent{

@@ -4,17 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/agents/claudecode"
 	"github.com/grapnelhq/grapnel/internal/agents/transcript"
 	"github.com/grapnelhq/grapnel/internal/owned"
 	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
@@ -23,184 +21,136 @@ import (
 )
 
 const (
-	name      = "codex"
-	mostRead  = 16 << 20 // of a rollout, for one request
-	mostCalls = 1024     // without a result
+	mostRead = 16 << 20 // of a rollout, for one request
+	ofUser   = "user"
 )
 
-var (
-	filesBegin = lazyregexp.New(`\A# AGENTS\.md instructions for (.+)\n\n<INSTRUCTIONS>\n`)
-	filesEnd   = lazyregexp.New(`\n</INSTRUCTIONS>\s*\z`)
-)
+var file = lazyregexp.New(`(?s)\A# AGENTS\.md instructions for ([^\n]+)\n\n<INSTRUCTIONS>\n(.*)\n</INSTRUCTIONS>`)
 
-// sentReader reads what was sent. sent is how far, and messages how many parts, up to the last that is not the model's: the answer
-// may be there already.
-type sentReader struct {
+// sent reads what was sent: up to seen, with so many parts of messages. The answer is behind that, as far as it is there.
+type sent struct {
 	request   compiler.Request
-	now, sent agent.Reading
+	now, seen agent.Reading
 	messages  int
 }
 
-// readRequest reads the request that an event is about from the session's rollout, which has all but the tools before Codex sends it.
-func readRequest(e *agent.Event, from agent.Reading) (*compiler.Request, agent.Reading, error) {
-	file, err := openRollout(e.Kept)
-	if err != nil {
-		return nil, from, err
-	}
-	defer func() { _ = file.Close() }() // it is only read
+// readRequest reads the request that an event is about from the session's rollout, where Codex writes all but the tools before.
+func readRequest(e *agent.Event, from agent.Reading) (*compiler.Request, agent.Reading) {
 	if from.Path != e.Kept {
-		from = agent.Reading{Path: e.Kept}
+		from = agent.Reading{Path: e.Kept, Calls: map[string]string{}}
 	}
-	from.Calls = maps.Clone(from.Calls)
-	if from.Calls == nil {
-		from.Calls = map[string]string{}
+	s := &sent{request: compiler.Request{Agent: name, History: manifest.History{Same: from.History.Entries}}, now: from, seen: from}
+	if err := s.read(e); err != nil {
+		from.Lost = err.Error()
+		return nil, from
 	}
-	r := &sentReader{request: compiler.Request{Agent: name}, now: from, sent: from}
-	r.request.History.Same = from.History.Entries
-	head, err := bufio.NewReader(io.NewSectionReader(file, 0, mostRead)).ReadBytes('\n')
+	r := &s.request
+	r.Messages, r.History.Entries, r.History.Hash = r.Messages[:s.messages], s.seen.History.Entries, s.seen.History.Hash
+	e.Facts = append(agent.NotSeen("tools"), manifest.HostFact{Name: "read_from", Value: "rollout"})
+	return r, s.seen
+}
+
+func (s *sent) read(e *agent.Event) error {
+	rollout, err := open(e)
 	if err != nil {
-		return nil, from, err
+		return err
+	}
+	defer func() { _ = rollout.Close() }() // it is only read
+	head, err := bufio.NewReader(io.NewSectionReader(rollout, 0, mostRead)).ReadBytes('\n')
+	if err != nil {
+		return err
 	}
 	meta := transcript.Value(head).At("payload")
 	if id := meta.At("id").String(); id != cmp.Or(e.AgentID, e.SessionID) {
-		return nil, from, fmt.Errorf("%s is of the session %q", e.Kept, id)
+		return fmt.Errorf("%s is of the session %q", e.Kept, id)
 	}
 	e.Provider = meta.At("model_provider").String()
 	if text := meta.At("base_instructions", "text").String(); text != "" {
-		r.request.System = []compiler.RequestPart{{ID: "base_instructions", Title: "base_instructions", Owner: name, Stability: phases.StabilityStable, Text: text}}
+		s.request.System = []compiler.RequestPart{{ID: "base_instructions", Title: "base_instructions", Owner: name, Stability: phases.StabilityStable, Text: text}}
 	}
-	data, err := io.ReadAll(io.NewSectionReader(file, from.Offset, mostRead+1))
-	if err == nil && len(data) > mostRead {
-		err = fmt.Errorf("%s has more than %d bytes that were not read", e.Kept, mostRead)
+	data, err := io.ReadAll(io.NewSectionReader(rollout, s.now.Offset, mostRead+1))
+	if err != nil || len(data) > mostRead {
+		return cmp.Or(err, fmt.Errorf("%s has more than %d bytes that were not read", e.Kept, mostRead))
 	}
-	if err != nil {
-		return nil, from, err
+	for line := range bytes.Lines(data[:bytes.LastIndexByte(data, '\n')+1]) { // the last one may be half written
+		s.line(line)
 	}
-	for line := range bytes.Lines(data) {
-		if bytes.HasSuffix(line, []byte("\n")) { // otherwise it is being written
-			r.line(bytes.TrimSpace(line), int64(len(line)))
-		}
-	}
-	if r.sent.Lost != "" {
-		return nil, r.sent, errors.New(r.sent.Lost)
-	}
-	r.request.Messages, r.request.History.Entries, r.request.History.Hash = r.request.Messages[:r.messages], r.sent.History.Entries, r.sent.History.Hash
-	e.Facts = append(e.Facts, manifest.HostFact{Name: "read_from", Value: "rollout"}, agent.NotSeen("tools"))
-	return &r.request, r.sent, nil
+	return nil
 }
 
-// openRollout opens a file of this user's in the directory of sessions.
-func openRollout(path string) (*os.File, error) {
-	home, err := os.UserHomeDir()
-	if err != nil {
+// open opens a regular file of this user's in the directory of sessions.
+func open(e *agent.Event) (*os.File, error) {
+	home, homeless := os.UserHomeDir()
+	dir := e.Agent.Transcripts.Dirs(home, os.Getenv)[0]
+	below, outside := filepath.Rel(dir, e.Kept)
+	info, err := os.Stat(e.Kept)
+	if err = cmp.Or(homeless, outside, err); err != nil {
 		return nil, err
 	}
-	dir := transcript.Below("CODEX_HOME", ".codex", "sessions")(home, os.Getenv)[0]
-	below, err := filepath.Rel(dir, path)
-	if err != nil || !filepath.IsLocal(below) {
-		return nil, fmt.Errorf("%s is not below %s: start the gateway with the CODEX_HOME of Codex", path, dir)
+	if _, other := owned.Other(info); other || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file of yours", e.Kept)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }()
-	file, err := root.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err == nil {
-		if _, other := owned.Other(info); other {
-			err = fmt.Errorf("%s belongs to another user", path)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
+	return os.OpenInRoot(dir, below)
 }
 
-// line reads a line of a length.
-func (r *sentReader) line(line transcript.Value, length int64) {
-	r.now.Offset += length
-	p, kept := line.At("payload"), false
+func (s *sent) line(line transcript.Value) {
+	p, ofModel := line.At("payload"), true
+	s.now.Offset += int64(len(line))
 	switch kind := line.At("type").String(); {
 	case kind == "response_item":
-		kept = r.item(p)
-	case kind == "compacted":
-		r.now.History, r.now.Lost, r.request.History.Same, r.request.Messages, kept = manifest.History{}, "", 0, nil, true
+		ofModel = s.item(p)
+	case kind == "compacted", p.At("type").String() == "thread_rolled_back": // and what is left is not said
+		s.now.History, s.request.History.Same, s.request.Messages, ofModel = manifest.History{}, 0, nil, false
 		for _, item := range p.At("replacement_history").List() {
-			r.item(item)
+			s.item(item)
 		}
-	case p.At("type").String() == "thread_rolled_back":
-		r.now.Lost, kept = "the conversation was rolled back: what is sent is known again when it is compacted", true
 	}
-	if kept {
-		r.sent, r.messages = r.now, len(r.request.Messages)
+	if !ofModel {
+		s.seen, s.messages = s.now, len(s.request.Messages)
 	}
 }
 
-// item adds an item of the conversation, and reports whether it is something that the model did not say itself.
-func (r *sentReader) item(p transcript.Value) (toModel bool) {
-	part := compiler.RequestPart{ID: p.At("call_id").String(), Kind: p.At("type").String(), Role: "assistant", Message: r.now.History.Entries, Owner: agent.OfModel}
-	first := len(r.request.Messages)
-	switch {
+// item adds an item of the conversation, and reports whether it is the model's.
+func (s *sent) item(p transcript.Value) (ofModel bool) {
+	part := compiler.RequestPart{ID: p.At("call_id").String(), Kind: p.At("type").String(), Role: "assistant", Message: s.now.History.Entries, Owner: "model"}
+	parts := []compiler.RequestPart{part}
+	switch q := &parts[0]; {
 	case part.Kind == "message":
 		part.Role = p.At("role").String()
-		r.message(p, part)
+		parts = texts(p, part)
 	case strings.HasSuffix(part.Kind, "_output"):
-		part.Role, part.Owner = "tool", agent.ToolOwner(name, r.now.Calls[part.ID], "mcp__", "__")
-		part.Text = cmp.Or(p.At("output").Texts(), p.At("output", "content").String(), string(p.At("output")))
-		delete(r.now.Calls, part.ID)
-		r.request.Messages = append(r.request.Messages, part)
+		part.Role, q.Role, q.Owner = "tool", "tool", claudecode.ToolOwner(name, s.now.Calls[q.ID])
+		q.Text = cmp.Or(p.At("output").Texts(), string(p.At("output")))
+		delete(s.now.Calls, q.ID)
 	default:
-		tool := p.At("name").String()
-		if namespace := p.At("namespace").String(); namespace != "" {
-			tool = namespace + "__" + tool
-		}
-		if len(r.now.Calls) == mostCalls {
-			clear(r.now.Calls)
-		}
-		r.now.Calls[part.ID] = tool
-		part.Text = strings.TrimSpace(tool + " " + cmp.Or(p.At("arguments").String(), p.At("input").String(), string(p.At("action")),
-			p.At("summary").Texts()+p.At("encrypted_content").String()))
-		r.request.Messages = append(r.request.Messages, part)
+		tool := strings.TrimPrefix(p.At("namespace").String()+"__"+p.At("name").String(), "__")
+		s.now.Calls[q.ID] = tool
+		q.Text = tool + " " + cmp.Or(p.At("arguments").String(), p.At("input").String(), p.At("summary").Texts()+p.At("encrypted_content").String())
 	}
-	h := &r.now.History
-	for _, added := range r.request.Messages[first:] {
-		h.Hash = manifest.Hash(h.Hash+added.Text, nil)
+	for i := range parts {
+		s.now.History.Hash = manifest.Hash(s.now.History.Hash+parts[i].Text, nil)
 	}
-	h.Entries++
-	return part.Role != "assistant"
+	s.now.History.Entries++
+	s.request.Messages = append(s.request.Messages, parts...)
+	return part.Role == "assistant"
 }
 
-// message adds a message, with what Codex says of where its texts are from.
-func (r *sentReader) message(p transcript.Value, part compiler.RequestPart) {
-	said := p.At("internal_chat_message_metadata_passthrough")
-	kinds, from := said.At("content_item_kinds").List(), said.At("content_item_metadata").List()
+// texts are those of a message, with what Codex says of where they are from.
+func texts(p transcript.Value, part compiler.RequestPart) (parts []compiler.RequestPart) {
+	said, none := p.At("internal_chat_message_metadata_passthrough"), make([]transcript.Value, len(p.At("content").List()))
+	kinds, from := append(said.At("content_item_kinds").List(), none...), append(said.At("content_item_metadata").List(), none...)
 	for i, c := range p.At("content").List() {
-		q := part
-		q.Kind, q.Text = "text", cmp.Or(c.At("text").String(), c.At("image_url").String())
+		part.Kind, part.Text = "text", cmp.Or(c.At("text").String(), c.At("image_url").String())
 		if part.Role != "assistant" {
-			q.Owner = name
-			if i < len(kinds) {
-				q.Kind = kinds[i].String()
-			}
-			switch source := (transcript.Value)(nil); {
-			case i < len(from):
-				if source = from[i].At("provenance"); source.At("type").String() == agent.OfUser {
-					q.Owner = agent.OfUser
-				} else if source.At("hook").Is() {
-					q.Owner = "hook"
-				}
-			case part.Role == agent.OfUser:
-				q.Owner = agent.OfUser
+			part.Kind, part.Owner = cmp.Or(kinds[i].String(), part.Kind), name
+			switch source := from[i].At("provenance"); {
+			case source.At("type").String() == ofUser, source == nil && part.Role == ofUser:
+				part.Owner = ofUser
+			case source.At("hook").Is():
+				part.Owner = "hook"
 			}
 		}
-		r.request.Messages = append(r.request.Messages, agent.WithFiles(q, filesBegin(), filesEnd())...)
+		parts = append(parts, agent.WithFiles(part, file())...)
 	}
+	return parts
 }

@@ -10,9 +10,14 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
+
+const name = "gemini"
 
 // Agent describes the agent.
 func Agent() *agent.Agent {
@@ -70,8 +75,14 @@ type payload struct {
 		Content json.RawMessage `json:"llmContent"`
 		Error   json.RawMessage `json:"error"`
 	} `json:"tool_response"`
-	Request sent `json:"llm_request"`
-	Chunk   struct {
+	Request struct {
+		Model    string `json:"model"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+		} `json:"messages"`
+	} `json:"llm_request"`
+	Chunk struct {
 		Candidates []struct {
 			Finish string `json:"finishReason"`
 		} `json:"candidates"`
@@ -94,12 +105,32 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 		if len(p.Chunk.Candidates) == 0 || p.Chunk.Candidates[0].Finish == "" {
 			e.Step = agent.StepNone // a chunk: the last one has the sum
 		} else if len(p.Request.Messages) > 0 {
-			e.Provider, e.Request = "gemini", p.Request.observed()
-			e.Facts = append(e.Facts, agent.NotSeen("system, tools, calls, results"))
+			e.Provider, e.Request, e.Facts = name, p.observed(), agent.NotSeen("system, tools, calls, results")
 		}
 	default:
 	}
 	return e, nil
+}
+
+var (
+	elements = lazyregexp.New(`(?s)\A(<session_context>.*</session_context>\s*)?(.*?)(<hook_context>.*</hook_context>\s*)?\z`)
+	file     = lazyregexp.New(`(?ms)^--- Context from: ([^\n]+) ---\n(.*?)\n--- End of Context from: `)
+)
+
+// observed takes apart what is shown of a request, the joined texts of messages: the agent's, the prompt, and those of hooks.
+func (p *payload) observed() *compiler.Request {
+	r := &compiler.Request{Agent: name, History: manifest.History{Entries: len(p.Request.Messages)}}
+	kinds, owners := []string{"session_context", "text", "hook_context"}, []string{name, "user", name}
+	for i, m := range p.Request.Messages {
+		for j, text := range elements().FindStringSubmatch(m.Content)[1:] {
+			part := compiler.RequestPart{Kind: kinds[j], Role: m.Role, Message: i, Owner: owners[j], Text: text}
+			if m.Role == "model" {
+				part.Kind, part.Owner = "text", m.Role
+			}
+			r.Messages = append(r.Messages, agent.WithFiles(part, file())...)
+		}
+	}
+	return r
 }
 
 // partsText is the text of a tool's result: a text, or parts with texts.

@@ -16,7 +16,7 @@ var plugin string
 func Agent() *agent.Agent {
 	room, persons := agent.Room{Most: agent.Unlimited}, "providers are the person's"
 	a := &agent.Agent{
-		Name: name, Decode: decode, Encode: pluginfile.Encode, Plugin: plugin, ReplacesPrompts: true,
+		Name: "opencode", Decode: pluginfile.Decode, Encode: pluginfile.Encode, Plugin: plugin, ReplacesPrompts: true,
 		Events: map[string]agent.Meaning{
 			"SessionStart":     {Step: agent.StepSessionStart, From: []string{"event"}},
 			"UserPromptSubmit": {Step: agent.StepPrompt, Room: room, From: []string{"chat.message", "experimental.chat.system.transform"}},

@@ -1,13 +1,31 @@
 import type { Plugin } from "@opencode-ai/plugin"
+import type { Message, Part, ToolList } from "@opencode-ai/sdk"
 
 const server: string[] = [] // starts the MCP server with plugins' tools; grapnel install fills it in
+
+/** Cuts a part of the system prompt at the files of instructions in it; one is ours. */
+const sections = (text: string, ours?: string) => text === ours ? [{ ID: "grapnel", Title: "grapnel", Owner: "grapnel", Stability: "dynamic", Text: text }] :
+  text.split(/^(?=Instructions from: )|(?=\n\nSkills provide )/m).map((part) => {
+    const file = /^Instructions from: (.+)\n/.exec(part)?.[1]
+    return { ID: file ? "instructions" : "system", Title: file ?? "system", Owner: "opencode", Text: part }
+  })
+
+/** Returns what the model gets of a part of a message. */
+const partsOf = (Role: string, part: Part, listed: ToolList) => {
+  const Text = part.type === "file" ? part.url : "text" in part ? part.text : undefined
+  if (!("callID" in part)) return Text ? [{ Role, Kind: part.type, Owner: "synthetic" in part && part.synthetic ? "opencode" : Role === "assistant" ? "model" : "user", Text }] : []
+  const { callID: ID, tool, state } = part, [server] = tool.split("_")
+  const Owner = listed.some((own) => own.id === tool) ? "opencode" : server === "grapnel" ? server : `mcp:${server}`
+  const result = { ID, Role: "user", Kind: "tool_result", Owner, Text: state.status === "completed" ? state.output : state.status === "error" ? state.error : "" }
+  return [{ ID, Role, Kind: "tool_use", Owner: "model", Text: `${tool} ${JSON.stringify(state.input)}` }, result]
+}
 
 export const Grapnel: Plugin = async ({ client, directory }) => {
   const context = new Map<string, string>(), said = new Map<string, string>() // by session: what the system prompt tells the model, and its last text
   const parents = new Map<string, string | undefined>() // by session: the one whose task it works on
   const parentOf = async (id: string) => (await client.session.get({ path: { id } })).data?.parentID
   const prompts = new Map<string, string[][]>() // by session: the system prompts of requests that are being made
-  const sent = new Map<string, { agent: string; messages: unknown[] }>(), tools = new Map<string, unknown>() // by session: its last messages, and the tools as of its last prompt
+  const sent = new Map<string, { agent: string; messages: { info: Message; parts: Part[] }[] }>(), tools = new Map<string, ToolList>() // by session: its last messages, and the tools as of its last prompt
   const going = new Set<string>(), counted = new Set<string>() // sessions whose next message is ours; messages, which are updated more than once
   const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, parent_session_id: parents.get(session_id), cwd: directory, ...more })
   const observe = (...args: Parameters<typeof tell>) => tell(...args).catch((e) => console.error(String(e)))
@@ -34,11 +52,15 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
       if (info?.role === "user") sent.set(info.sessionID, { agent: info.agent, messages })
     },
     "chat.params": async ({ sessionID, agent, model }) => {
-      const system = prompts.get(sessionID)?.shift(), own = sent.get(sessionID)
+      const ours = context.get(sessionID), system = prompts.get(sessionID)?.shift() ?? [], own = sent.get(sessionID)
       if (own?.agent !== agent) return // one for a title or a summary, whose messages no hook sees
-      const of = { provider: model.providerID, model: model.id }
-      if (!tools.has(sessionID)) tools.set(sessionID, (await client.tool.list({ query: of }).catch(() => undefined))?.data ?? [])
-      await observe("Request", sessionID, { ...of, system, context: context.get(sessionID), messages: own.messages, tools: tools.get(sessionID) })
+      const of = { provider: model.providerID, model: model.id }, list = async () => (await client.tool.list({ query: of })).data ?? []
+      try {
+        if (!tools.has(sessionID)) tools.set(sessionID, (await list()).filter((tool) => tool.id !== "invalid")) // which no model is offered
+        const listed = tools.get(sessionID)!, messages = own.messages.map(({ info, parts }) => parts.flatMap((part) => partsOf(info.role, part, listed)))
+        const request = { system: system.flatMap((text) => sections(text, ours)), messages, tools: listed.map((tool) => ({ ID: tool.id, Owner: "opencode", Text: JSON.stringify(tool) })) }
+        await tell("Request", sessionID, { ...of, ...request, not_seen: "tools of MCP servers; tools that are listed may not be offered" })
+      } catch (e) { console.error(String(e)) } // what is not recorded is sent all the same
     },
     "tool.execute.before": async (input, output) => {
       const answer = await tell("PreToolUse", input.sessionID, { tool_name: input.tool, tool_use_id: input.callID, tool_input: output.args })
