@@ -97,7 +97,7 @@ func testRollout(t *testing.T, dir, id, want string) {
 	if diff := cmp.Diff(parts, whole.Messages); diff != "" || !reflect.DeepEqual(read.History, last.History) || whole.History.Hash == "" {
 		t.Errorf("%+v and %+v, piece by piece and at once (-/+)\n%s", read.History, last.History, diff)
 	}
-	if diff := cmp.Diff(e.Facts, []manifest.HostFact{{Name: "not_seen", Value: "tools"}, {Name: "read_from", Value: "rollout"}}); diff != "" {
+	if diff := cmp.Diff(e.Facts, []manifest.HostFact{{Name: "not_seen", Value: "tools; what Codex leaves out of base_instructions"}, {Name: "read_from", Value: "rollout"}}); diff != "" {
 		t.Error(diff)
 	}
 	var got strings.Builder

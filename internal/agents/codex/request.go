@@ -46,7 +46,7 @@ func readRequest(e *agent.Event, from agent.Reading) (*compiler.Request, agent.R
 	}
 	r := &s.request
 	r.Messages, r.History.Entries, r.History.Hash = r.Messages[:s.messages], s.seen.History.Entries, s.seen.History.Hash
-	e.Facts = append(agent.NotSeen("tools"), manifest.HostFact{Name: "read_from", Value: "rollout"})
+	e.Facts = append(agent.NotSeen("tools; what Codex leaves out of base_instructions"), manifest.HostFact{Name: "read_from", Value: "rollout"})
 	return r, s.seen
 }
 
