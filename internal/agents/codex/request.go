@@ -119,7 +119,7 @@ func (s *sent) item(p transcript.Value) (ofModel bool) {
 		part.Role = p.At("role").String()
 		parts = texts(p, part)
 	case strings.HasSuffix(part.Kind, "_output"):
-		part.Role, q.Role, q.Owner = "tool", "tool", claudecode.ToolOwner(name, s.now.Calls[q.ID])
+		part.Role, q.Role, q.Owner = "tool", "tool", claudecode.ToolOwner(name, s.now.Calls[q.ID], nil)
 		q.Text = cmp.Or(p.At("output").Texts(), string(p.At("output")))
 		delete(s.now.Calls, q.ID)
 	default:
