@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestRequestsOfOtherAgents(t *testing.T) {
 		"gemini": `"hook_event_name":"AfterModel","llm_request":{"model":"m","messages":[%s]},"llm_response":{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7}}`,
 	}
 	const said = `{"role":"user","content":"<session_context>Today.</session_context>hi<hook_context>## Lease\n\nRevision 0.\n\n## Weather\n\nIt rains.</hook_context>"}`
-	opencode := `"hook_event_name":"Request","model":"m","not_seen":"?","system":[{"ID":"system","Owner":"opencode","Text":"Be brief."},{"ID":"grapnel","Owner":"grapnel","Stability":"dynamic","Text":"rules"}],
+	opencode := `"hook_event_name":"Request","model":"m","not_seen":"?","system":[{"ID":"system","Owner":"opencode","Text":"Be brief."},{"ID":"sky","Owner":"grapnel","Stability":"dynamic","Text":"rules"}],
 		"tools":[{"ID":"bash","Owner":"opencode","Text":"{}"}],"messages":[[{"Role":"user","Kind":"text","Owner":"user","Text":"hi"}]%s]`
 	for host, tt := range map[string]struct {
 		steps []string // events, and what is kept before the last
@@ -66,8 +67,8 @@ func TestRequestsOfOtherAgents(t *testing.T) {
 				fmt.Sprintf(opencode, `,[{"Role":"assistant","Kind":"text","Owner":"model","Text":"done"}]`), `"hook_event_name":"Usage","usage":{"input_tokens":7}`,
 			},
 			[]string{
-				"system opencode", "grapnel grapnel", "tool bash opencode", "0 text user 2", "7 not_seen",
-				"system opencode", "grapnel grapnel", "tool bash opencode", "1 text model 4", "7 not_seen",
+				"system opencode", "sky grapnel", "tool bash opencode", "0 text user 2", "7 not_seen",
+				"system opencode", "sky grapnel", "tool bash opencode", "1 text model 4", "7 not_seen",
 			},
 		},
 	} {
@@ -94,13 +95,13 @@ func TestRequestsOfOtherAgents(t *testing.T) {
 					got = append(got, fmt.Sprintf("%d %s %s %d", p.Message, p.Kind, p.Owner, p.Chars))
 				}
 				used := must(log.Usage(t.Context(), m.ManifestID))(t)
-				line := fmt.Sprint(used[0].InputTokens)
+				line := []string{strconv.Itoa(used[0].InputTokens)}
 				for _, e := range m.HostEvents {
 					for _, f := range e.Facts {
-						line += " " + f.Name
+						line = append(line, f.Name)
 					}
 				}
-				got = append(got, line)
+				got = append(got, strings.Join(line, " "))
 			}
 			if diff := cmp.Diff(got, tt.want); diff != "" {
 				t.Errorf("(-got +want)\n%s", diff)

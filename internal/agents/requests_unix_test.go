@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,7 +81,7 @@ func testRollout(t *testing.T, dir, id, want string) {
 			t.Fatal(i, next.Lost)
 		}
 		if same := r.History.Same; same < entries {
-			entries, parts = 0, nil // it was compacted
+			parts = nil // it was compacted
 		} else if len(r.Messages) > 0 && r.Messages[0].Message != entries {
 			t.Errorf("line %d: the message %d stands behind %d", i, r.Messages[0].Message, entries)
 		}
@@ -109,7 +110,6 @@ func testRollout(t *testing.T, dir, id, want string) {
 	}
 }
 
-//nolint:gochecknoglobals // immutable
 var wantRollouts = map[string]string{
 	talk: `0 developer host_skills.instructions  codex "<skills_instructions"
 0 developer permissions.instructions  codex "<permissions instruc"
@@ -160,7 +160,7 @@ func TestRolloutsThatAreNotRead(t *testing.T) {
 	} {
 		must(os.WriteFile(path, text, 0o600))
 	}
-	must(os.WriteFile(in("long.jsonl"), append(first[:len(first):len(first)], '\n'), 0o600))
+	must(os.WriteFile(in("long.jsonl"), append(slices.Clip(first), '\n'), 0o600))
 	must(os.Truncate(in("long.jsonl"), 17<<20))
 	must(os.Symlink(secret, in("link.jsonl")))
 	must(os.Symlink("own.jsonl", in("inside.jsonl")))

@@ -20,10 +20,7 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
-const (
-	mostRead = 16 << 20 // of a rollout, for one request
-	ofUser   = "user"
-)
+const mostRead, mostCalls = 16 << 20, 1024 // of a rollout, for one request; without a result
 
 var file = lazyregexp.New(`(?s)\A# AGENTS\.md instructions for ([^\n]+)\n\n<INSTRUCTIONS>\n(.*)\n</INSTRUCTIONS>`)
 
@@ -124,7 +121,9 @@ func (s *sent) item(p transcript.Value) (ofModel bool) {
 		delete(s.now.Calls, q.ID)
 	default:
 		tool := strings.TrimPrefix(p.At("namespace").String()+"__"+p.At("name").String(), "__")
-		s.now.Calls[q.ID] = tool
+		if len(s.now.Calls) < mostCalls {
+			s.now.Calls[q.ID] = tool
+		}
 		q.Text = tool + " " + cmp.Or(p.At("arguments").String(), p.At("input").String(), p.At("summary").Texts()+p.At("encrypted_content").String())
 	}
 	for i := range parts {
@@ -144,8 +143,8 @@ func texts(p transcript.Value, part compiler.RequestPart) (parts []compiler.Requ
 		if part.Role != "assistant" {
 			part.Kind, part.Owner = cmp.Or(kinds[i].String(), part.Kind), name
 			switch source := from[i].At("provenance"); {
-			case source.At("type").String() == ofUser, source == nil && part.Role == ofUser:
-				part.Owner = ofUser
+			case source.At("type").String() == "user", source == nil && part.Role == "user":
+				part.Owner = "user"
 			case source.At("hook").Is():
 				part.Owner = "hook"
 			}

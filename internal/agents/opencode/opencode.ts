@@ -56,7 +56,7 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
       if (own?.agent !== agent) return // one for a title or a summary, whose messages no hook sees
       const of = { provider: model.providerID, model: model.id }, list = async () => (await client.tool.list({ query: of })).data ?? []
       try {
-        if (!tools.has(sessionID)) tools.set(sessionID, (await list()).filter((tool) => tool.id !== "invalid")) // which no model is offered
+        if (!tools.has(sessionID)) tools.set(sessionID, (await list().catch((): ToolList => [])).filter((tool) => tool.id !== "invalid")) // which no model is offered
         const listed = tools.get(sessionID)!, messages = own.messages.map(({ info, parts }) => parts.flatMap((part) => partsOf(info.role, part, listed)))
         const request = { system: system.flatMap((text) => sections(text, ours)), messages, tools: listed.map((tool) => ({ ID: tool.id, Owner: "opencode", Text: JSON.stringify(tool) })) }
         await tell("Request", sessionID, { ...of, ...request, not_seen: "tools of MCP servers; tools that are listed may not be offered" })
@@ -90,6 +90,7 @@ export const Grapnel: Plugin = async ({ client, directory }) => {
       }
       if (e.type !== "session.idle") return
       const id = e.properties.sessionID
+      sent.delete(id)
       const answer = await observe("Stop", id, { last_assistant_message: said.get(id) })
       if (answer?.deny && going.add(id)) await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.deny, synthetic: true }] } })
     },
