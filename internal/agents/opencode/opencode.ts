@@ -2,13 +2,10 @@ import type { Plugin } from "@opencode-ai/plugin"
 import type { Message, Part, ToolList } from "@opencode-ai/sdk"
 
 const server: string[] = [] // starts the MCP server with plugins' tools; grapnel install fills it in
-
 /** Cuts a part of the system prompt at the files of instructions in it; one is ours. */
 const sections = (text: string, ours?: string) => text === ours ? [{ ID: "grapnel", Title: "grapnel", Owner: "grapnel", Stability: "dynamic", Text: text }] :
-  text.split(/^(?=Instructions from: )|(?=\n\nSkills provide )/m).map((part) => {
-    const file = /^Instructions from: (.+)\n/.exec(part)?.[1]
-    return { ID: file ? "instructions" : "system", Title: file ?? "system", Owner: "opencode", Text: part }
-  })
+  text.split(/^(?=Instructions from: )|(?=\n\nSkills provide )/m).map((part) => ({ part, file: /^Instructions from: (.+)\n/.exec(part)?.[1] }))
+    .map(({ part, file }) => ({ ID: file ? "instructions" : "system", Title: file ?? "system", Owner: "opencode", Text: part }))
 
 /** Returns what the model gets of a part of a message. */
 const partsOf = (Role: string, part: Part, listed: ToolList) => {
@@ -16,16 +13,14 @@ const partsOf = (Role: string, part: Part, listed: ToolList) => {
   if (!("callID" in part)) return Text ? [{ Role, Kind: part.type, Owner: "synthetic" in part && part.synthetic ? "opencode" : Role === "assistant" ? "model" : "user", Text }] : []
   const { callID: ID, tool, state } = part, [server] = tool.split("_")
   const Owner = listed.some((own) => own.id === tool) ? "opencode" : server === "grapnel" ? server : `mcp:${server}`
-  const result = { ID, Role: "user", Kind: "tool_result", Owner, Text: state.status === "completed" ? state.output : state.status === "error" ? state.error : "" }
-  return [{ ID, Role, Kind: "tool_use", Owner: "model", Text: `${tool} ${JSON.stringify(state.input)}` }, result]
+  const call = { ID, Role, Kind: "tool_use", Owner: "model", Text: `${tool} ${JSON.stringify(state.input)}` }
+  return [call, { ID, Role: "user", Kind: "tool_result", Owner, Text: state.status === "completed" ? state.output : state.status === "error" ? state.error : "" }]
 }
-
 export const Grapnel: Plugin = async ({ client, directory }) => {
   const context = new Map<string, string>(), said = new Map<string, string>() // by session: what the system prompt tells the model, and its last text
-  const parents = new Map<string, string | undefined>() // by session: the one whose task it works on
+  const parents = new Map<string, string | undefined>(), tools = new Map<string, ToolList>() // by session: the one whose task it works on, and the tools as of its last prompt
   const parentOf = async (id: string) => (await client.session.get({ path: { id } })).data?.parentID
-  const prompts = new Map<string, string[][]>() // by session: the system prompts of requests that are being made
-  const sent = new Map<string, { agent: string; messages: { info: Message; parts: Part[] }[] }>(), tools = new Map<string, ToolList>() // by session: its last messages, and the tools as of its last prompt
+  const prompts = new Map<string, string[][]>(), sent = new Map<string, { agent: string; messages: { info: Message; parts: Part[] }[] }>() // by session: the system prompts of requests that are being made, and the last messages
   const going = new Set<string>(), counted = new Set<string>() // sessions whose next message is ours; messages, which are updated more than once
   const tell = (name: string, session_id: string, more: Record<string, unknown> = {}) => post({ hook_event_name: name, session_id, parent_session_id: parents.get(session_id), cwd: directory, ...more })
   const observe = (...args: Parameters<typeof tell>) => tell(...args).catch((e) => console.error(String(e)))
