@@ -179,10 +179,12 @@ const layers = `
 	phases, manifest, compiler < internal/agents/agent;
 	internal/jsonscan, internal/agents/agent < internal/agents/transcript;
 	phases, manifest, compiler, internal/agents/agent, internal/agents/transcript < internal/agents/claudecode;
-	phases, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/codex;
-	phases, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/copilot, internal/agents/gemini;
+	phases, manifest, compiler, internal/owned, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/codex;
+	phases, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/copilot;
+	phases, manifest, compiler, internal/agents/agent, internal/agents/claudecode, internal/agents/transcript < internal/agents/gemini;
 	internal/agents/agent, internal/agents/claudecode < internal/agents/vscode;
-	phases, internal/agents/agent < internal/agents/cursor, internal/agents/pluginfile;
+	phases, internal/agents/agent < internal/agents/cursor;
+	phases, manifest, compiler, internal/agents/agent < internal/agents/pluginfile;
 	internal/agents/agent, internal/agents/pluginfile < internal/agents/amp;
 	internal/agents/agent, internal/agents/pluginfile, internal/agents/transcript < internal/agents/opencode;
 	phases, manifest, internal/agents/agent, internal/agents/amp, internal/agents/claudecode, internal/agents/codex, internal/agents/copilot, internal/agents/cursor,

@@ -46,6 +46,8 @@ type check struct {
 	told   []string
 	record []string
 	secret bool
+	// sent says that what hooks can see of requests is on record; see requests.go.
+	sent bool
 	// noRequest says that nothing reaches the model.
 	noRequest bool
 	times     map[string]int // how often the last request has a text

@@ -101,6 +101,10 @@ func checks() []check {
 		{name: "ask, and nobody is there", agents: []string{"claude-code", "codex", "opencode"}, does: "ask", answers: one, record: []string{"SHELL ask"}},
 		{name: "a plugin that hangs", does: "late", answers: one, record: []string{"SHELL deny"}},
 		{name: "context with a prompt", does: "context", told: []string{brought}},
+		{
+			name: "requests on record", agents: []string{"codex", "gemini", "opencode"}, does: "context", files: map[string]string{".git/HEAD": "ref: refs/heads/main\n"},
+			answers: [][]call{{shell("touch " + asked)}}, ran: []string{asked}, told: []string{brought}, sent: true,
+		},
 		{name: "deny of a prompt", does: "deny-prompt", noRequest: true},
 		{name: "end of the turn denied twice", agents: []string{"claude-code", "codex", "gemini"}, does: "go-on", told: []string{because}},
 		{name: "tool of a plugin", agents: []string{"claude-code", "codex", "gemini"}, does: "guard-nothing", answers: [][]call{{{tool: pluginTool}}}, secret: true},

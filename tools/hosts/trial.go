@@ -329,6 +329,9 @@ func (t *trial) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.sent {
+		errs = append(errs, t.compareSent(ctx))
+	}
 	if c.before != "" {
 		out, err := t.grapnel(ctx, "explain", "memory_recall", "--json")
 		if err != nil || !strings.Contains(string(out), `"in": true`) || strings.Contains(string(out), "not delivered") {

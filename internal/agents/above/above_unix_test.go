@@ -231,7 +231,7 @@ func TestOthers(t *testing.T) {
 			"home/.config/opencode/plugins/grapnel.ts": own, "home/.config/opencode/plugins/z.ts": `export default () => ({"tool.execute.after": f})`,
 			"project/.opencode/plugin/grapnel.ts": own + "\nmore", "project/.opencode/plugin/w.js": "export * from 'w'", "project/opencode.jsonc": `{"plugin": ["w@1", ["v", {}], 7]} // x`,
 		}, []string{
-			"plugin | grapnel.ts | chat.message experimental.chat.system.transform experimental.session.compacting tool.execute.after tool.execute.before | change arguments that Grapnel judged; change results that Grapnel judged; change what the model reads | true",
+			"plugin | grapnel.ts | chat.message experimental.chat.messages.transform experimental.chat.system.transform experimental.session.compacting tool.execute.after tool.execute.before | change arguments that Grapnel judged; change results that Grapnel judged; change what the model reads | true",
 			"plugin | v |  | " + unread + "it is a package | true",
 			"plugin | w.js |  | " + unread + "it names no event itself | true",
 			"plugin | w@1 |  | " + unread + "it is a package | true",

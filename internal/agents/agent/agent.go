@@ -9,6 +9,7 @@
 package agent
 
 import (
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/jsonscan"
 )
 
@@ -20,6 +21,9 @@ type Agent struct {
 	// Decode reads a payload. Encode makes the answer to an event, an object to be written as JSON; nil is no answer.
 	Decode func(a *Agent, payload []byte) (Event, error)
 	Encode func(e *Event, o *Outcome) any
+	// ReadRequest reads the request that an event is about from the file that the agent keeps of the conversation, from where
+	// it was read before; nil if events have requests themselves, or nothing has them.
+	ReadRequest func(e *Event, from Reading) (*compiler.Request, Reading)
 	// ReplacesPrompts says that the text of a prompt goes into the system prompt, where it replaces the previous prompt's.
 	ReplacesPrompts bool
 	// Plugin is the file that the agent loads instead of calling hooks; empty for agents that call hooks.

@@ -130,9 +130,11 @@ type Event struct {
 	Usage    phases.Usage
 	// FromMod says that our mod asks about what a hook asks about next.
 	FromMod bool
-	// Provider takes the Request, which the agent sends to its model.
+	// Provider takes the Request, which the agent sends to its model. With the usage of a request, it is the one that was sent. Kept
+	// is the file that has it instead.
 	Provider string
 	Request  *compiler.Request
+	Kept     string
 	// Replaced counts the characters of the payload that no text may hold, such as NUL: U+FFFD stands for each.
 	Replaced int
 	// Facts are for the record alone: what else the agent says.

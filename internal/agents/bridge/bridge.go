@@ -118,9 +118,7 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *agent.Even
 	case agent.StepPrompt:
 		return b.prompt(ctx, s, where, e)
 	case agent.StepUsage:
-		if s.turn != nil {
-			err = ignoreUnknown(s.turn.Used(ctx, e.Usage))
-		}
+		err = b.usage(ctx, s, where, e)
 	case agent.StepText:
 		s.said = e.Text
 	case agent.StepCompose:

@@ -23,6 +23,7 @@ const (
 type requests struct {
 	last string       // the record of the last one
 	seen []messageSum // its messages
+	read agent.Reading
 	gave []gaveText
 	// system are the sections in the agent's system prompt, as of an epoch of the session, with the plugins that brought them;
 	// nil if it has not asked.
@@ -135,14 +136,51 @@ func (b *Bridge) request(ctx context.Context, s *session, where phases.Context, 
 	if err == nil {
 		err = s.observe(ctx, t, e)
 	}
+	if err == nil && e.Step == agent.StepUsage {
+		err = ignoreUnknown(t.Used(ctx, e.Usage))
+	}
 	if own {
 		return errors.Join(err, t.Done(ctx, "", nil))
 	}
 	return err
 }
 
+// usage records the usage of a request, with the request if the agent shows or keeps it. Without its own session, a subagent's
+// request is not one of the host's conversation.
+func (b *Bridge) usage(ctx context.Context, s *session, where phases.Context, e *agent.Event) (err error) {
+	from := s.read
+	if e.Kept != "" && (e.AgentID == "" || where.ParentSessionID != "") {
+		if e.Request, s.read = e.Agent.ReadRequest(e, from); e.Request == nil && s.read.Lost != from.Lost { // said once
+			e.Facts = append(e.Facts, manifest.HostFact{Name: "unread", Value: s.read.Lost})
+		}
+	}
+	if e.Request != nil {
+		if err = b.request(ctx, s, where, e); err != nil {
+			s.read = from
+		}
+	} else if s.turn != nil {
+		err = errors.Join(report(s.turn, e), ignoreUnknown(s.turn.Used(ctx, e.Usage)))
+	}
+	return err
+}
+
 func (s *session) observe(ctx context.Context, t *loop.Turn, e *agent.Event) error {
-	r := e.Request
+	r, sums := e.Request, s.seen
+	if e.Kept == "" {
+		sums = s.compare(r)
+	}
+	r.History.Previous = s.last
+	s.claim(r)
+	m, err := t.Observe(ctx, runtime.CompileInput{Model: e.Model, Provider: e.Provider}, r)
+	if err != nil {
+		return err
+	}
+	s.last, s.seen = m.ManifestID, sums
+	return nil
+}
+
+// compare leaves out what the previous request had, and returns sums of all messages.
+func (s *session) compare(r *compiler.Request) []messageSum {
 	sums, all := messageSums(r)
 	same, from := 0, 0
 	for same < min(len(sums), len(s.seen)) && sums[same].whole == s.seen[same].whole {
@@ -155,15 +193,9 @@ func (s *session) observe(ctx context.Context, t *loop.Turn, e *agent.Event) err
 			from++
 		}
 	}
-	r.History.Hash, r.History.Previous, r.History.Same = manifest.Hash(all, nil), s.last, same
+	r.History.Hash, r.History.Same = manifest.Hash(all, nil), same
 	r.Messages = r.Messages[from:]
-	s.claim(r)
-	m, err := t.Observe(ctx, runtime.CompileInput{Model: e.Model, Provider: e.Provider}, r)
-	if err != nil {
-		return err
-	}
-	s.last, s.seen = m.ManifestID, sums
-	return nil
+	return sums
 }
 
 // claim names the plugins whose sections are in the system prompt, and the record of the prompt that a text came with.

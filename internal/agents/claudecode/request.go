@@ -81,14 +81,14 @@ func (s *sent) observed() *compiler.Request {
 	for _, raw := range s.Request.Tools {
 		var b block
 		_ = json.Unmarshal(raw, &b) // a tool without a name has none
-		r.Tools = append(r.Tools, compiler.RequestPart{ID: b.Name, Owner: ownerOf(b.Name, owners), Text: string(raw)})
+		r.Tools = append(r.Tools, compiler.RequestPart{ID: b.Name, Owner: ToolOwner(name, b.Name, owners), Text: string(raw)})
 	}
 	s.messages(r, owners)
 	return r
 }
 
-// ownerOf is who brought a tool, by what the mod saw or else by its name.
-func ownerOf(tool string, owners map[string]string) string {
+// ToolOwner is who brought a tool, by what is known of it or else by its name, mcp__SERVER__TOOL of a server.
+func ToolOwner(agent, tool string, owners map[string]string) string {
 	server, _, ofServer := strings.Cut(strings.TrimPrefix(tool, mcpPrefix), "__")
 	switch owner := owners[tool]; {
 	case ofServer && server == ownMod && strings.HasPrefix(tool, mcpPrefix):
@@ -98,7 +98,7 @@ func ownerOf(tool string, owners map[string]string) string {
 	case ofServer && strings.HasPrefix(tool, mcpPrefix):
 		return "mcp:" + server
 	}
-	return name
+	return agent
 }
 
 // system adds the parts of the system prompt. What stands before the last place that the provider is asked to cache is stable.
@@ -146,7 +146,7 @@ func (s *sent) messages(r *compiler.Request, owners map[string]string) {
 				calls[b.ID] = b.Name
 				part.ID, part.Owner, part.Text = b.ID, ofModel, b.Name+" "+string(b.Input)
 			case "tool_result":
-				part.ID, part.Owner, part.Text = b.CallID, ownerOf(calls[b.CallID], owners), agent.TextOf(b.Content)
+				part.ID, part.Owner, part.Text = b.CallID, ToolOwner(name, calls[b.CallID], owners), agent.TextOf(b.Content)
 			case "text":
 				for _, p := range split(b.Text, s.Labels, told(m.Role, b.Text, i+1 == len(s.Request.Messages))) {
 					for _, q := range split(p.Text, files, p) {

@@ -11,10 +11,12 @@ import (
 	"github.com/grapnelhq/grapnel/phases"
 )
 
+const name = "codex"
+
 // Agent describes the agent.
 func Agent() *agent.Agent {
 	a := &agent.Agent{
-		Name: "codex", Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
+		Name: name, Events: events(), Decode: agent.Decoder(decode), Encode: encode, ReadRequest: readRequest, Scripts: scripts(),
 		Install: agent.Install{
 			Files:   map[agent.Scope]string{agent.User: ".codex/hooks.json", agent.Project: ".codex/hooks.json"},
 			Servers: map[agent.Scope]string{agent.User: ".codex/config.toml", agent.Project: ".codex/config.toml"},
@@ -72,8 +74,9 @@ func events() map[string]agent.Meaning {
 type payload struct {
 	agent.Payload
 
-	TurnID string `json:"turn_id"`
-	Usage  *struct {
+	TurnID  string `json:"turn_id"`
+	Rollout string `json:"transcript_path"`
+	Usage   *struct {
 		Input      int `json:"input_tokens"`
 		Cached     int `json:"cached_input_tokens"`
 		CacheWrite int `json:"cache_write_input_tokens"`
@@ -84,6 +87,9 @@ type payload struct {
 func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 	e := p.Event(a)
 	e.TurnID = p.TurnID
+	if e.Step == agent.StepUsage {
+		e.Kept = p.Rollout
+	}
 	if u := p.Usage; u != nil && e.Step == agent.StepUsage {
 		e.Usage = phases.Usage{InputTokens: u.Input, OutputTokens: u.Output, CacheReadTokens: u.Cached, CacheWriteTokens: u.CacheWrite}
 	}

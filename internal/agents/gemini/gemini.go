@@ -10,15 +10,20 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
+
+const name = "gemini"
 
 // Agent describes the agent.
 func Agent() *agent.Agent {
 	files := map[agent.Scope]string{agent.User: ".gemini/settings.json", agent.Project: ".gemini/settings.json"}
 	a := &agent.Agent{
-		Name: "gemini", Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
+		Name: name, Events: events(), Decode: agent.Decoder(decode), Encode: encode, Scripts: scripts(),
 		Install: agent.Install{
 			Files: files, Servers: files, ServersKey: "mcpServers", Shell: []string{"bash", "-c"}, ProjectVariable: "GEMINI_PROJECT_DIR",
 			Entry: agent.ShellEntry, Nested: true, Milliseconds: true,
@@ -71,7 +76,11 @@ type payload struct {
 		Error   json.RawMessage `json:"error"`
 	} `json:"tool_response"`
 	Request struct {
-		Model string `json:"model"`
+		Model    string `json:"model"`
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+		} `json:"messages"`
 	} `json:"llm_request"`
 	Chunk struct {
 		Candidates []struct {
@@ -95,10 +104,33 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 		e.Model, e.Usage = p.Request.Model, phases.Usage{InputTokens: p.Chunk.Usage.Input, OutputTokens: p.Chunk.Usage.Output}
 		if len(p.Chunk.Candidates) == 0 || p.Chunk.Candidates[0].Finish == "" {
 			e.Step = agent.StepNone // a chunk: the last one has the sum
+		} else if len(p.Request.Messages) > 0 {
+			e.Provider, e.Request, e.Facts = name, p.observed(), agent.NotSeen("system, tools, calls, results")
 		}
 	default:
 	}
 	return e, nil
+}
+
+var (
+	elements = lazyregexp.New(`(?s)\A(<session_context>.*</session_context>\s*)?(.*?)(<hook_context>.*</hook_context>\s*)?\z`)
+	file     = lazyregexp.New(`(?ms)^--- Context from: ([^\n]+) ---\n(.*?)\n--- End of Context from: `)
+)
+
+// observed takes apart what is shown of a request, the joined texts of messages: the agent's, the prompt, and those of hooks.
+func (p *payload) observed() *compiler.Request {
+	r := &compiler.Request{Agent: name, History: manifest.History{Entries: len(p.Request.Messages)}}
+	kinds, owners := []string{"session_context", "text", "hook_context"}, []string{name, "user", name}
+	for i, m := range p.Request.Messages {
+		for j, text := range elements().FindStringSubmatch(m.Content)[1:] {
+			part := compiler.RequestPart{Kind: kinds[j], Role: m.Role, Message: i, Owner: owners[j], Text: text}
+			if m.Role == "model" {
+				part.Kind, part.Owner = "text", m.Role
+			}
+			r.Messages = append(r.Messages, agent.WithFiles(part, file())...)
+		}
+	}
+	return r
 }
 
 // partsText is the text of a tool's result: a text, or parts with texts.

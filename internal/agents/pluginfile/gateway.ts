@@ -64,7 +64,7 @@ function post(event: Record<string, unknown>): Promise<Answer> {
   return new Promise<Answer>((resolve, reject) => {
     checkSocket()
     const headers = { "Content-Type": "application/json", Authorization: `Bearer ${env.GRAPNEL_TOKEN ?? madeToken()}` }
-    const r = request({ socketPath: socket, path: "/hook/HOST", method: "POST", headers }, (res) => {
+    const r = request({ socketPath: socket, path: `/hook/HOST?event=${event.hook_event_name}`, method: "POST", headers }, (res) => {
       let text = ""
       res.setEncoding("utf8").on("error", reject).on("data", (part: string) => {
         if ((text += part).length > mostAnswer) r.destroy(new Error("the answer is too long"))

@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/manifest"
 	"github.com/grapnelhq/grapnel/phases"
 )
 
@@ -58,6 +60,36 @@ type payload struct {
 	IsError bool         `json:"is_error"`
 	Error   string       `json:"error"`
 	Usage   phases.Usage `json:"usage"`
+	sent
+}
+
+// sent is a request to the model, in parts of which a plugin file says whose they are.
+type sent struct {
+	Provider string                   `json:"provider"`
+	System   []compiler.RequestPart   `json:"system"`
+	Tools    []compiler.RequestPart   `json:"tools"`
+	Messages [][]compiler.RequestPart `json:"messages"`
+	NotSeen  string                   `json:"not_seen"`
+}
+
+func (s *sent) observed(agent string) *compiler.Request {
+	r := &compiler.Request{Agent: agent, System: s.System, Tools: s.Tools, History: manifest.History{Entries: len(s.Messages)}}
+	for i := range r.System {
+		p := &r.System[i]
+		if p.Stability != phases.StabilityDynamic {
+			p.Stability = phases.StabilityStable
+		}
+		if !phases.ValidName(p.ID) {
+			p.ID = "system"
+		}
+	}
+	for i, parts := range s.Messages {
+		for _, p := range parts {
+			p.Message = i
+			r.Messages = append(r.Messages, p)
+		}
+	}
+	return r
 }
 
 // Decode is the [agent.Agent.Decode] of these agents.
@@ -69,8 +101,12 @@ func decode(a *agent.Agent, p *payload) (agent.Event, error) {
 	if e.Step == agent.StepFailed {
 		e.Text = p.Error
 	}
-	if e.Step == agent.StepUsage {
+	switch e.Step {
+	case agent.StepUsage:
 		e.Usage = p.Usage
+	case agent.StepRequest:
+		e.Provider, e.Request, e.Facts = p.Provider, p.observed(a.Name), agent.NotSeen(p.NotSeen)
+	default: // it has neither
 	}
 	return e, nil
 }

@@ -63,6 +63,8 @@ func phasesOf(step agent.Step) string {
 		return "`session.start`, and a prompt of its own"
 	case agent.StepUsage:
 		return "the usage of the prompt"
+	case agent.StepRequest:
+		return "on record: the request"
 	case agent.StepText:
 		return "the text for `turn.pre_end`"
 	case agent.StepPermission:
