@@ -57,7 +57,7 @@ func TestRequestsOfOtherAgents(t *testing.T) {
 		"gemini": {
 			[]string{`"hook_event_name":"BeforeAgent","prompt":"hi"`, fmt.Sprintf(usage["gemini"], said), fmt.Sprintf(usage["gemini"], said+`,{"role":"model","content":"done"}`)},
 			[]string{
-				"0 session_context gemini 41", "0 text user 2", "0 hook_context grapnel 73", "7 not_seen",
+				"0 session_context gemini 41", "0 text user 2", "0 hook_context gemini 14", "0 hook_context grapnel 44", "0 hook_context gemini 15", "7 not_seen",
 				"1 text model 4", "7 not_seen",
 			},
 		},
