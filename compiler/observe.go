@@ -104,9 +104,11 @@ func (o *observation) sums(text string) (fingerprint, sum string) {
 // section adds a row. An id that is there already gets a number.
 func (o *observation) section(p *RequestPart) {
 	id := p.ID
-	if o.ids[id]++; o.ids[id] > 1 {
-		id += "-" + strconv.Itoa(o.ids[p.ID])
+	for taken := o.ids[id] > 0; taken; taken = o.ids[id] > 0 {
+		o.ids[p.ID]++
+		id = p.ID + "-" + strconv.Itoa(o.ids[p.ID])
 	}
+	o.ids[id] = 1
 	n := utf8.RuneCountInString(p.Text)
 	s := manifest.Section{
 		SectionID: id, Title: valid(p.Title), Stability: p.Stability, Placement: phases.PlacementSystem, Owner: valid(p.Owner), Position: len(o.out.Sections), Chars: n, OriginalChars: n,

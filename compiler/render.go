@@ -187,7 +187,7 @@ type assembly struct {
 	out  Prompt
 	text strings.Builder
 	last int // the part of the last section
-	// join stands between two sections, between between the two parts.
+	// join separates two sections, and between the two parts.
 	join, between string
 	// dynamicFrom is where the dynamic part begins; -1 if there is none.
 	dynamicFrom int

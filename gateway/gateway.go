@@ -38,6 +38,7 @@ type Engine interface { //nolint:interfacebloat // one engine, all of which clie
 	ResumeSession(ctx context.Context, s phases.Context, in *phases.SessionResumeInput) (*runtime.Session, error)
 	EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error)
 	ForgetSession(s phases.Context)
+	ReportUsage(ctx context.Context, u manifest.Usage) error
 	Collect(ctx context.Context) (context.Context, func(ctx context.Context) ([]phases.BackgroundRun, error))
 	Dispatch(ctx context.Context, c phases.Context, in phases.Input) (*phases.Outcome, error)
 	AwaitStarts(ctx context.Context)

@@ -223,7 +223,7 @@ func TestSameBytesOtherLabels(t *testing.T) {
 
 	m, log, _ := attacked(t)
 	m.send("UserPromptSubmit", map[string]any{"prompt": "look", "prompt_id": "p1"})
-	a := &asked{System: strings.Repeat("Be an agent. ", 400) + "CLOCK 1"}
+	a := &asked{System: strings.Repeat("Be an agent. ", 400) + "\nCLOCK 1"}
 	a.say("user", "hi")
 	for i := range 2 {
 		m.request(a, map[string]any{"sections": []any{map[string]any{"id": "clock", "owner": "mod:clock", "text": fmt.Sprint("CLOCK ", i+1)}}})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,9 +67,7 @@ type modded struct {
 func (m *modded) send(event string, more map[string]any) string {
 	m.t.Helper()
 	payload := map[string]any{"session_id": m.session, "cwd": "", "hook_event_name": event}
-	for k, v := range more {
-		payload[k] = v
-	}
+	maps.Copy(payload, more)
 	status, got := m.hook(m.t, "claude-code?event="+event, string(must(json.Marshal(payload))(m.t)))
 	if status != http.StatusOK {
 		m.t.Fatalf("%s: status %d: %s", event, status, got)
@@ -94,9 +93,7 @@ func (m *modded) request(a *asked, more map[string]any) {
 	last := messages[len(messages)-1]
 	messages[len(messages)-1] = map[string]any{"role": last["role"], "content": []any{map[string]any{"type": "text", "text": last["content"], "cache_control": map[string]any{"type": "ephemeral"}}}}
 	all := map[string]any{"request": map[string]any{"model": "claude-sonnet-5-5", "system": []any{cached}, "tools": a.Tools, "messages": messages}}
-	for k, v := range more {
-		all[k] = v
-	}
+	maps.Copy(all, more)
 	m.send("http.fetch", all)
 }
 
@@ -171,7 +168,8 @@ func TestRequestsOfAnAgent(t *testing.T) {
 	m.request(a, labels)
 	use(3000, 2100)
 	a.System = strings.ReplaceAll(a.System, "Be tidy.", "Be very tidy.")
-	labels["sections"] = append(labels["sections"].([]any)[:1], map[string]any{"id": "tidy:style", "owner": "mod:tidy", "text": "Be very tidy."})
+	sections := []any{map[string]any{"id": "grapnel:lease", "owner": "grapnel", "text": "## Lease\n\nRevision 0."}, map[string]any{"id": "tidy:style", "owner": "mod:tidy", "text": "Be very tidy."}}
+	labels["sections"] = sections
 	m.request(a, labels)
 	m.send("Stop", map[string]any{"prompt_id": "p1"})
 

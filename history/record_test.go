@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/grapnelhq/grapnel/history"
@@ -26,7 +27,7 @@ func TestRecord(t *testing.T) {
 	if got.Entries != len(w.Entries)+1 || got.Cut != 1 || got.Repaired != 1 || got.Summarized != 3 || got.Hash == "" {
 		t.Errorf("record %+v of %+v", got, w)
 	}
-	if again := w.Record(turn, 3); again != got {
+	if again := w.Record(turn, 3); !reflect.DeepEqual(again, got) {
 		t.Errorf("again %+v", again)
 	}
 	w.Entries[0].Text += "!"

@@ -145,6 +145,11 @@ func (c *comparison) find() Break {
 	if tool := c.tools(causeHost, b.HostTools, a.HostTools); tool.Cause != "" {
 		return tool
 	}
+	for i := range a.HostTools { // the same ones; other hosts' are sorted
+		if t := &a.HostTools[i]; a.Observed && t.Name != b.HostTools[i].Name {
+			return Break{Cause: causeHost, Tool: t.Name, Field: "order", Owner: t.Owner}
+		}
+	}
 	switch {
 	case c.rules.LifetimeS > 0 && c.age() > time.Duration(c.rules.LifetimeS)*time.Second && !served:
 		return Break{Cause: causeExpired}

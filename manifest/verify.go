@@ -328,9 +328,6 @@ func (v *Verifier) inspectTexts(n *node, m *Manifest) {
 	for i := range m.Sections {
 		expect("section "+m.Sections[i].SectionID, m.Sections[i].Hash, m.TextsKept)
 	}
-	for _, part := range m.RequestTexts() {
-		check("the request", part)
-	}
 	for i := range m.Calls {
 		for _, hash := range m.Calls[i].TextHashes() {
 			expect(fmt.Sprintf("call %d", i+1), hash, m.Calls[i].Input.Omitted == 0)

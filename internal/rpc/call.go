@@ -327,7 +327,7 @@ func WithBody(ctx context.Context, n int64) context.Context {
 // readBody reserves memory for what arrives, not for the announced length.
 func (s *Server) readBody(p *post, l *lease, w http.ResponseWriter, r *http.Request) ([]byte, *Error) {
 	whole := int64(s.limits.Body)
-	if longer, ok := r.Context().Value(bodyKey{}).(int64); ok {
+	if longer, ok := p.ctx.Value(bodyKey{}).(int64); ok {
 		whole = longer
 	}
 	a := arrival{ctx: p.ctx, lease: l, from: http.MaxBytesReader(w, r.Body, whole), whole: whole, read: s.limits.Read, deadline: p.ctl.SetReadDeadline}

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/grapnelhq/grapnel/internal/agents"
+	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/internal/agents/pluginfile"
 )
 
@@ -54,6 +55,9 @@ func rows(name, dir string, env map[string]string) []string {
 	f.env = func(name string) string { return env[name] }
 	list := []string{}
 	for _, r := range f.find() {
+		if r.Kind == Own {
+			r.Events = nil // they change with the mod
+		}
 		list = append(list, strings.Join([]string{r.Kind, r.ID, strings.Join(r.Events, " "), strings.Join(r.Can, "; "), strconv.FormatBool(r.Before)}, " | "))
 	}
 	slices.Sort(list)
@@ -81,7 +85,8 @@ func TestMods(t *testing.T) {
 	}
 	market.with("market/plugins/a/", "a", `on("tool.check", f)`).with("market/root/b/", "b", "on('classic.Stop', f)").with("cache/kept/", "kept", "on(`prompt.submit`, f)")
 	market.with("cache/a/", "a", `on("http.fetch", f)`).with("inline/", "in", `on("tool.run", f)`).with("home/.claude/skills/skipped/", "skipped", `on("tool.check", f)`)
-	own := "// Grapnel's mod for Claude Code, and more\n" + `on("tool.check", f)`
+	place := slices.IndexFunc(agents.Lookup("claude-code").Above, func(a agent.AbovePlace) bool { return a.Own != "" })
+	own := strings.Replace(agents.Lookup("claude-code").Above[place].Own, "['grapnel-hook']", `["/bin/grapnel-hook","--socket","/s"]`, 1)
 	first := tree{"home/.claude/settings.json": `{"prependPlugins":["grapnel@skills-dir","other@skills-dir"]}`}
 	second := tree{"home/.claude/settings.json": `{"prependPlugins":["other@skills-dir","grapnel@skills-dir"]}`}
 	for _, pair := range []tree{first, second} {
@@ -99,9 +104,9 @@ func TestMods(t *testing.T) {
 		"the project's":                     {tree: tree{}.with("project/.claude/skills/m/", "m", `on("tool.call", f)`), want: []string{"mod | m@skills-dir | tool.call | " + hides + " | true"}},
 		"one that only draws":               {tree: tree{}.with(skill, "m", `on("ui.render", f)`), want: []string{"mod | m@skills-dir |  |  | true"}},
 		"a marketplace that is a directory": {tree: market, want: []string{"mod | a@m | tool.check | " + allows + " | true", "mod | b@m | classic.Stop | " + silent + " | true", "mod | in@inline | tool.run | " + hides + " | true", "mod | kept@git | prompt.submit | " + drops + " | true"}},
-		"Grapnel's own is the first":        {tree: first, want: []string{"Grapnel's mod | grapnel@skills-dir | tool.check |  | true", "mod | other@skills-dir | tool.check | " + allows + " | false"}},
-		"another is before Grapnel's own":   {tree: second, want: []string{"Grapnel's mod | grapnel@skills-dir | tool.check |  | false", "mod | other@skills-dir | tool.check | " + allows + " | true"}},
-		"no order":                          {tree: tree{}.with(skill, "grapnel", own).with("home/.claude/skills/o/", "other", `on("tool.check", f)`), want: []string{"Grapnel's mod | grapnel@skills-dir | tool.check |  | false", "mod | other@skills-dir | tool.check | " + allows + " | true"}},
+		"Grapnel's own is the first":        {tree: first, want: []string{"Grapnel's mod | grapnel@skills-dir |  |  | true", "mod | other@skills-dir | tool.check | " + allows + " | false"}},
+		"another is before Grapnel's own":   {tree: second, want: []string{"Grapnel's mod | grapnel@skills-dir |  |  | false", "mod | other@skills-dir | tool.check | " + allows + " | true"}},
+		"no order":                          {tree: tree{}.with(skill, "grapnel", own).with("home/.claude/skills/o/", "other", `on("tool.check", f)`), want: []string{"Grapnel's mod | grapnel@skills-dir |  |  | false", "mod | other@skills-dir | tool.check | " + allows + " | true"}},
 		"another of the name":               {tree: tree{}.with(skill, "grapnel", `on("tool.check", f)`), want: []string{"mod | grapnel@skills-dir | tool.check | " + allows + " | true"}},
 		"settings that switch off": {
 			tree: tree{

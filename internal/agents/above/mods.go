@@ -3,6 +3,7 @@ package above
 import (
 	"cmp"
 	"errors"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -117,12 +118,20 @@ func (f *finder) mod(a *agent.AbovePlace, enabled map[string]any, dir, id string
 			f.unread(row, err)
 			return
 		}
-		if manifest.Name == "grapnel" && strings.HasPrefix(text, "// Grapnel's mod for Claude Code") {
+		if isOwn(text, a.Own) {
 			row.Kind = Own
 		}
 		f.rows = append(f.rows, row)
 		return
 	}
+}
+
+// filled is the line of our mod that install fills in.
+var filled = lazyregexp.New(`(?m)^const PROGRAM = \[(?:'grapnel-hook'|"(?:[^"\\\n]|\\.)*"(?:,"(?:[^"\\\n]|\\.)*")*)\]`)
+
+// isOwn reports whether a module is ours, but for what install fills in.
+func isOwn(text, source string) bool {
+	return source != "" && filled().ReplaceAllLiteralString(text, "") == filled().ReplaceAllLiteralString(plain(source), "")
 }
 
 // scan sets what a module and its imports take and can do, and returns the module's text.

@@ -12,6 +12,8 @@ type AbovePlace struct {
 	Off  map[string]string
 	// Last says that nothing of Grapnel's runs after it.
 	Last bool
+	// Own is the source of Grapnel's own mod.
+	Own string
 	// Powers say what those can do that take one of some events; names of events may end with *.
 	Powers map[string][]string
 }

@@ -27,6 +27,7 @@ type Engine interface {
 	StartSession(ctx context.Context, s phases.Context, source string) (*runtime.Session, error)
 	ResumeSession(ctx context.Context, s phases.Context, in *phases.SessionResumeInput) (*runtime.Session, error)
 	EndSession(ctx context.Context, s phases.Context, reason string) (*phases.Outcome, error)
+	ReportUsage(ctx context.Context, u manifest.Usage) error
 }
 
 var _ Engine = (*runtime.Engine)(nil)
@@ -77,7 +78,7 @@ type session struct {
 	ref       atomic.Pointer[phases.DecisionRef] // names sent
 
 	// asked is the answer to a prompt that our mod has asked about, and verdicts are those about calls, until a hook asks too.
-	asked    *agent.Outcome
+	asked    *verdict
 	verdicts verdicts
 
 	hostLog
@@ -105,7 +106,7 @@ func (b *Bridge) Handle(ctx context.Context, where phases.Context, e *agent.Even
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	where.Epoch = s.memory.epoch
+	where.Epoch = s.epoch
 	if e.Step != agent.StepPrompt && e.Step != agent.StepSubagent && s.turn != nil {
 		remark(e, s.turn)
 	}
@@ -170,7 +171,7 @@ func (b *Bridge) session(k key) (*session, error) {
 	defer b.mu.Unlock()
 	s := b.sessions[k]
 	switch {
-	case s == nil && len(b.sessions) >= mostSessions:
+	case s == nil && len(b.sessions) >= mostSessions && !b.makeRoom():
 		return nil, ErrTooMany
 	case s == nil:
 		s = &session{memory: b.left[k]}
@@ -179,6 +180,26 @@ func (b *Bridge) session(k key) (*session, error) {
 	}
 	s.used = b.now()
 	return s, nil
+}
+
+// makeRoom leaves the session without a turn that was used the longest time ago.
+func (b *Bridge) makeRoom() bool {
+	var oldest key
+	var found *session
+	for k, s := range b.sessions {
+		if (found == nil || s.used.Before(found.used)) && s.mu.TryLock() {
+			if s.turn == nil && len(s.notes) == 0 {
+				oldest, found = k, s
+			}
+			s.mu.Unlock()
+		}
+	}
+	if found == nil {
+		return false
+	}
+	delete(b.sessions, oldest)
+	b.remember(oldest, found)
+	return true
 }
 
 // Prompt is what a user asks for, and where.
@@ -246,7 +267,7 @@ func (s *session) finish(ctx context.Context, text string, why error) error {
 		s.late, s.has = "", nil
 	}
 	t := s.turn
-	s.turn, s.id, s.said = nil, "", ""
+	s.turn, s.id, s.said, s.verdicts = nil, "", "", verdicts{}
 	return errors.Join(lost, ignore(t.Done(ctx, text, why), why))
 }
 
@@ -283,8 +304,8 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	if s.goesOn(e) {
 		return agent.Outcome{}, nil
 	}
-	if s.turn != nil && s.asked != nil && !e.FromMod && s.turn.Input.UserText == e.Text {
-		out := *s.asked
+	if s.turn != nil && s.asked != nil && !e.FromMod && s.turn.Input.UserText == e.Text && s.turn.Context().Dir == where.Dir && b.now().Sub(s.asked.at) <= memoTime {
+		out := s.asked.Outcome
 		s.id, s.asked = e.TurnID, nil
 		return out, report(s.turn, e)
 	}
@@ -314,7 +335,7 @@ func (b *Bridge) prompt(ctx context.Context, s *session, where phases.Context, e
 	}
 	out, err := s.give(p, e, e.Room())
 	if s.asked = nil; e.FromMod && err == nil {
-		s.asked = &out
+		s.asked = &verdict{Outcome: out, at: b.now()}
 	}
 	return out, err
 }
@@ -399,7 +420,7 @@ func (b *Bridge) compact(ctx context.Context, s *session, where phases.Context, 
 		if s.compacted = e.Name; !e.ReplacesPrompts() {
 			s.has = s.inSystem()
 		}
-		s.memory.epoch++
+		s.epoch++
 	}
 	if s.turn == nil {
 		t, err := b.begin(ctx, s, where, &agent.Event{Model: e.Model, Tools: e.Tools}) // in the epoch that ends with it
@@ -461,6 +482,10 @@ func (b *Bridge) leave(k key, s *session) {
 	if b.sessions[k] == s {
 		delete(b.sessions, k)
 	}
+	b.remember(k, s)
+}
+
+func (b *Bridge) remember(k key, s *session) {
 	if len(b.left) >= mostSessions {
 		clear(b.left) // one that goes on is given everything again
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/grapnelhq/grapnel/compiler"
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
@@ -24,13 +26,17 @@ type requests struct {
 	last string       // the record of the last one
 	seen []messageSum // its messages
 	read agent.Reading
-	gave []gaveText
+	// systemSum and bounds are of its system prompt, and cached are the ends at which the provider was asked to cache.
+	systemSum uint64
+	bounds    []sectionBound
+	cached    []int
+	gave      []gaveText
 	// system are the sections in the agent's system prompt, as of an epoch of the session, with the plugins that brought them;
 	// nil if it has not asked.
-	system []agent.Section
-	owners map[string]string
-	epoch  int
-	asks   bool // it has asked for them
+	system      []agent.Section
+	owners      map[string]string
+	systemEpoch int
+	asks        bool // it has asked for them
 }
 
 // messageSum stands for a message, whose parts may have other bounds in another request, and for its parts.
@@ -50,14 +56,14 @@ func (s *session) gives(text string) {
 	if len(s.gave) == mostGave {
 		s.gave = s.gave[1:]
 	}
-	s.gave = append(s.gave[:len(s.gave):len(s.gave)], gaveText{text, s.sent.ManifestID})
+	s.gave = append(slices.Clip(s.gave), gaveText{text, s.sent.ManifestID})
 }
 
 // compose returns the stable sections for the agent's system prompt. They stay what they were until the conversation is
 // compacted, cleared or resumed: a change comes with a prompt, and the provider keeps the system prompt.
 func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, e *agent.Event) (agent.Outcome, error) {
 	s.asks = true
-	if s.system != nil && s.requests.epoch == s.memory.epoch {
+	if s.system != nil && s.systemEpoch == s.epoch {
 		return agent.Outcome{Sections: s.system}, nil
 	}
 	t, err := b.begin(ctx, s, where, &agent.Event{Model: e.Model, Tools: e.Tools})
@@ -77,7 +83,7 @@ func (b *Bridge) compose(ctx context.Context, s *session, where phases.Context, 
 
 // enter makes the stable sections of a prompt those of the system prompt, but for what the conversation has.
 func (s *session) enter(p *loop.Prompt) {
-	s.system, s.owners, s.requests.epoch = []agent.Section{}, map[string]string{}, s.memory.epoch
+	s.system, s.owners, s.systemEpoch = []agent.Section{}, map[string]string{}, s.epoch
 	has := map[string]given{}
 	for id, was := range s.has {
 		if !was.system {
@@ -160,12 +166,51 @@ func (b *Bridge) usage(ctx context.Context, s *session, where phases.Context, e 
 		}
 	} else if s.turn != nil {
 		err = errors.Join(report(s.turn, e), ignoreUnknown(s.turn.Used(ctx, e.Usage)))
+	} else if s.last != "" && e.Usage != (phases.Usage{}) { // of a request between turns
+		err = b.engine.ReportUsage(ctx, manifest.Usage{ManifestID: s.last, Rounds: 1, ReportedAt: b.now().UTC(), Usage: e.Usage})
 	}
 	return err
 }
 
+// sectionBound is a part of the last system prompt, without its text.
+type sectionBound struct {
+	part   compiler.RequestPart
+	length int
+}
+
+// relabel gives a system prompt that is the last one again the parts that it had: an agent may send one that it keeps, and say
+// what it would compose now.
+func (s *session) relabel(r *compiler.Request) {
+	all := together(r.System)
+	whole := maphash.String(seed, all)
+	if whole == s.systemSum && all != "" && len(r.Cached) == len(s.cached) {
+		r.System = nil
+		for _, b := range s.bounds {
+			b.part.Text, all = all[:b.length], all[b.length:]
+			r.System = append(r.System, b.part)
+		}
+		r.Cached = s.cached
+		return
+	}
+	s.systemSum, s.bounds, s.cached = whole, nil, r.Cached
+	for _, p := range r.System {
+		b := sectionBound{p, len(p.Text)}
+		b.part.Text = ""
+		s.bounds = append(s.bounds, b)
+	}
+}
+
+func together(parts []compiler.RequestPart) string {
+	var text strings.Builder
+	for i := range parts {
+		text.WriteString(parts[i].Text)
+	}
+	return text.String()
+}
+
 func (s *session) observe(ctx context.Context, t *loop.Turn, e *agent.Event) error {
 	r, sums := e.Request, s.seen
+	s.relabel(r)
 	if e.Kept == "" {
 		sums = s.compare(r)
 	}
@@ -260,20 +305,27 @@ type verdict struct {
 	agent.Outcome
 
 	ofMod bool
+	turn  string // the agent's id; empty from our mod
+	at    time.Time
 }
 
-func verdictKey(e *agent.Event) string {
+// memoTime is how long an answer holds for the other one who asks: what a call is about may change.
+const memoTime = 10 * time.Second
+
+func verdictKey(e *agent.Event, where *phases.Context) string {
 	if e.Step != agent.StepToolCall || e.Call.ID == "" {
 		return ""
 	}
-	return e.Call.ID + "\x00" + e.Call.Tool + "\x00" + string(e.Call.Arguments)
+	return strings.Join([]string{e.Name, e.SessionID, e.AgentID, where.Dir, e.Call.ID, e.Call.Tool, string(e.Call.Arguments)}, "\x00")
 }
 
 func (v *verdicts) keep(key string, out verdict) {
 	if v.of == nil {
 		v.of = map[string]verdict{}
 	}
-	v.keys = append(v.keys, key)
+	if _, again := v.of[key]; !again {
+		v.keys = append(v.keys, key)
+	}
 	if v.of[key] = out; len(v.keys) > mostVerdicts {
 		delete(v.of, v.keys[0])
 		v.keys = v.keys[1:]

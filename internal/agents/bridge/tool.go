@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
 	"github.com/grapnelhq/grapnel/loop"
@@ -16,8 +18,8 @@ import (
 // turn's prompt, because it started later, it judges calls in a new turn. It also does so if the turn's ledger is full,
 // or another configuration is in force: agents work for hours on one prompt.
 func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *agent.Event) (out agent.Outcome, err error) {
-	key := verdictKey(e)
-	if out, again := s.judged(key, e); again {
+	key := verdictKey(e, &where)
+	if out, again := s.judged(key, e, b.now()); again {
 		return out, nil
 	}
 	t, whole, err := b.turnOf(ctx, s, where, e, nil)
@@ -39,23 +41,24 @@ func (b *Bridge) tool(ctx context.Context, s *session, where phases.Context, e *
 	if key != "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.verdicts.keep(key, verdict{out, e.FromMod})
+		s.verdicts.keep(key, verdict{out, e.FromMod, e.TurnID, b.now()})
 	}
 	return out, nil
 }
 
 // judged returns the verdict on a call that our mod got if a hook asks now with the same arguments, or the other way round.
-func (s *session) judged(key string, e *agent.Event) (out agent.Outcome, again bool) {
+func (s *session) judged(key string, e *agent.Event, now time.Time) (out agent.Outcome, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, asked := s.verdicts.of[key]
-	if !asked || before.ofMod == e.FromMod {
+	if !asked || before.ofMod == e.FromMod || now.Sub(before.at) > memoTime || before.turn != "" && e.TurnID != "" && before.turn != e.TurnID {
 		return out, false
 	}
 	if s.turn != nil {
 		_ = report(s.turn, e) // a ledger that is full takes no facts
 	}
 	delete(s.verdicts.of, key)
+	s.verdicts.keys = slices.DeleteFunc(s.verdicts.keys, func(k string) bool { return k == key })
 	return before.Outcome, true
 }
 
@@ -147,7 +150,7 @@ func (b *Bridge) turnOf(ctx context.Context, s *session, where phases.Context, e
 // renew begins a turn for a call, replacing the one under way. If that is the prompt's own, the prompt and the host's data of
 // it carry over except for the id: the same one would repeat the keys of dispatches.
 func (b *Bridge) renew(ctx context.Context, s *session, where phases.Context, e *agent.Event) error {
-	where.Epoch = s.memory.epoch
+	where.Epoch = s.epoch
 	id, said, late, says, begins := e.TurnID, "", "", (*Prompt)(nil), *e
 	var of *loop.Turn
 	if s.turn != nil && (id == "" || id == s.id || ofSubagent(e, &where)) {

@@ -13,7 +13,7 @@ func above() []agent.AbovePlace {
 		{Files: append(files, "./.claude/settings.json", "./.claude/settings.local.json"), Off: map[string]string{
 			"disableAllHooks": hooks, "allowManagedHooksOnly": hooks, "pluginConfigs/cc-plugin-sec-default@builtin/options/allowManagedModsOnly": "keep Grapnel's mod from running",
 		}},
-		{Kind: agent.Mods, Files: files, Last: true, Powers: map[string][]string{
+		{Kind: agent.Mods, Files: files, Last: true, Own: modSource, Powers: map[string][]string{
 			"allow calls that Grapnel denied":                  {"tool.check", "tool.judge"},
 			"answer or change calls so that Grapnel sees none": {"tool.call", "tool.run"},
 			hooks:                                      {"classic.*"},

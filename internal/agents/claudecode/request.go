@@ -68,10 +68,18 @@ const (
 	ofUser    = "user"
 	ofModel   = "model"
 	mcpPrefix = "mcp__"
+
+	mostLabels = 512 // of a request
 )
 
 // observed takes a request apart.
 func (s *sent) observed() *compiler.Request {
+	s.Sections, s.Labels = s.Sections[:min(len(s.Sections), mostLabels)], s.Labels[:min(len(s.Labels), mostLabels)]
+	for _, list := range [][]label{s.Sections, s.Labels} {
+		for i := range list {
+			list[i].Owner = knownOwner(list[i].Owner)
+		}
+	}
 	r := &compiler.Request{Agent: name}
 	s.system(r)
 	owners := map[string]string{}
@@ -85,6 +93,15 @@ func (s *sent) observed() *compiler.Request {
 	}
 	s.messages(r, owners)
 	return r
+}
+
+// knownOwner is an owner as our mod says it; what it does not say is unknown.
+func knownOwner(owner string) string {
+	kind, _, other := strings.Cut(owner, ":")
+	if len(owner) > phases.MaxIDBytes || other != slices.Contains([]string{"mod", "mcp", "hook"}, kind) || !other && !slices.Contains([]string{name, ownMod, ofUser, ofModel}, owner) {
+		return "unknown"
+	}
+	return owner
 }
 
 // ToolOwner is who brought a tool, by what is known of it or else by its name, mcp__SERVER__TOOL of a server.
@@ -131,7 +148,7 @@ func (s *sent) system(r *compiler.Request) {
 func (s *sent) messages(r *compiler.Request, owners map[string]string) {
 	var files []label
 	for _, f := range s.Files {
-		files = append(files, label{ID: f.Path, Kind: "instructions", Owner: cmp.Or(f.Owner, name), Text: f.Content})
+		files = append(files, label{ID: f.Path, Kind: "instructions", Owner: knownOwner(cmp.Or(f.Owner, name)), Text: f.Content})
 	}
 	calls := map[string]string{} // the tools of calls
 	for i := range s.Request.Messages {
@@ -191,6 +208,22 @@ func blocksOf(content json.RawMessage) (blocks []block) {
 	return blocks
 }
 
+// linesAt is where whole lines stand in a text; -1 if they do not.
+func linesAt(text, lines string) int {
+	for from := 0; lines != ""; {
+		at := strings.Index(text[from:], lines)
+		if at < 0 {
+			break
+		}
+		at += from
+		if end := at + len(lines); (at == 0 || text[at-1] == '\n') && (end == len(text) || text[end] == '\n') {
+			return at
+		}
+		from = at + 1
+	}
+	return -1
+}
+
 // split cuts a text at the labelled texts in it, each taken once; what is between them is the rest's. The pieces make the text
 // again: blank space goes to the piece before it.
 func split(text string, labels []label, rest label) (pieces []label) {
@@ -200,7 +233,7 @@ func split(text string, labels []label, rest label) (pieces []label) {
 		own := strings.TrimSpace(labels[i].Text)
 		bare := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(own, "<system-reminder>"), "</system-reminder>")) // as it stands among others
 		for _, own := range []string{own, bare} {
-			if at := strings.Index(text, own); at >= 0 && own != "" {
+			if at := linesAt(text, own); at >= 0 && own != "" {
 				found = append(found, place{at, at + len(own), i})
 				break
 			}

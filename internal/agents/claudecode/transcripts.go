@@ -35,7 +35,7 @@ var (
 	// notTyped begin texts in the user's place that are not prompts.
 	notTyped = []string{
 		"<bash-", "<command-", "<local-command-", "<system-reminder>", "<task-notification>", "<teammate-message", "<user-memory-input>", "Caveat: The messages below",
-		"[Request interrupted by user",
+		"[Request interrupted by user", "This session is being continued from a previous conversation",
 	}
 	// refusals are in the results of versions that name no other reason.
 	refusals = [][2]string{
