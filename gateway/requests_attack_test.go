@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,9 +41,7 @@ func TestVerdictElsewhere(t *testing.T) {
 			m.send("UserPromptSubmit", map[string]any{"prompt": "look", "prompt_id": "p1", "cwd": here})
 			call := func(mod bool, other map[string]any) {
 				c := map[string]any{"cwd": here, "prompt_id": "p1", "tool_name": "Bash", "tool_use_id": "t1", "tool_input": map[string]any{"command": "cat notes"}, "mod": mod}
-				for k, v := range other {
-					c[k] = v
-				}
+				maps.Copy(c, other)
 				m.send("PreToolUse", c)
 			}
 			call(true, nil)

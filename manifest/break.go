@@ -145,10 +145,8 @@ func (c *comparison) find() Break {
 	if tool := c.tools(causeHost, b.HostTools, a.HostTools); tool.Cause != "" {
 		return tool
 	}
-	for i := range a.HostTools { // the same ones; other hosts' are sorted
-		if t := &a.HostTools[i]; a.Observed && t.Name != b.HostTools[i].Name {
-			return Break{Cause: causeHost, Tool: t.Name, Field: "order", Owner: t.Owner}
-		}
+	if tool := c.toolOrder(); tool.Cause != "" {
+		return tool
 	}
 	switch {
 	case c.rules.LifetimeS > 0 && c.age() > time.Duration(c.rules.LifetimeS)*time.Second && !served:
@@ -159,6 +157,16 @@ func (c *comparison) find() Break {
 		return Break{Cause: causeKey, Owner: phases.OwnerHost}
 	}
 	return c.behind(served)
+}
+
+// toolOrder names the first tool of an observed request that stands elsewhere; the tools are the same. Those of other hosts are sorted.
+func (c *comparison) toolOrder() Break {
+	for i := range min(len(c.before.HostTools), len(c.after.HostTools)) {
+		if t := &c.after.HostTools[i]; c.after.Observed && t.Name != c.before.HostTools[i].Name {
+			return Break{Cause: causeHost, Tool: t.Name, Field: "order", Owner: t.Owner}
+		}
+	}
+	return Break{}
 }
 
 // tooShort reports whether the provider cannot have kept the earlier prompt: as it reported, else by the estimate, which

@@ -101,7 +101,7 @@ func (t *trial) truthScript() script {
 }
 
 // talk runs the agent with one prompt after another on its standard input.
-func (t *trial) talk(ctx context.Context, args, env []string, prompts []string) error {
+func (t *trial) talk(ctx context.Context, args, env, prompts []string) error {
 	cmd := t.agent.start(ctx, t.dir, args, slices.Concat(t.env, env))
 	in, err := cmd.StdinPipe()
 	out, failed := cmd.StdoutPipe()
@@ -137,7 +137,7 @@ func (t *trial) compareRecord(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // it was read
+	defer func() { _ = s.Close() }() // it was read
 	known, requests, err := recordedTexts(ctx, s)
 	if err != nil {
 		return err

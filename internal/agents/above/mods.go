@@ -3,7 +3,6 @@ package above
 import (
 	"cmp"
 	"errors"
-	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/grapnelhq/grapnel/internal/agents/agent"
+	"github.com/grapnelhq/grapnel/internal/text/lazyregexp"
 )
 
 // Own is the Kind of Grapnel's own mod. It is Before if no other one is.

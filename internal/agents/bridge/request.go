@@ -160,13 +160,14 @@ func (b *Bridge) usage(ctx context.Context, s *session, where phases.Context, e 
 			e.Facts = append(e.Facts, manifest.HostFact{Name: "unread", Value: s.read.Lost})
 		}
 	}
-	if e.Request != nil {
+	switch {
+	case e.Request != nil:
 		if err = b.request(ctx, s, where, e); err != nil {
 			s.read = from
 		}
-	} else if s.turn != nil {
+	case s.turn != nil:
 		err = errors.Join(report(s.turn, e), ignoreUnknown(s.turn.Used(ctx, e.Usage)))
-	} else if s.last != "" && e.Usage != (phases.Usage{}) { // of a request between turns
+	case s.last != "" && e.Usage != (phases.Usage{}): // of a request between turns
 		err = b.engine.ReportUsage(ctx, manifest.Usage{ManifestID: s.last, Rounds: 1, ReportedAt: b.now().UTC(), Usage: e.Usage})
 	}
 	return err
