@@ -69,6 +69,9 @@ func TestHookFiles(t *testing.T) {
 			continue
 		}
 		for i := range placesOf(h, "/") {
+			if strings.Contains(placesOf(h, "/")[i].Path, "/skills/") {
+				continue // the files of the mod are ours as a whole: see install_mod.txtar
+			}
 			for what, text := range hookTexts {
 				if strings.HasSuffix(placesOf(h, "/")[i].Path, ".toml") {
 					if text = tableTexts[what]; text == "" {
