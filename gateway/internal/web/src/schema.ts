@@ -427,10 +427,22 @@ interface Grants {
 }
 
 interface HistoryFrom {
+  added?: {
+    chars: number;
+    hash: string;
+    id?: string;
+    kind: string;
+    message: number;
+    owner: string;
+    role: string;
+  }[];
+  cached?: number;
   cut?: number;
   entries: number;
   hash: string;
+  previous?: string;
   repaired?: number;
+  same?: number;
   summarized?: number;
 }
 
@@ -1441,12 +1453,15 @@ export interface Methods {
         refused?: string;
       }[];
       host_tools?: {
+        chars?: number;
         hash: string;
         name: string;
+        owner?: string;
       }[];
       kind: string;
       manifest_id: string;
       mode?: string;
+      observed?: string;
       omitted: Omitted[];
       plugins: Plugin[];
       policies: Policy[];
@@ -2630,14 +2645,36 @@ export interface Methods {
         hash_tools: string;
         /** history is the conversation that the host sends behind the prompt; absent where it did not say. */
         history?: null | {
+          /** added are the parts of an observed request's messages behind those, in order, without those that a changed message still begins with; absent without any. */
+          added?: {
+            /** chars is its length in Unicode scalar values. */
+            chars: number;
+            /** hash is the SHA-256 of its text. */
+            hash: string;
+            /** id is that of a call, or the agent's name for what it put there; absent without one. */
+            id?: string;
+            /** kind says what it is: the agent's word for a text that it put there, or else the provider's, such as tool_result. */
+            kind: string;
+            /** message is the message's place in the conversation, from 0. */
+            message: number;
+            /** owner is who wrote it, as for sections of an observed request. */
+            owner: string;
+            /** role is the message's role, in the provider's words. */
+            role: string;
+          }[];
+          /** cached is how many messages an observed request asks the provider to keep. */
+          cached?: number;
           /** cut is how many were left out; absent if none. */
           cut?: number;
           /** entries is how many messages are sent. */
           entries: number;
           /** hash is that of all of them in order. */
           hash: string;
+          /** previous is the record of the thread's previous observed request, and Same how many messages this one begins with that it had; both absent where that is not known. */
+          previous?: string;
           /** repaired is how many were changed so that the provider accepts them; absent if none. */
           repaired?: number;
+          same?: number;
           /** summarized is how many a summary stands for; absent if none. */
           summarized?: number;
         };
@@ -2688,10 +2725,14 @@ export interface Methods {
         }[];
         /** host_tools are the tools that the host offers beside them, by name; absent without any. */
         host_tools?: {
+          /** chars is the length of its definition in Unicode scalar values; absent where that is not known. */
+          chars?: number;
           /** hash is the SHA-256 of its definition; empty where the host gave only the name. */
           hash: string;
           /** name is the name that the model calls. */
           name: string;
+          /** owner is who brought it, as for sections of an observed request; absent from others. */
+          owner?: string;
         }[];
         /** kind says what the record is about: a prompt, what came after it, or an erasure. */
         kind: string;
@@ -2699,6 +2740,8 @@ export interface Methods {
         manifest_id: string;
         /** mode is the host's mode; absent without one. */
         mode?: string;
+        /** observed is the agent behind hooks that made this request by itself: the record has its parts as they were sent, with those of Grapnel among them. Absent from prompts that Grapnel compiled. */
+        observed?: string;
         /** omitted is what did not reach the prompt, and why. */
         omitted: {
           /** The length of the omitted text; 0 for what is not text. */
@@ -2895,7 +2938,7 @@ export interface Methods {
           hash: string;
           /** original_chars is the length before any cut. */
           original_chars: number;
-          /** owner is a plugin's name, "builtin" or "host". */
+          /** owner is a plugin's name, "builtin" or "host"; in an observed request also the agent, or whoever brought it there: "mod:NAME", "mcp:SERVER", "user", "model" or "unknown". */
           owner: string;
           /** placement says whether it is part of the system prompt or a message; where an agent compiles the request, its text stands where the agent puts it. */
           placement: "system" | "system_message" | "user_message";
