@@ -57,6 +57,11 @@ func (a *app) explain(ctx context.Context, f *explainFlags, args []string) error
 		return err
 	}
 	asked := append(args, f.Sentence)[0]
+	if e := known.About(asked); f.Manifest == "" && f.Sentence == "" && known.Observed != "" && (e == nil || !e.In) {
+		if known, err = a.promptOf(ctx, known, f); err != nil {
+			return err
+		}
+	}
 	e, err := known.answer(asked, f.Sentence != "")
 	if f.Sentence == "" && (err != nil || e.Kind == explain.OfSection && !e.In && len(e.Runs) > 1) {
 		if planned := a.explainPlanned(ctx, known, asked); planned != nil {
@@ -71,6 +76,28 @@ func (a *app) explain(ctx context.Context, f *explainFlags, args []string) error
 		a.printExplanation(e, known.Cache.OfAgent)
 		a.printf("\n%s\n", known.about())
 	})
+}
+
+// promptOf is the record of what plugins brought for the turn of an agent's request; the request's own without one.
+func (a *app) promptOf(ctx context.Context, request *record, f *explainFlags) (*record, error) {
+	id := ""
+	err := a.withStore(ctx, store.Options{ReadOnly: true}, func(s *openedStore) error {
+		list, err := s.List(ctx, store.Filter{Workspace: request.WorkspaceID, Thread: request.ThreadID, Limit: 256})
+		for _, index := range slices.Backward(list) {
+			if err != nil || id != "" {
+				break
+			}
+			var m *manifest.Manifest
+			if m, err = s.Get(ctx, index.ManifestID); err == nil && m.TurnID == request.TurnID && m.Cache.OfAgent {
+				id = m.ManifestID
+			}
+		}
+		return err
+	})
+	if err != nil || id == "" {
+		return request, err
+	}
+	return a.recordKept(ctx, id, &f.turnFlags)
 }
 
 // answer explains an id, or a sentence.
